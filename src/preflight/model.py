@@ -1,0 +1,207 @@
+"""Every record that crosses a boundary between two stages."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Literal, TypeVar, Union
+
+import msgspec
+from msgspec import Struct
+
+T = TypeVar("T")
+
+MissingKind = Literal[
+    "not-applicable",  # the device or host says it has none
+    "not-asked",  # needs an option or a level that was not given
+    "not-in-input",  # recorded text without that section
+    "no-tool",
+    "denied",
+    "timeout",
+    "unreachable",
+    "exited",
+    "unreadable",
+]
+
+
+class Missing(Struct, frozen=True):
+    """Why a fact, or one field of it, could not be had."""
+
+    kind: MissingKind
+    text: str
+
+
+Known = Union[T, Missing]  # noqa: UP007 - a generic alias; `T | Missing` is none before 3.12
+NOT_IN_INPUT = Missing("not-in-input", "not in the input")
+
+
+class Status(str, Enum):
+    """The outcome of one check on one subject."""
+
+    PASS = "PASS"
+    WARN = "WARN"
+    FAIL = "FAIL"
+    SKIP = "SKIP"
+    ERROR = "ERROR"
+
+
+#: Worst first; the verdict is the first that occurs (SKIP only if there is nothing else).
+SEVERITY = (Status.FAIL, Status.ERROR, Status.WARN, Status.PASS, Status.SKIP)
+
+#: What a missing value makes of the check that asked for it. Unknown never passes.
+STATUS_OF_MISSING: dict[MissingKind, Status] = {
+    "not-applicable": Status.SKIP,
+    "not-asked": Status.SKIP,
+    "not-in-input": Status.SKIP,
+    "no-tool": Status.ERROR,
+    "denied": Status.ERROR,
+    "timeout": Status.ERROR,
+    "unreachable": Status.ERROR,
+    "exited": Status.ERROR,
+    "unreadable": Status.ERROR,
+}
+
+
+class Action(str, Enum):
+    """What to do next, mildest first."""
+
+    NONE = "none"
+    WATCH = "watch"
+    RESTART_JOB = "restart-job"
+    FIX_CONFIG = "fix-config"
+    RESTART_SERVICE = "restart-service"
+    RESET_GPU = "reset-gpu"
+    REBOOT = "reboot"
+    DRAIN = "drain"
+    INSPECT = "inspect"
+    REPLACE = "replace"
+
+
+class Command(Struct, frozen=True):
+    """One read-only question, ready to be asked: never a shell line."""
+
+    probe: str
+    argv: tuple[str, ...]
+    timeout_s: int = 30
+    needs_root: bool = False
+    max_bytes: int = 64 * 1024 * 1024
+
+
+class Raw(Struct, frozen=True, omit_defaults=True):
+    """One answer as it came. `rc` is None where no end was seen (cut off, deadline, host gone)."""
+
+    host: str
+    probe: str
+    argv: tuple[str, ...] = ()
+    rc: int | None = 0
+    stdout: str | bytes = ""
+    stderr: str | bytes = ""
+    started_at: str = ""
+    elapsed_s: float = 0.0
+    truncated: bool = False
+    #: Set where the command never ran to an end: why.
+    missing: Missing | None = None
+    #: Where recorded text came from; `argv` is empty then.
+    source: str = ""
+    #: Lines of the source before this text begins (two tools in one paste).
+    line_offset: int = 0
+
+
+class Evidence(Struct, frozen=True, omit_defaults=True):
+    """The line of a raw or file that shows it; `line` counts from 1."""
+
+    probe: str
+    text: str
+    line: int | None = None
+    source: str = ""
+
+
+Scalar = Union[bool, int, float, str, None]
+
+
+class Result(Struct, omit_defaults=True):
+    """One check on one subject. A PASS carries only the fields up to `unit`."""
+
+    check: str
+    subject: str
+    status: Status
+    measured: Scalar = None
+    expected: str = ""
+    unit: str = ""
+    title: str = ""
+    reason: str = ""
+    why: str = ""
+    fix: tuple[str, ...] = ()
+    action: Action = Action.NONE
+    runbook: str = ""
+    device: str = ""  # how the subject is known to others: PCI address, serial
+    evidence: tuple[Evidence, ...] = ()
+
+
+class Finding(Struct, omit_defaults=True):
+    """A diagnosis' conclusion."""
+
+    finding: str
+    status: Status
+    subject: str = ""
+    share: float | None = None
+    confidence: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    fix: tuple[str, ...] = ()
+
+
+class MissingProbe(Struct, frozen=True):
+    """A question that got no usable answer."""
+
+    probe: str
+    kind: MissingKind
+    text: str
+
+
+class HostReport(Struct):
+    """What was found on one host."""
+
+    host: str
+    verdict: Status
+    missing: tuple[MissingProbe, ...] = ()
+    summary: str = ""  # one line: hardware and driver
+    facts: dict[str, Any] | None = None
+    results: tuple[Result, ...] = ()
+
+
+class Override(Struct, frozen=True):
+    """A threshold that the user or a profile changed."""
+
+    id: str
+    value: Any
+    source: str
+
+
+class Counts(Struct):
+    """How many results of each status."""
+
+    passed: int = msgspec.field(default=0, name="pass")
+    warn: int = 0
+    fail: int = 0
+    skip: int = 0
+    error: int = 0
+
+
+class Report(Struct):
+    """The whole answer of one command; see the JSON Schema beside the renderers."""
+
+    command: str
+    argv: tuple[str, ...]
+    level: str
+    started_at: str
+    elapsed_s: float
+    verdict: Status
+    counts: Counts
+    hosts: tuple[HostReport, ...]
+    profile: str | None = None
+    overrides: tuple[Override, ...] = ()
+    fleet: tuple[Result, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    measurements: tuple[dict[str, Any], ...] = ()
+    hints: tuple[str, ...] = ()  # what to run next
+    preflight: str = "0.1.0"
+    schema: str = "preflight.report/1"
