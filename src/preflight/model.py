@@ -107,15 +107,50 @@ class Raw(Struct, frozen=True, omit_defaults=True):
 
 
 class Evidence(Struct, frozen=True, omit_defaults=True):
-    """The line of a raw or file that shows it; `line` counts from 1."""
+    """The line of a raw or file that shows it; `line` counts from 1.
+
+    The judge, which never sees raws, names the record's first line and the field; the text, and the
+    field's own line, are looked up in the raw afterwards.
+    """
 
     probe: str
-    text: str
+    text: str = ""
     line: int | None = None
     source: str = ""
+    field: str = ""
 
 
 Scalar = Union[bool, int, float, str, None]
+Level = Literal["quick", "standard", "full"]
+LEVELS: tuple[Level, ...] = ("quick", "standard", "full")
+
+
+class Check(Struct, frozen=True, omit_defaults=True):
+    """A declared rule on facts, as loaded from checks/*.yaml.
+
+    `fail_unless` and `warn_unless` hold one operator and its argument. A check with a `rule` is
+    judged by the function of that name, with `row` as its data; the others by their operators.
+    """
+
+    id: str
+    title: str
+    domain: str = ""
+    source: str = ""  # checks/gpu.yaml:12
+    fact: str = ""
+    level: Level = "quick"
+    when: dict[str, Any] = {}
+    where: dict[str, Any] = {}
+    across: Literal["", "host", "fleet"] = ""
+    optional: bool = False
+    host_only: bool = False
+    fail_unless: dict[str, Any] = {}
+    warn_unless: dict[str, Any] = {}
+    why: str = ""
+    fix: tuple[str, ...] = ()
+    action: Action = Action.NONE
+    runbook: str = ""
+    rule: str = ""
+    row: dict[str, Any] = {}
 
 
 class Result(Struct, omit_defaults=True):

@@ -1,0 +1,1 @@
+"""The vocabulary: plain structs without behaviour. A field holds its value or says why not."""

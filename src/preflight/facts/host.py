@@ -1,0 +1,85 @@
+"""The machine around the GPUs, and the whole host as one record."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from preflight.facts.gpu import Driver, Gpu, GpuInventory
+from preflight.facts.kernel import KernelLog
+from preflight.model import NOT_IN_INPUT, Known
+
+
+class Identity(Struct, frozen=True):
+    """Who answered, and when, by its own clock."""
+
+    hostname: str
+    boot_id: Known[str] = NOT_IN_INPUT
+    date: Known[str] = NOT_IN_INPUT  # UTC, 2026-01-02T03:04:05Z
+    date_s: Known[int] = NOT_IN_INPUT  # the same in seconds since 1970
+    uptime_s: Known[float] = NOT_IN_INPUT
+    uid: Known[int] = NOT_IN_INPUT
+    kernel: Known[str] = NOT_IN_INPUT
+    container: Known[str] = (
+        NOT_IN_INPUT  # none | docker | podman | kubernetes | apptainer | container
+    )
+    nvidia_device_nodes: Known[int] = NOT_IN_INPUT  # /dev/nvidia0 ...
+    allocation: dict[str, str] = field(default_factory=dict)  # the variables that grant GPUs
+    line: int = 1
+    probe: str = ""
+
+
+class PciFunction(Struct, frozen=True):
+    """One display, 3D, accelerator or NVSwitch function on PCI; ids in lower case hex."""
+
+    address: str  # 0000:1b:00.0
+    class_id: str  # 0x030200
+    vendor_id: str  # 0x10de
+    device_id: str
+    driver: str  # "" where none is bound
+    line: int = 0
+
+
+class Cpu(Struct, frozen=True):
+    model: Known[str] = NOT_IN_INPUT
+    sockets: Known[int] = NOT_IN_INPUT
+    numa_nodes: Known[int] = NOT_IN_INPUT
+    cpus: Known[int] = NOT_IN_INPUT
+    hypervisor: Known[str] = NOT_IN_INPUT  # KVM ...; "none" on bare metal
+
+
+class HostMemory(Struct, frozen=True):
+    total_bytes: Known[int] = NOT_IN_INPUT
+    available_bytes: Known[int] = NOT_IN_INPUT
+    available_fraction: Known[float] = NOT_IN_INPUT
+    swap_total_bytes: Known[int] = NOT_IN_INPUT
+    line: int = 0
+    probe: str = ""
+
+
+class SiteAnswer(Struct, frozen=True):
+    """The answer to a question that a site's check file declares."""
+
+    rc: Known[int] = NOT_IN_INPUT
+    text: Known[str] = NOT_IN_INPUT
+    lines: Known[int] = NOT_IN_INPUT
+    number: Known[float] = NOT_IN_INPUT  # the first number in the text
+    line: int = 1
+    probe: str = ""
+
+
+class Host(Struct, frozen=True):
+    """All facts of one host: what checks are judged on."""
+
+    name: str
+    identity: Known[Identity] = NOT_IN_INPUT
+    os: Known[str] = NOT_IN_INPUT
+    container: Known[str] = NOT_IN_INPUT
+    virtualization: Known[str] = NOT_IN_INPUT  # none | vm
+    cpu: Known[Cpu] = NOT_IN_INPUT
+    memory: Known[HostMemory] = NOT_IN_INPUT
+    pci: Known[tuple[PciFunction, ...]] = NOT_IN_INPUT
+    driver: Known[Driver] = NOT_IN_INPUT
+    gpus: Known[tuple[Gpu, ...]] = NOT_IN_INPUT
+    gpu_inventory: GpuInventory = field(default_factory=GpuInventory)
+    kernel_log: Known[KernelLog] = NOT_IN_INPUT
+    site: dict[str, Known[SiteAnswer]] = field(default_factory=dict)

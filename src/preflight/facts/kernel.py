@@ -1,0 +1,56 @@
+"""What the kernel log tells. Times: `at_s` is seconds on the log's own axis, None where it has none."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from preflight.model import NOT_IN_INPUT, Known
+
+
+class Xid(Struct, frozen=True):
+    """One NVRM Xid line. `bus_id` in the form of Gpu.bus_id, function .0 where the line gives none."""
+
+    code: int
+    bus_id: str
+    line: int
+    at_s: float | None
+    text: str  # what follows the code, pid and name taken out
+    pid: Known[int] = NOT_IN_INPUT
+    process: Known[str] = NOT_IN_INPUT
+
+
+class Sxid(Struct, frozen=True):
+    """One NVSwitch SXid line. `severity`: fatal | non-fatal | unknown, the line's own word."""
+
+    code: int
+    switch: str  # nvidia-nvswitch1, or the PCI address where that is all there is
+    line: int
+    at_s: float | None
+    severity: str
+    text: str
+    link: Known[int] = NOT_IN_INPUT
+
+
+class KernelEvent(Struct, frozen=True):
+    """A line of another kind. `kind` is a row id of checks/data/kernel_events.yaml."""
+
+    kind: str
+    subject: str  # device, interface or process that it is about; "" for the host
+    line: int
+    at_s: float | None
+    text: str
+
+
+class KernelLog(Struct, frozen=True):
+    """Every event found in one log, in the log's order."""
+
+    lines: int
+    first_at_s: float | None
+    last_at_s: float | None
+    clock: str  # boot: seconds since boot, wall: seconds since 1970, none
+    xids: tuple[Xid, ...] = ()
+    sxids: tuple[Sxid, ...] = ()
+    events: tuple[KernelEvent, ...] = ()
+    truncated: bool = False  # the oldest lines are gone: the ring buffer was full
+    line: int = 1
+    probe: str = ""

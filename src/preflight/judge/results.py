@@ -1,0 +1,46 @@
+"""How a result is written: short when it passes, with all a person needs when it does not."""
+
+from __future__ import annotations
+
+from preflight.model import Action, Check, Evidence, Missing, Result, Scalar, Status
+from preflight.model import STATUS_OF_MISSING
+from preflight.printable import printable
+
+
+def result(
+    check: Check,
+    subject: str,
+    status: Status,
+    measured: Scalar = None,
+    expected: str = "",
+    *,
+    unit: str = "",
+    reason: str = "",
+    device: str = "",
+    evidence: tuple[Evidence, ...] = (),
+    action: Action | None = None,
+) -> Result:
+    """One result of `check`; text from the host is made safe to print here, once for all formats."""
+    shown = printable(measured) if isinstance(measured, str) else measured
+    if status is Status.PASS:
+        return Result(check.id, subject, status, shown, expected, unit)
+    reason = printable(reason)
+    if status is Status.SKIP:
+        return Result(check.id, subject, status, shown, expected, unit, check.title, reason)
+    return Result(
+        check.id, subject, status, shown, expected, unit, check.title, reason, check.why, check.fix,
+        check.action if action is None else action, check.runbook, device, evidence,
+    )  # fmt: skip
+
+
+def undetermined(
+    check: Check, subject: str, missing: Missing, *, device: str = "", expected: str = ""
+) -> Result:
+    """The result where the fact is missing: SKIP or ERROR by the kind, never PASS.
+
+    `optional` turns an absent tool into a SKIP.
+    """
+    status = STATUS_OF_MISSING[missing.kind]
+    if check.optional and missing.kind == "no-tool":
+        status = Status.SKIP
+    return result(check, subject, status, None, expected, reason=missing.text, device=device)
