@@ -120,7 +120,7 @@ class Evidence(Struct, frozen=True, omit_defaults=True):
     field: str = ""
 
 
-Scalar = Union[bool, int, float, str, None]
+Scalar = bool | int | float | str | None
 Level = Literal["quick", "standard", "full"]
 LEVELS: tuple[Level, ...] = ("quick", "standard", "full")
 

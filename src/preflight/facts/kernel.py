@@ -1,4 +1,4 @@
-"""What the kernel log tells. Times: `at_s` is seconds on the log's own axis, None where it has none."""
+"""What the kernel log tells. `at_s`: seconds on the log's own axis, None where it has none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from preflight.model import NOT_IN_INPUT, Known
 
 
 class Xid(Struct, frozen=True):
-    """One NVRM Xid line. `bus_id` in the form of Gpu.bus_id, function .0 where the line gives none."""
+    """One NVRM Xid line. `bus_id` in the form of Gpu.bus_id (function 0 where none is given)."""
 
     code: int
     bus_id: str

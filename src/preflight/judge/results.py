@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from preflight.model import Action, Check, Evidence, Missing, Result, Scalar, Status
-from preflight.model import STATUS_OF_MISSING
+from preflight.model import (
+    STATUS_OF_MISSING,
+    Action,
+    Check,
+    Evidence,
+    Missing,
+    Result,
+    Scalar,
+    Status,
+)
 from preflight.printable import printable
 
 
@@ -20,7 +28,7 @@ def result(
     evidence: tuple[Evidence, ...] = (),
     action: Action | None = None,
 ) -> Result:
-    """One result of `check`; text from the host is made safe to print here, once for all formats."""
+    """One result of `check`; text from the host is made safe to print here, for all formats."""
     shown = printable(measured) if isinstance(measured, str) else measured
     if status is Status.PASS:
         return Result(check.id, subject, status, shown, expected, unit)
