@@ -1,0 +1,1 @@
+"""Bounds: what the hardware found allows, with the formula. Pure functions."""

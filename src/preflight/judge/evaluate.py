@@ -1,0 +1,229 @@
+"""Checks on the facts of one host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+from msgspec import Struct
+
+from preflight.expect.bounds import BOUNDS
+from preflight.facts.host import Host
+from preflight.judge import paths
+from preflight.judge.operators import NUMERIC, OFF, OPERATORS, majority, shown, wrong_type
+from preflight.judge.paths import Reached
+from preflight.judge.results import result, undetermined
+from preflight.judge.rules import RULES
+from preflight.model import Check, Missing, Result, Scalar, Status
+
+_parse = cache(paths.parse)
+
+
+class Wanted(Struct, frozen=True):
+    """An operator with its argument resolved for one element. `missing` where it could not be."""
+
+    operator: str
+    argument: Any = None
+    expected: str = ""
+    missing: Missing | None = None
+
+
+def judge(host: Host, checks: Sequence[Check]) -> list[Result]:
+    """Results of all checks on one host, in the order of the checks."""
+    by_rule = {
+        rule: RULES[rule](host, list(group))
+        for rule, group in groupby(sorted(checks, key=_rule), key=_rule)
+        if rule
+    }
+    of_rules: dict[str, list[Result]] = {}
+    for found in by_rule.values():
+        for one in found:
+            of_rules.setdefault(one.check, []).append(one)
+    return [
+        one
+        for check in checks
+        if check.across != "fleet"
+        for one in (of_rules.get(check.id, []) if check.rule else _judge(host, check))
+    ]
+
+
+def _rule(check: Check) -> str:
+    return check.rule
+
+
+def _judge(host: Host, check: Check) -> list[Result]:
+    reached = paths.reach(host, _parse(check.fact))
+    excluded = _excluded(host, check, reached)
+    if excluded is not None:
+        return [excluded]
+    if not reached:
+        nothing = Missing("unreadable", f"{check.fact} reaches nothing on this host")
+        return [undetermined(check, host.name, nothing)]
+    if check.across == "host":
+        return [_judge_across(host, check, reached)]
+    return [_judge_one(host, check, one) for one in reached]
+
+
+def _excluded(host: Host, check: Check, reached: list[Reached]) -> Result | None:
+    """The one SKIP (or, where it cannot be told, ERROR) of a check that is not for this host."""
+    if check.host_only and isinstance(host.container, str) and host.container != "none":
+        missing = Missing("not-applicable", "belongs to the host, not to a container")
+        return undetermined(check, host.name, missing)
+    for text, wanted in check.when.items():
+        value = paths.reach(host, _parse(text))[0].value
+        if isinstance(value, Missing):
+            missing = Missing(value.kind, f"{text} is not known: {value.text}")
+            return undetermined(check, host.name, missing)
+        if not _condition(value, wanted):
+            measured = sorted({shown(one.value) for one in reached if _known(one.value)})
+            reason = f"only where {text} is {_phrase(wanted)}; here it is {shown(value)}"
+            return result(check, host.name, Status.SKIP, ", ".join(measured) or None, reason=reason)
+    return None
+
+
+def _judge_one(host: Host, check: Check, one: Reached) -> Result:
+    reason = _left_out(check, one)
+    if isinstance(reason, Missing):
+        return undetermined(check, one.subject, reason, device=one.device)
+    if reason:
+        return result(check, one.subject, Status.SKIP, _short(one.value), reason=reason)
+    if isinstance(one.value, Missing) and not _asks_presence(check):
+        return undetermined(check, one.subject, one.value, device=one.device)
+    verdict = Status.PASS, Wanted("")
+    for status, declared in ((Status.FAIL, check.fail_unless), (Status.WARN, check.warn_unless)):
+        if not declared:
+            continue
+        wanted = _resolve(host, one.element, declared)
+        if wanted.missing is not None:
+            return _unresolved(check, one, wanted.missing)
+        verdict = Status.PASS, wanted
+        if not _holds(one.value, wanted):
+            verdict = status, wanted
+            break
+    status, wanted = verdict
+    return result(
+        check, one.subject, status, _short(one.value), wanted.expected,
+        unit=_parse(check.fact).unit, device=one.device, evidence=one.evidence,
+    )  # fmt: skip
+
+
+def _unresolved(check: Check, one: Reached, missing: Missing) -> Result:
+    found = undetermined(check, one.subject, missing, device=one.device)
+    found.measured, found.unit = _short(one.value), _parse(check.fact).unit
+    return found
+
+
+def _judge_across(host: Host, check: Check, reached: list[Reached]) -> Result:
+    kept = [one for one in reached if not _left_out(check, one)]
+    if not kept:
+        reason = str(_left_out(check, reached[0]))
+        return result(check, host.name, Status.SKIP, reason=reason)
+    for one in kept:
+        if isinstance(one.value, Missing):
+            where = (
+                f"{one.subject}: {one.value.text}" if one.element is not None else one.value.text
+            )
+            return undetermined(check, host.name, Missing(one.value.kind, where))
+    values = [one.value for one in kept]
+    for status, declared in ((Status.FAIL, check.fail_unless), (Status.WARN, check.warn_unless)):
+        if not declared:
+            continue
+        ((name, argument),) = declared.items()
+        off = OFF[name](values, argument)
+        if off:
+            return _off(host, check, status, name, argument, kept, off)
+    ((name, argument),) = (check.fail_unless or check.warn_unless).items()
+    measured = _short(values[0]) if name == "uniform" else f"{len(values)} values"
+    return result(check, host.name, Status.PASS, measured, OPERATORS[name].phrase(argument))
+
+
+def _off(
+    host: Host, check: Check, status: Status, name: str, argument: Any,
+    kept: list[Reached], off: list[int],
+) -> Result:  # fmt: skip
+    values = [one.value for one in kept]
+    usual = majority(values) if name == "uniform" else None
+    told = ", ".join(f"{kept[at].subject} {shown(values[at])}" for at in off)
+    others = f"; the others {shown(usual)}" if usual is not None else ""
+    return result(
+        check, host.name, status, f"{told}{others}", OPERATORS[name].phrase(argument),
+        device=kept[off[0]].device,
+        evidence=tuple(part for at in off[:2] for part in kept[at].evidence),
+    )  # fmt: skip
+
+
+def _left_out(check: Check, one: Reached) -> str | Missing:
+    """Why `where` leaves this element out; empty where it does not."""
+    for text, wanted in check.where.items():
+        if one.element is None:
+            continue
+        value = paths.value_at(one.element, tuple(text[1:].split(".")))
+        if isinstance(value, Missing):
+            return Missing(value.kind, f"{text[1:]} is not known: {value.text}")
+        if not _condition(value, wanted):
+            return f"only where {text[1:]} is {_phrase(wanted)}; here it is {shown(value)}"
+    return ""
+
+
+def _condition(value: Any, wanted: Any) -> bool:
+    ((name, argument),) = (wanted if isinstance(wanted, dict) else {"equals": wanted}).items()
+    return _holds(value, Wanted(name, argument))
+
+
+def _phrase(wanted: Any) -> str:
+    ((name, argument),) = (wanted if isinstance(wanted, dict) else {"equals": wanted}).items()
+    return OPERATORS[name].phrase(argument)
+
+
+def _holds(value: Any, wanted: Wanted) -> bool:
+    if wanted.operator == "present":
+        return isinstance(value, Missing) is not wanted.argument
+    if wanted.operator in NUMERIC and wrong_type(value, wanted.argument):
+        return False
+    return OPERATORS[wanted.operator].holds(value, wanted.argument)
+
+
+def _asks_presence(check: Check) -> bool:
+    return "present" in check.fail_unless or "present" in check.warn_unless
+
+
+def _resolve(host: Host, element: Any, declared: dict[str, Any]) -> Wanted:
+    """The operator with {fact: ...} and {bound: ...} replaced by their values."""
+    ((name, argument),) = declared.items()
+    if not isinstance(argument, dict) or OPERATORS[name].many:
+        return Wanted(name, argument, OPERATORS[name].phrase(argument))
+    if "fact" in argument:
+        text = argument["fact"]
+        value = (
+            paths.value_at(element, tuple(text[1:].split(".")))
+            if text.startswith(".")
+            else paths.reach(host, _parse(text))[0].value
+        )
+        if isinstance(value, Missing):
+            return Wanted(name, missing=value)
+        return Wanted(name, value, OPERATORS[name].phrase(value))
+    bound = BOUNDS[argument["bound"]](host, element)
+    if isinstance(bound, Missing):
+        return Wanted(name, missing=bound)
+    fraction = argument.get("fraction")
+    value = bound.value if fraction is None else bound.value * fraction
+    share = "" if fraction is None else f"{fraction:.0%} of {shown(bound.value)}, "
+    return Wanted(name, value, f"{OPERATORS[name].phrase(value)} ({share}{bound.formula})")
+
+
+def _known(value: Any) -> bool:
+    return not isinstance(value, Missing)
+
+
+def _short(value: Any) -> Scalar:
+    """The value as a report shows it: a list by its parts, never a record printed whole."""
+    if isinstance(value, Missing):
+        return None
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        named = [getattr(part, "name", part) for part in value]
+        return shown(named) if named else "none"
+    return str(value)

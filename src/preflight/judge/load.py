@@ -1,0 +1,243 @@
+"""The catalogue of checks: read from YAML, held against the vocabulary, all errors at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from preflight import datafiles
+from preflight.errors import UsageError
+from preflight.expect.bounds import BOUNDS
+from preflight.judge import kernel_log, paths, strict_yaml
+from preflight.judge.operators import OFF, OPERATORS
+from preflight.judge.rules import RULES
+from preflight.model import LEVELS, Action, Check, Command
+
+#: Tables whose rows are checks, by the domain they belong to.
+TABLES: dict[str, tuple[tuple[str, str], ...]] = {
+    "gpu": (("xid", "data/xid.yaml"), ("sxid", "data/sxid.yaml")),
+    "kernel": (("kernel-events", "data/kernel_events.yaml"),),
+}
+DOMAINS = ("gpu", "pcie", "kernel")
+
+_ID = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
+_KEYS = {
+    "id": str, "title": str, "fact": str, "level": str, "when": dict, "where": dict, "across": str,
+    "optional": bool, "host_only": bool, "fail_unless": dict, "warn_unless": dict, "why": str,
+    "fix": list, "action": str, "runbook": str, "rule": str,
+}  # fmt: skip
+_REQUIRED = ("id", "title", "fact", "why", "fix", "action", "runbook")
+
+
+class Catalogue(Struct):
+    """The checks to be judged and the questions that a site declares."""
+
+    checks: list[Check] = field(default_factory=list)
+    probes: list[Command] = field(default_factory=list)
+
+
+class Problems(Struct):
+    """Everything found wrong, so that all of it can be told at once."""
+
+    found: list[str] = field(default_factory=list)
+
+    def add(self, where: str, what: str) -> None:
+        self.found.append(f"{where}: {what}")
+
+    def raise_if_any(self) -> None:
+        if self.found:
+            raise UsageError(
+                "the checks cannot be loaded:\n  " + "\n  ".join(self.found),
+                "CONTRIBUTING.md shows how a check reads",
+            )
+
+
+def load(domains: Sequence[str] = DOMAINS, site: Sequence[Path] = ()) -> Catalogue:
+    """The shipped domains asked for, and every *.yaml of the site's directories or files."""
+    root, problems, catalogue = datafiles.root() / "checks", Problems(), Catalogue()
+    for domain in domains:
+        _file(root / f"{domain}.yaml", domain, f"checks/{domain}.yaml", catalogue, problems)
+        for kind, name in TABLES.get(domain, ()):
+            catalogue.checks += table(root / name, kind, domain)
+    for path in _site_files(site):
+        _file(path, path.stem, str(path), catalogue, problems)
+    _repeated(catalogue.checks, problems)
+    problems.raise_if_any()
+    return catalogue
+
+
+@cache
+def _table(path: Path, kind: str) -> tuple[Check, ...]:
+    document = strict_yaml.load(_read(path), f"checks/data/{path.name}")
+    return tuple(kernel_log.table_checks(kind, document["rows"], f"checks/data/{path.name}"))
+
+
+def table(path: Path, kind: str, domain: str) -> list[Check]:
+    """The checks that the rows of a table are."""
+    from msgspec.structs import replace
+
+    return [replace(check, domain=domain) for check in _table(path, kind)]
+
+
+def _site_files(site: Iterable[Path]) -> Iterator[Path]:
+    for given in site:
+        if given.is_dir():
+            found = sorted(given.glob("*.yaml"))
+            if not found:
+                raise UsageError(f"--checks {given}: no *.yaml in it")
+            yield from found
+        else:
+            yield given
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {error}", "--checks takes a directory of *.yaml") from None
+
+
+def _file(path: Path, domain: str, name: str, into: Catalogue, problems: Problems) -> None:
+    document = strict_yaml.load(_read(path), name)
+    entries = {"checks": document} if isinstance(document, list) else document
+    if not isinstance(entries, dict) or not set(entries) <= {"checks", "probes"}:
+        problems.add(f"{name}:1", "expected a list of checks, or `checks:` and `probes:`")
+        return
+    for entry in entries.get("probes") or []:
+        into.probes += _probe(entry, name, problems)
+    for entry in entries.get("checks") or []:
+        into.checks += _check(entry, domain, name, problems)
+
+
+def _probe(entry: Any, name: str, problems: Problems) -> list[Command]:
+    where = f"{name}:{getattr(entry, 'line', 1)}"
+    identifier = entry.get("id") if isinstance(entry, dict) else None
+    if not isinstance(identifier, str) or not identifier.startswith("site."):
+        problems.add(where, "a site's probe is {id: site.NAME, argv: [...], timeout_s: N}")
+        return []
+    argv, timeout_s = entry.get("argv"), entry.get("timeout_s", 10)
+    if not (isinstance(argv, list) and argv and all(isinstance(word, str) for word in argv)):
+        problems.add(where, f"{identifier}: argv is a list of words, never a shell line")
+    elif not isinstance(timeout_s, int) or not 1 <= timeout_s <= 3600:
+        problems.add(where, f"{identifier}: timeout_s is a number of seconds, 1 to 3600")
+    elif unknown := set(entry) - {"id", "argv", "timeout_s", "needs_root"}:
+        problems.add(where, f"{identifier}: unknown key {sorted(unknown)[0]!r}")
+    else:
+        root = entry.get("needs_root") is True
+        return [Command(identifier, tuple(argv), timeout_s=timeout_s, needs_root=root)]
+    return []
+
+
+def _check(entry: Any, domain: str, name: str, problems: Problems) -> list[Check]:
+    where = f"{name}:{getattr(entry, 'line', 1)}"
+    if not isinstance(entry, dict):
+        problems.add(where, "a check is a mapping with id, title, fact ...")
+        return []
+    label = f"check {entry.get('id')!r}"
+    faults = list(_faults(entry))
+    for fault in faults:
+        problems.add(where, f"{label}: {fault}")
+    if faults:
+        return []
+    values = {**entry, "fix": tuple(entry["fix"]), "action": Action(entry["action"])}
+    return [Check(**values, domain=domain, source=where)]
+
+
+def _faults(entry: dict[str, Any]) -> Iterator[str]:
+    for key, value in entry.items():
+        if key not in _KEYS:
+            yield f"unknown key {key!r}; there is {', '.join(_KEYS)}"
+        elif not isinstance(value, _KEYS[key]):
+            yield f"{key} must be a {_KEYS[key].__name__}, it is {value!r}"
+    for key in _REQUIRED:
+        if not entry.get(key):
+            yield f"{key} is missing"
+    if not _ID.fullmatch(str(entry.get("id"))):
+        yield "an id is words with dots between, such as gpu.ecc.uncorrected"
+    choices: tuple[tuple[str, Iterable[str]], ...] = (
+        ("level", LEVELS), ("action", [action.value for action in Action]),
+        ("across", ("host", "fleet")), ("rule", RULES),
+    )  # fmt: skip
+    for key, allowed in choices:
+        if key in entry and entry[key] not in allowed:
+            yield f"{key} is one of {', '.join(allowed)}, not {entry[key]!r}"
+    if isinstance(entry.get("fact"), str):
+        yield from _path_faults(entry)
+
+
+def _path_faults(entry: dict[str, Any]) -> Iterator[str]:
+    try:
+        path = paths.parse(entry["fact"])
+        element = paths.element_type(path)
+    except ValueError as error:
+        yield str(error)
+        return
+    if "rule" not in entry and not (entry.get("fail_unless") or entry.get("warn_unless")):
+        yield "fail_unless or warn_unless is missing"
+    for key in ("fail_unless", "warn_unless"):
+        if key in entry and isinstance(entry[key], dict):
+            yield from (f"{key}: {fault}" for fault in _operator_faults(entry, entry[key], element))
+    for key in ("when", "where"):
+        for text, wanted in (entry.get(key) or {}).items():
+            yield from (f"{key}: {fault}" for fault in condition_faults(key, text, wanted, element))
+
+
+def condition_faults(key: str, text: str, wanted: Any, element: type[Any] | None) -> Iterator[str]:
+    """What is wrong with one line of `when` (a path of the host) or `where` (.path of the element)."""
+    if key == "where" and (element is None or not text.startswith(".")):
+        yield f"{text!r} must begin with a dot and the fact must have [*]"
+        return
+    try:
+        paths.parse(text[1:], element) if key == "where" and element else paths.parse(text)
+    except ValueError as error:
+        yield str(error)
+    if isinstance(wanted, dict):
+        yield from _operator_faults({}, wanted, element)
+
+
+def _operator_faults(
+    entry: dict[str, Any], wanted: dict[str, Any], element: type[Any] | None
+) -> Iterator[str]:
+    if len(wanted) != 1:
+        yield f"exactly one operator of {', '.join(OPERATORS)}"
+        return
+    ((name, argument),) = wanted.items()
+    if name not in OPERATORS:
+        yield f"unknown operator {name!r}; there is {', '.join(OPERATORS)}"
+    elif (name in OFF) != bool(entry.get("across")):
+        yield f"{name} and `across` go together"
+    elif isinstance(argument, dict) and not OPERATORS[name].many:
+        yield from _reference_faults(argument, element)
+    elif not OPERATORS[name].accepts(argument):
+        yield f"{name} takes {OPERATORS[name].wants}, not {argument!r}"
+
+
+def _reference_faults(argument: dict[str, Any], element: type[Any] | None) -> Iterator[str]:
+    if set(argument) == {"fact"}:
+        text = str(argument["fact"])
+        try:
+            paths.parse(text[1:], element) if text.startswith(".") and element else paths.parse(
+                text
+            )
+        except ValueError as error:
+            yield str(error)
+    elif set(argument) in ({"bound"}, {"bound", "fraction"}):
+        if argument["bound"] not in BOUNDS:
+            yield f"unknown bound {argument['bound']!r}; there is {', '.join(BOUNDS)}"
+        if not isinstance(argument.get("fraction", 1.0), (int, float)):
+            yield "fraction must be a number"
+    else:
+        yield "a value is a literal, {fact: PATH} or {bound: NAME, fraction: N}"
+
+
+def _repeated(checks: Sequence[Check], problems: Problems) -> None:
+    first: dict[str, str] = {}
+    for check in checks:
+        if check.id in first:
+            problems.add(check.source, f"check {check.id!r} stands already at {first[check.id]}")
+        first[check.id] = check.source

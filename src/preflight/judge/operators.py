@@ -1,0 +1,240 @@
+"""The operators of checks: is the value as wanted, and how a person says what was wanted."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Any
+
+from msgspec import Struct
+
+from preflight.units import number as shown_number
+
+
+class Operator(Struct, frozen=True):
+    """`accepts` holds the argument at load; `holds` judges; `phrase` says what was expected.
+
+    `many`: judges a list of values at once (needs `across`) and names the positions that are off.
+    """
+
+    accepts: Callable[[Any], bool]
+    wants: str
+    holds: Callable[[Any, Any], bool]
+    phrase: Callable[[Any], str]
+    many: bool = False
+
+
+def shown(value: Any) -> str:
+    """A value as a person writes it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float)):
+        return shown_number(value)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(shown(part) for part in value) if value else "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {shown(part)}" for key, part in value.items())
+    return str(value)
+
+
+def same(value: Any, wanted: Any) -> bool:
+    """Equal, and of one kind: `true` is not `1`, `"1"` is not `1`; 1 and 1.0 are the same."""
+    if _is_number(value) and _is_number(wanted):
+        return bool(value == wanted)
+    if isinstance(value, (list, tuple)) and isinstance(wanted, (list, tuple)):
+        return len(value) == len(wanted) and all(map(same, value, wanted))
+    return type(value) is type(wanted) and value == wanted
+
+
+def wrong_type(value: Any, wanted: Any) -> bool:
+    """Whether an operator that compares numbers was given something else."""
+    return not (_is_number(value) and _is_number(wanted))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value)
+
+
+def _is_scalar_or_list(value: Any) -> bool:
+    return _is_list(value) or isinstance(value, (bool, int, float, str))
+
+
+def _is_pattern(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(re.compile(value))
+    except re.error:
+        return False
+
+
+def _is_range(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
+
+
+_CLAUSE = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(\d[\w.+-]*)\s*")
+
+
+def _is_version(value: Any) -> bool:
+    return isinstance(value, str) and all(map(_CLAUSE.fullmatch, value.split(",")))
+
+
+def _is_outlier(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and set(value) == {"mad", "at_least", "of"}
+        and all(map(_is_number, value.values()))
+    )
+
+
+def _parts(version: str) -> tuple[tuple[int, str], ...]:
+    # '535.54.03' -> ((535, ''), (54, ''), (3, '')): compared as numbers, a letter after a number.
+    return tuple(
+        (int(digits), rest) for digits, rest in re.findall(r"(\d+)([a-z]*)", version.lower())
+    )
+
+
+def _compare_versions(left: str, right: str) -> int:
+    a, b = _parts(left), _parts(right)
+    width = max(len(a), len(b))
+    padded_a, padded_b = (side + ((0, ""),) * (width - len(side)) for side in (a, b))
+    return (padded_a > padded_b) - (padded_a < padded_b)
+
+
+_COMPARISONS: dict[str, Callable[[int], bool]] = {
+    ">=": lambda order: order >= 0,
+    "<=": lambda order: order <= 0,
+    "==": lambda order: order == 0,
+    "!=": lambda order: order != 0,
+    ">": lambda order: order > 0,
+    "<": lambda order: order < 0,
+}
+
+
+def _version_holds(value: Any, wanted: str) -> bool:
+    clauses = (_CLAUSE.fullmatch(part) for part in wanted.split(","))
+    return isinstance(value, str) and all(
+        clause and _COMPARISONS[clause[1]](_compare_versions(value, clause[2]))
+        for clause in clauses
+    )
+
+
+def majority(values: Sequence[Any]) -> Any | None:
+    """The value that more than half of them have; None where there is none ("mixed")."""
+    value, count = Counter(map(repr, values)).most_common(1)[0]
+    if count * 2 <= len(values) and len(set(map(repr, values))) > 1:
+        return None
+    return next(each for each in values if repr(each) == value)
+
+
+def off_majority(values: Sequence[Any], _wanted: Any) -> list[int]:
+    """Positions that differ from the majority; all of them where there is none."""
+    usual = majority(values)
+    return [at for at, value in enumerate(values) if usual is None or repr(value) != repr(usual)]
+
+
+def outliers(values: Sequence[float], wanted: dict[str, float]) -> list[int]:
+    """Positions beyond `mad` median absolute deviations *and* `at_least` (a fraction) off the
+    median, of at least `of` values; the factor 1.4826 makes the MAD comparable with a standard
+    deviation (Hampel 1974, doi 10.1080/01621459.1974.10482962)."""
+    if len(values) < wanted["of"]:
+        return []
+    middle = median(values)
+    mad = 1.4826 * median(abs(value - middle) for value in values)
+    return [
+        at
+        for at, value in enumerate(values)
+        if abs(value - middle) > wanted["mad"] * mad
+        and abs(value - middle) > wanted["at_least"] * abs(middle)
+    ]
+
+
+#: Operators over many values: the positions that are off.
+OFF: dict[str, Callable[[Sequence[Any], Any], list[int]]] = {
+    "uniform": off_majority,
+    "outlier": outliers,
+}
+
+OPERATORS: dict[str, Operator] = {
+    "equals": Operator(
+        _is_scalar_or_list, "a value or a list", same, shown
+    ),
+    "not": Operator(
+        _is_scalar_or_list,
+        "a value or a list",
+        lambda value, wanted: not same(value, wanted),
+        lambda wanted: f"not {shown(wanted)}",
+    ),
+    "one_of": Operator(
+        _is_list,
+        "a list",
+        lambda value, wanted: any(same(value, each) for each in wanted),
+        lambda wanted: f"one of {shown(wanted)}" if len(wanted) > 1 else shown(wanted),
+    ),
+    "contains": Operator(
+        _is_scalar_or_list,
+        "a value or a list",
+        lambda value, wanted: all(
+            each in value for each in (wanted if isinstance(wanted, list) else [wanted])
+        ),
+        lambda wanted: f"contains {shown(wanted)}",
+    ),
+    "subset_of": Operator(
+        _is_list,
+        "a list",
+        lambda value, wanted: all(any(same(each, one) for one in wanted) for each in value),
+        lambda wanted: f"nothing but {shown(wanted)}",
+    ),
+    "min": Operator(
+        _is_number, "a number", lambda value, wanted: bool(value >= wanted),
+        lambda wanted: f"at least {shown(wanted)}",
+    ),
+    "max": Operator(
+        _is_number, "a number", lambda value, wanted: bool(value <= wanted),
+        lambda wanted: f"at most {shown(wanted)}",
+    ),
+    "between": Operator(
+        _is_range, "[low, high]", lambda value, wanted: bool(wanted[0] <= value <= wanted[1]),
+        lambda wanted: f"{shown(wanted[0])} to {shown(wanted[1])}",
+    ),
+    "matches": Operator(
+        _is_pattern,
+        "a regular expression",
+        lambda value, wanted: isinstance(value, str) and bool(re.fullmatch(wanted, value)),
+        lambda wanted: f"matches {wanted}",
+    ),
+    "length": Operator(
+        lambda value: isinstance(value, int) and not isinstance(value, bool),
+        "a whole number",
+        lambda value, wanted: len(value) == wanted,
+        lambda wanted: "none" if wanted == 0 else f"{wanted} of them",
+    ),
+    "present": Operator(
+        lambda value: isinstance(value, bool),
+        "true or false",
+        lambda value, wanted: wanted is True,
+        lambda wanted: "present" if wanted else "absent",
+    ),
+    "version": Operator(
+        _is_version, '">=1.2,<2"', _version_holds, lambda wanted: f"version {wanted}"
+    ),
+    "uniform": Operator(
+        lambda value: value is True, "true", lambda values, wanted: not off_majority(values, wanted),
+        lambda _: "all the same", many=True,
+    ),
+    "outlier": Operator(
+        _is_outlier,
+        "{mad: N, at_least: FRACTION, of: N}",
+        lambda values, wanted: not outliers(values, wanted),
+        lambda wanted: f"within {shown(wanted['mad'])} MAD and {wanted['at_least']:.0%} of the "
+        "median",
+        many=True,
+    ),
+}  # fmt: skip
+
+#: Operators whose value and argument must be numbers.
+NUMERIC = frozenset({"min", "max"})

@@ -1,0 +1,97 @@
+"""Thresholds that the user or a profile states: --set ID=VALUE, ID.warn=, ID.fail=."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from msgspec.structs import replace
+
+from preflight.errors import UsageError
+from preflight.judge import strict_yaml
+from preflight.judge.operators import OPERATORS
+from preflight.model import LEVELS, Check, Level, Override
+
+_SIDES = {".warn": "warn_unless", ".fail": "fail_unless"}
+
+
+def parse(text: str) -> Override:
+    """'gpu.count=8' -> its id and value; the value is one YAML value: 8, true, [0, 2]."""
+    identifier, equals, value = text.partition("=")
+    if not equals or not identifier or not value:
+        raise UsageError(f"--set {text!r}: expected ID=VALUE", "for example --set gpu.count=8")
+    return Override(identifier, strict_yaml.load(value, f"--set {text}"), "--set")
+
+
+def apply(checks: Sequence[Check], overrides: Iterable[Override]) -> list[Check]:
+    """The checks with the stated thresholds. UsageError for an id or a value that does not fit."""
+    by_id = {check.id: check for check in checks}
+    for override in overrides:
+        identifier, side = _split(override.id, by_id)
+        by_id[identifier] = _changed(by_id[identifier], side, override)
+    return [by_id[check.id] for check in checks]
+
+
+def _split(text: str, by_id: dict[str, Check]) -> tuple[str, str]:
+    stem, suffix = text[:-5], text[-5:]
+    if suffix in _SIDES and stem in by_id:
+        return stem, _SIDES[suffix]
+    if text in by_id:
+        return text, ""
+    near = difflib.get_close_matches(text, by_id, 3)
+    hint = f"nearest: {', '.join(near)}" if near else "preflight explain lists the checks"
+    raise UsageError(f"{text!r} is not the id of a check that this command judges", hint)
+
+
+def _changed(check: Check, side: str, override: Override) -> Check:
+    both = [name for name in ("fail_unless", "warn_unless") if getattr(check, name)]
+    if not both:
+        raise UsageError(f"{check.id} has no threshold to set", f"preflight explain {check.id}")
+    if not side and len(both) == 2:
+        hint = f"--set {check.id}.warn=VALUE or --set {check.id}.fail=VALUE"
+        raise UsageError(f"{check.id} has a threshold to warn and one to fail", hint)
+    side = side or both[0]
+    if side not in both:
+        raise UsageError(f"{check.id} has no {side}", f"it has {both[0]}")
+    ((name, _),) = getattr(check, side).items()
+    value = _like(name, override.value)
+    if not OPERATORS[name].accepts(value):
+        raise UsageError(f"{override.id}={override.value!r}: {name} takes {OPERATORS[name].wants}")
+    row = {**check.row, "stated": True}
+    return replace(check, **{side: {name: value}}, row=row)
+
+
+def _like(name: str, value: Any) -> Any:
+    return [value] if name in ("one_of", "subset_of") and not isinstance(value, list) else value
+
+
+def select(
+    checks: Sequence[Check], *, only: Sequence[str] = (), skip: Sequence[str] = (),
+    level: Level = "full",
+) -> list[Check]:  # fmt: skip
+    """The checks of this level whose id fits a glob of `only` (all where none is given) and none
+    of `skip`. UsageError for a glob that fits nothing: a typing error would pass unseen."""
+    for glob in (*only, *skip):
+        if not any(fnmatchcase(check.id, glob) for check in checks):
+            near = difflib.get_close_matches(glob, [check.id for check in checks], 3)
+            hint = f"nearest: {', '.join(near)}" if near else "preflight explain lists the checks"
+            raise UsageError(f"no check that this command judges is called {glob!r}", hint)
+    return [
+        check
+        for check in checks
+        if LEVELS.index(check.level) <= LEVELS.index(level)
+        and (not only or any(fnmatchcase(check.id, glob) for glob in only))
+        and not any(fnmatchcase(check.id, glob) for glob in skip)
+    ]
+
+
+def ask(checks: Sequence[Check], asked: Iterable[str], stated: bool) -> list[Check]:
+    """Tell the checks in `asked` that the user asked about just this, or stated a number."""
+    marks = {"asked": True, **({"stated": True} if stated else {})}
+    names = set(asked)
+    return [
+        replace(check, row={**check.row, **marks}) if check.id in names else check
+        for check in checks
+    ]

@@ -1,0 +1,161 @@
+"""Paths through the facts: `gpus[*].pcie.width`, `driver.state`, `site.lustre.number`."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Struct
+
+from preflight.facts.host import Host, SiteAnswer
+from preflight.model import Evidence, Missing
+
+#: Endings of field names that are units, as a person writes them.
+UNITS = {
+    "c": "C",
+    "w": "W",
+    "mhz": "MHz",
+    "bytes": "bytes",
+    "percent": "%",
+    "s": "s",
+    "gbps": "GB/s",
+}
+
+
+class Path(Struct, frozen=True):
+    """A parsed path. `each`: the list part before [*], empty where there is none."""
+
+    text: str
+    each: tuple[str, ...]
+    rest: tuple[str, ...]
+    unit: str = ""
+
+
+class Reached(Struct, frozen=True):
+    """One value that a path reached. `element` is None where the path has no [*]."""
+
+    subject: str
+    device: str
+    element: Any
+    value: Any
+    evidence: tuple[Evidence, ...] = ()
+
+
+def parse(text: str, root: type[Any] = Host) -> Path:
+    """Parse and hold against the vocabulary. ValueError says which part is unknown and what there
+    is instead."""
+    if text.startswith("site.") and root is Host:
+        return _site(text)
+    head, star, tail = text.partition("[*]")
+    if star and (not tail.startswith(".") or "[" in tail):
+        raise ValueError(f"{text!r}: after one [*] comes .name")
+    each = tuple(head.split(".")) if star else ()
+    rest = tuple((tail[1:] if star else head).split("."))
+    kind = root
+    for name in each:
+        kind = _descend(text, kind, name)
+    if star:
+        kind = _element_type(text, kind)
+    for name in rest:
+        kind = _descend(text, kind, name)
+    return Path(text, each, rest, UNITS.get(rest[-1].rpartition("_")[2], ""))
+
+
+def element_type(path: Path) -> type[Any] | None:
+    """What `where` paths begin at: the type of the elements, None where the path has no [*]."""
+    if not path.each:
+        return None
+    kind: Any = Host
+    for name in path.each:
+        kind = _descend(path.text, kind, name)
+    return _element_type(path.text, kind)
+
+
+def reach(host: Host, path: Path) -> list[Reached]:
+    """Every value the path leads to. A Missing on the way is the value; a list that is missing is
+    one value on the host; an empty list reaches nothing."""
+    if path.each and path.each[0] == "site":
+        return [_reach_site(host, path)]
+    start, evidence = _walk(host, path.each, ())
+    if isinstance(start, Missing):
+        return [Reached(host.name, "", None, start)]
+    if not path.each:
+        value, found = _walk(host, path.rest, ())
+        return [Reached(host.name, "", None, value, found)]
+    return list(_elements(start, path.rest, evidence))
+
+
+def value_at(element: Any, names: tuple[str, ...]) -> Any:
+    """The value at `names` below an element, or the Missing on the way to it."""
+    return _walk(element, names, ())[0]
+
+
+def _elements(
+    elements: tuple[Any, ...], names: tuple[str, ...], evidence: tuple[Evidence, ...]
+) -> Iterator[Reached]:
+    for element in elements:
+        value, found = _walk(element, names, evidence)
+        yield Reached(element.name, getattr(element, "bus_id", ""), element, value, found)
+
+
+def _walk(
+    start: Any, names: tuple[str, ...], evidence: tuple[Evidence, ...]
+) -> tuple[Any, tuple[Evidence, ...]]:
+    """Follow the names; the last record that knows its probe and line is the evidence."""
+    value = start
+    for depth, name in enumerate((*names, "")):
+        if isinstance(value, Missing):
+            return value, evidence
+        if isinstance(value, Struct) and getattr(value, "probe", ""):
+            field = ".".join(names[depth:])
+            line = getattr(value, "line", None)
+            evidence = (Evidence(value.probe, line=line, field=field),)  # type: ignore[attr-defined]
+        if name:
+            value = getattr(value, name)
+    return value, evidence
+
+
+def _site(text: str) -> Path:
+    identifier, _, leaf = text.rpartition(".")
+    if leaf not in SiteAnswer.__struct_fields__[:4] or identifier == "site":
+        raise ValueError(f"{text!r}: a site fact is site.NAME.rc, .text, .lines or .number")
+    return Path(text, ("site", identifier), (leaf,))
+
+
+def _reach_site(host: Host, path: Path) -> Reached:
+    answer = host.site.get(path.each[1])
+    if answer is None:
+        answer = Missing("not-asked", f"no probe {path.each[1]} is declared")
+    value, evidence = _walk(answer, path.rest, ())
+    return Reached(host.name, "", None, value, evidence)
+
+
+def _descend(text: str, kind: Any, name: str) -> Any:
+    fields = _fields(kind)
+    if name not in fields:
+        have = f"there is {', '.join(fields)}" if fields else f"nothing lies below {kind!r}"
+        raise ValueError(f"{text!r}: no fact {name!r}; {have}")
+    return _known(fields[name])
+
+
+def _element_type(text: str, kind: Any) -> Any:
+    if get_origin(kind) is not tuple:
+        raise ValueError(f"{text!r}: [*] stands behind something that is no list")
+    return get_args(kind)[0]
+
+
+@cache
+def _fields(kind: Any) -> dict[str, Any]:
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        return {}
+    return get_type_hints(kind)
+
+
+def _known(kind: Any) -> Any:
+    """Known[T] -> T."""
+    if get_origin(kind) in (Union, types.UnionType):
+        return next(part for part in get_args(kind) if part is not Missing)
+    return kind

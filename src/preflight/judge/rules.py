@@ -1,0 +1,41 @@
+"""The rare checks that need code: name of the rule -> function from host and checks to results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from preflight.facts.host import Host
+from preflight.judge.kernel_log import judge_kernel_log
+from preflight.judge.results import result, undetermined
+from preflight.model import Check, Missing, Result, Status
+
+
+def gpu_present(host: Host, checks: Sequence[Check]) -> list[Result]:
+    """Is there a GPU at all? None is nothing to complain of (SKIP), unless the user asked about
+    GPUs (ERROR) or stated how many there should be (FAIL)."""
+    return [_present(host, check) for check in checks]
+
+
+def _present(host: Host, check: Check) -> Result:
+    inventory = host.gpu_inventory
+    seen = [count for count in (inventory.on_pci, inventory.listed) if isinstance(count, int)]
+    if any(seen):
+        return result(check, host.name, Status.PASS, max(seen), "at least 1")
+    if isinstance(inventory.on_pci, Missing) and isinstance(inventory.listed, Missing):
+        missing = min(inventory.on_pci, inventory.listed, key=_in_input)
+        return undetermined(check, host.name, missing, expected="at least 1")
+    status = Status.ERROR if check.row.get("asked") else Status.SKIP
+    status = Status.FAIL if check.row.get("stated") else status
+    others = f"; there is {', '.join(inventory.other_vendors)}" if inventory.other_vendors else ""
+    reason = f"no NVIDIA GPU on PCI{others}"
+    return result(check, host.name, status, 0, "at least 1", reason=reason)
+
+
+def _in_input(missing: Missing) -> bool:
+    return missing.kind == "not-in-input"
+
+
+RULES: dict[str, Callable[[Host, Sequence[Check]], list[Result]]] = {
+    "kernel-log": judge_kernel_log,
+    "gpu-present": gpu_present,
+}

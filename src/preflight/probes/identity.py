@@ -1,0 +1,131 @@
+"""Who answers: host name, boot, time, user, container, what was granted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import TypeVar
+
+from preflight.errors import ParseError
+from preflight.facts.host import Identity
+from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.spec import probe
+
+T = TypeVar("T")
+
+#: Variables by which schedulers and container runtimes grant GPUs, nearest to the process last.
+ALLOCATION = ("NVIDIA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES")
+
+# One `key value` line each. A container is told by the marks its runtime leaves: docker's and
+# podman's files, systemd's container= (https://systemd.io/CONTAINER_INTERFACE/), Kubernetes' and
+# Apptainer's variables.
+_ASK = """\
+printf 'hostname '; uname -n
+printf 'kernel '; uname -r
+printf 'boot_id '; cat /proc/sys/kernel/random/boot_id || echo
+printf 'date '; date -u +%Y-%m-%dT%H:%M:%SZ
+printf 'uptime '; cat /proc/uptime || echo
+printf 'uid '; id -u
+for f in /.dockerenv /run/.containerenv /run/systemd/container; do
+  if [ -e "$f" ]; then echo "container_file $f"; fi; done
+for v in container KUBERNETES_SERVICE_HOST APPTAINER_CONTAINER SINGULARITY_CONTAINER; do
+  eval "x=\\${$v-}"; if [ -n "$x" ]; then echo "container_variable $v"; fi; done
+for d in /dev/nvidia[0-9]*; do if [ -c "$d" ]; then echo "device_node $d"; fi; done
+for v in NVIDIA_VISIBLE_DEVICES SLURM_JOB_GPUS CUDA_VISIBLE_DEVICES; do
+  eval "x=\\${$v-unset}"; if [ "$x" != unset ]; then echo "allocation $v $x"; fi; done
+:"""
+
+_CONTAINERS = {
+    "/.dockerenv": "docker",
+    "/run/.containerenv": "podman",
+    "KUBERNETES_SERVICE_HOST": "kubernetes",
+    "APPTAINER_CONTAINER": "apptainer",
+    "SINGULARITY_CONTAINER": "apptainer",
+}
+
+
+@probe("identity", ["sh", "-c", _ASK], timeout_s=10)
+def identity(text: str) -> Identity:
+    """Read the `key value` lines."""
+    told: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        key, _, value = line.partition(" ")
+        told.setdefault(key, []).append(value.strip())
+    if not told.get("hostname", [""])[0]:
+        raise ParseError("expected a line `hostname NAME`", 1)
+    date = _first(told, "date")
+    return Identity(
+        hostname=told["hostname"][0],
+        boot_id=_first(told, "boot_id"),
+        date=date,
+        date_s=_date_s(date),
+        uptime_s=_number(_first(told, "uptime"), float),
+        uid=_number(_first(told, "uid"), int),
+        kernel=_first(told, "kernel"),
+        container=_container(told),
+        nvidia_device_nodes=len(told.get("device_node", [])),
+        allocation=dict(_pair(entry) for entry in told.get("allocation", [])),
+        probe="identity",
+    )
+
+
+def _first(told: dict[str, list[str]], key: str) -> Known[str]:
+    value = told.get(key, [""])[0]
+    return value or Missing("unreadable", f"the host did not tell its {key}")
+
+
+def _number(value: Known[str], convert: Callable[[str], T]) -> Known[T]:
+    if isinstance(value, Missing):
+        return value
+    try:
+        return convert(value.split()[0])
+    except ValueError:
+        return Missing("unreadable", f"{value!r} is no number")
+
+
+def _date_s(date: Known[str]) -> Known[int]:
+    if isinstance(date, Missing):
+        return date
+    try:
+        parsed = datetime.strptime(date, "%Y-%m-%dT%H:%M:%SZ")
+    except ValueError:
+        return Missing("unreadable", f"{date!r} is no date")
+    return int(parsed.replace(tzinfo=timezone.utc).timestamp())
+
+
+def _container(told: dict[str, list[str]]) -> str:
+    marks = told.get("container_file", []) + told.get("container_variable", [])
+    return next((_CONTAINERS.get(mark, "container") for mark in marks), "none")
+
+
+def _pair(entry: str) -> tuple[str, str]:
+    name, _, value = entry.partition(" ")
+    return name, value
+
+
+def granted(identity: Identity) -> Known[int]:
+    """How many GPUs the allocation grants, where one limits the view; NOT_IN_INPUT where none does.
+
+    `all` limits nothing. A container without a list is told by its device nodes.
+    """
+    for name in ALLOCATION[:2]:
+        value = identity.allocation.get(name, "")
+        if value and value != "all":
+            return _count(value)
+    if identity.container != "none" and isinstance(identity.nvidia_device_nodes, int):
+        if identity.nvidia_device_nodes:
+            return identity.nvidia_device_nodes
+        return Missing("not-applicable", "what the container was granted cannot be read")
+    return NOT_IN_INPUT
+
+
+def _count(value: str) -> Known[int]:
+    """'0-3,5' is 5; 'GPU-1b..,GPU-2c..' is 2; 'none', 'void' and '' are 0."""
+    if value in ("none", "void", "NoDevFiles", "-1"):
+        return 0
+    total = 0
+    for part in value.split(","):
+        span = re.fullmatch(r"(\d+)-(\d+)", part.strip())
+        total += int(span[2]) - int(span[1]) + 1 if span else bool(part.strip())
+    return total

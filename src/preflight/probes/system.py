@@ -1,0 +1,66 @@
+"""The machine itself: CPU, memory, operating system."""
+
+from __future__ import annotations
+
+import re
+
+from preflight.errors import ParseError
+from preflight.facts.host import Cpu, HostMemory
+from preflight.model import NOT_IN_INPUT, Known
+from preflight.probes.spec import probe
+
+
+@probe("lscpu", ["lscpu"], timeout_s=10)
+def lscpu(text: str) -> Cpu:
+    """`Key: value` lines of util-linux's lscpu; newer versions indent them."""
+    told = dict(re.findall(r"^\s*([A-Z][^:\n]*):\s*(.*?)\s*$", text, re.MULTILINE))
+    if "CPU(s)" not in told:
+        raise ParseError("expected a line `CPU(s): N` as lscpu prints", 1)
+    return Cpu(
+        model=told.get("Model name", NOT_IN_INPUT),
+        sockets=_int(told.get("Socket(s)")),
+        numa_nodes=_int(told.get("NUMA node(s)")),
+        cpus=_int(told["CPU(s)"]),
+        hypervisor=_hypervisor(told),
+    )
+
+
+def _hypervisor(told: dict[str, str]) -> str:
+    # The flag is set by every hypervisor that follows the CPUID convention; the vendor is not
+    # always known to lscpu.
+    unnamed = "unknown" if "hypervisor" in told.get("Flags", "").split() else "none"
+    return told.get("Hypervisor vendor", unnamed)
+
+
+def _int(text: str | None) -> Known[int]:
+    return int(text) if text and text.isdigit() else NOT_IN_INPUT
+
+
+@probe("meminfo", ["cat", "/proc/meminfo"], timeout_s=10)
+def meminfo(text: str) -> HostMemory:
+    """`Key: N kB` lines, see proc_meminfo(5)."""
+    told = {
+        key: int(number) * 1024
+        for key, number in re.findall(r"^(\w+):\s+(\d+) kB$", text, re.MULTILINE)
+    }
+    if not told.get("MemTotal"):
+        raise ParseError("expected a line `MemTotal: N kB`", 1)
+    total, available = told["MemTotal"], told.get("MemAvailable")
+    line = text[: text.find("MemAvailable")].count("\n") + 1 if available is not None else 1
+    return HostMemory(
+        total_bytes=total,
+        available_bytes=NOT_IN_INPUT if available is None else available,
+        available_fraction=NOT_IN_INPUT if available is None else available / total,
+        swap_total_bytes=told.get("SwapTotal", NOT_IN_INPUT),
+        line=line,
+        probe="meminfo",
+    )
+
+
+@probe("os-release", ["cat", "/etc/os-release"], timeout_s=10)
+def os_release(text: str) -> str:
+    """The pretty name, see os-release(5)."""
+    match = re.search(r"^PRETTY_NAME=[\"']?(.*?)[\"']?$", text, re.MULTILINE)
+    if not match or not match[1]:
+        raise ParseError("expected a line PRETTY_NAME=", 1)
+    return match[1]

@@ -1,0 +1,128 @@
+"""All questions of a run as one POSIX sh script, and the reading of what it prints.
+
+Each answer streams straight to stdout and stderr between marks that hold a random 128-bit word:
+never through $(...), a pipe or a file, which a process in uninterruptible sleep would hold open.
+For the same reason the reader stops at the last mark, not at end of file.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from preflight.model import Command
+
+#: Two, because timeout(1) waits for its child for ever: a command that even SIGKILL does not end
+#: (uninterruptible sleep) keeps the inner one; the outer one then kills the inner and goes on.
+_ASK = """\
+ask() {
+i=$1; s=$2; shift 2
+printf '\\n%s begin %s 0\\n' "$mark" "$i"; printf '\\n%s begin %s 0\\n' "$mark" "$i" >&2
+timeout -k 2 $((s+4)) timeout -k 2 "$s" "$@" </dev/null
+r=$?
+printf '\\n%s end %s %s\\n' "$mark" "$i" "$r"; printf '\\n%s end %s %s\\n' "$mark" "$i" "$r" >&2
+}"""
+
+#: timeout(1) says 125 for its own failure, 126 for a command that cannot be run, 127 for none.
+_NO_TIMEOUT = """\
+command -v timeout >/dev/null 2>&1 || timeout() { return 125; }"""
+
+
+def render(commands: Sequence[Command], mark: str, *, sudo: bool = False) -> str:
+    """The script for `sh -s`. All of it is one function that the last line calls, so that a script
+    cut short on its way does nothing."""
+    asks = (_ask_line(number, command, sudo) for number, command in enumerate(commands))
+    body = [
+        "LC_ALL=C; PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export LC_ALL PATH",
+        f"mark={shlex.quote(mark)}",
+        _NO_TIMEOUT,
+        _ASK,
+        *asks,
+        "printf '\\n%s last 0 0\\n' \"$mark\"; printf '\\n%s last 0 0\\n' \"$mark\" >&2",
+    ]
+    return "preflight_ask() {\n" + "\n".join(body) + "\n}\npreflight_ask\n"
+
+
+def _ask_line(number: int, command: Command, sudo: bool) -> str:
+    prefix = ("sudo", "-n") if sudo and command.needs_root else ()
+    return shlex.join(["ask", str(number), str(command.timeout_s), *prefix, *command.argv])
+
+
+class Frame(Struct):
+    """What one stream carried between the two marks of one command."""
+
+    number: int
+    data: bytes
+    rc: int | None = None
+    truncated: bool = False
+    began_s: float = 0.0
+    ended_s: float = 0.0
+
+
+class FrameReader:
+    """Cuts one stream into frames as its bytes arrive; keeps at most `caps[number]` of each.
+
+    Text outside the marks (login banners, a profile's echo) is dropped.
+    """
+
+    def __init__(self, mark: str, caps: Sequence[int], total_cap: int) -> None:
+        self._mark = b"\n" + mark.encode() + b" "
+        self._caps = caps
+        self._left = total_cap
+        self._pending = bytearray()
+        self._open: Frame | None = None
+        self._kept = bytearray()
+        self.done = False
+
+    def feed(self, data: bytes, now_s: float) -> Iterator[Frame]:
+        """Take `data`, yield the frames that it completes. `now_s`: the reader's own clock."""
+        self._pending += data
+        while not self.done:
+            start = self._pending.find(self._mark)
+            stop = self._pending.find(b"\n", start + len(self._mark)) if start >= 0 else -1
+            if stop < 0:
+                break
+            words = bytes(self._pending[start + len(self._mark) : stop]).split()
+            self._keep(bytes(self._pending[:start]))
+            del self._pending[: stop + 1]
+            frame = self._turn(words, now_s)
+            if frame is not None:
+                yield frame
+        # Hold back what may be the beginning of a mark; the rest can go.
+        spare = len(self._pending) - len(self._mark) - 32
+        if spare > 0 and self._pending.find(self._mark) < 0:
+            self._keep(bytes(self._pending[:spare]))
+            del self._pending[:spare]
+
+    def unfinished(self, now_s: float) -> Frame | None:
+        """The frame whose end never came, with what arrived of it."""
+        frame = self._open
+        if frame is None:
+            return None
+        self._keep(bytes(self._pending))
+        frame.data, frame.ended_s, self._open = bytes(self._kept), now_s, None
+        return frame
+
+    def _turn(self, words: list[bytes], now_s: float) -> Frame | None:
+        kind, number, rc = words[0], int(words[1]), int(words[2])
+        if kind == b"begin":
+            self._open, self._kept = Frame(number, b"", began_s=now_s), bytearray()
+            return None
+        if kind == b"last":
+            self.done = True
+            return None
+        frame, self._open = self._open, None
+        if frame is not None:
+            frame.data, frame.rc, frame.ended_s = bytes(self._kept), rc, now_s
+        return frame
+
+    def _keep(self, data: bytes) -> None:
+        if self._open is None or not data:
+            return
+        room = min(self._caps[self._open.number] - len(self._kept), self._left)
+        kept = data[: max(room, 0)]
+        self._open.truncated |= len(kept) < len(data)
+        self._kept += kept
+        self._left -= len(kept)
