@@ -153,7 +153,7 @@ def _read(raw: Raw) -> Any:
 
 
 def _failed(raw: Raw) -> Missing | None:
-    """What the exit status alone says (timeout(1): 124 over time, 125 its own, 126, 127, 137 killed)."""
+    """What the exit status alone says; 124, 125, 126, 127, 137 are those of timeout(1)."""
     tool = raw.argv[0] if raw.argv else raw.probe
     if raw.missing is not None:
         return Missing(raw.missing.kind, f"{tool}: {raw.missing.text}")
@@ -271,7 +271,7 @@ def _listed(smi: Known[NvidiaSmi]) -> Known[int]:
 def _expected(
     identity: Known[Identity], on_pci: Known[int], listed: Known[int]
 ) -> tuple[Known[int], str]:
-    """How many GPUs should be listed, and who says so: PCI, or the allocation that limits the view."""
+    """How many GPUs should be listed, and who says so: PCI or a limiting allocation."""
     if isinstance(on_pci, Missing):
         text = "how many there should be is not known; state it: --set gpu.count=N"
         return Missing(on_pci.kind, text), ""

@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from preflight import datafiles
+from preflight import datafiles, strict_yaml
 from preflight.errors import UsageError
 from preflight.expect.bounds import BOUNDS
-from preflight.judge import kernel_log, paths, strict_yaml
+from preflight.judge import kernel_log, paths
 from preflight.judge.operators import OFF, OPERATORS
 from preflight.judge.rules import RULES
 from preflight.model import LEVELS, Action, Check, Command
@@ -188,7 +188,7 @@ def _path_faults(entry: dict[str, Any]) -> Iterator[str]:
 
 
 def condition_faults(key: str, text: str, wanted: Any, element: type[Any] | None) -> Iterator[str]:
-    """What is wrong with one line of `when` (a path of the host) or `where` (.path of the element)."""
+    """What is wrong with a line of `when` (path of the host) or `where` (.path of the element)."""
     if key == "where" and (element is None or not text.startswith(".")):
         yield f"{text!r} must begin with a dot and the fact must have [*]"
         return

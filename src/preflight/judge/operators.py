@@ -223,8 +223,11 @@ OPERATORS: dict[str, Operator] = {
         _is_version, '">=1.2,<2"', _version_holds, lambda wanted: f"version {wanted}"
     ),
     "uniform": Operator(
-        lambda value: value is True, "true", lambda values, wanted: not off_majority(values, wanted),
-        lambda _: "all the same", many=True,
+        lambda value: value is True,
+        "true",
+        lambda values, wanted: not off_majority(values, wanted),
+        lambda _: "all the same",
+        many=True,
     ),
     "outlier": Operator(
         _is_outlier,

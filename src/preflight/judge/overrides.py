@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from preflight import strict_yaml
 from preflight.errors import UsageError
-from preflight.judge import strict_yaml
 from preflight.judge.operators import OPERATORS
 from preflight.model import LEVELS, Check, Level, Override
 

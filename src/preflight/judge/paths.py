@@ -64,7 +64,7 @@ def parse(text: str, root: type[Any] = Host) -> Path:
     return Path(text, each, rest, UNITS.get(rest[-1].rpartition("_")[2], ""))
 
 
-def element_type(path: Path) -> type[Any] | None:
+def element_type(path: Path) -> Any:
     """What `where` paths begin at: the type of the elements, None where the path has no [*]."""
     if not path.each:
         return None
@@ -109,10 +109,11 @@ def _walk(
     for depth, name in enumerate((*names, "")):
         if isinstance(value, Missing):
             return value, evidence
-        if isinstance(value, Struct) and getattr(value, "probe", ""):
-            field = ".".join(names[depth:])
+        if isinstance(value, Struct):
+            told = getattr(value, "probe", "")
             line = getattr(value, "line", None)
-            evidence = (Evidence(value.probe, line=line, field=field),)  # type: ignore[attr-defined]
+            if told:
+                evidence = (Evidence(told, line=line, field=".".join(names[depth:])),)
         if name:
             value = getattr(value, name)
     return value, evidence

@@ -1,0 +1,311 @@
+"""The on-disk form of raws: gzip of JSON lines, a header first, then one answer per line.
+
+Each host's lines are flushed together, so a file that was cut reads to its last whole line. The
+unpacked form is read too: it is what a person sees and edits.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import secrets
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from preflight import __version__
+from preflight.errors import PreflightError, UsageError
+from preflight.model import Raw
+
+FAMILY = "preflight.capture/"
+SCHEMA = FAMILY + "1"
+#: What is unpacked of one file: 350 KB a host make this 3,000 hosts.
+MAX_BYTES = 1 << 30
+MAX_LINE_BYTES = 256 << 20
+_HEADER_BYTES = 1 << 20
+_GZIP = 31  # zlib's wbits: the largest window, gzip's header and trailer
+_BAD_LINES_TOLD = 5
+
+
+class Header(Struct, frozen=True):
+    """The first line of a capture."""
+
+    schema: str
+    preflight: str = ""
+    created_at: str = ""
+    argv: tuple[str, ...] = ()
+
+
+class Captured(Struct, frozen=True):
+    """A whole capture. `damage` says what could not be read, None where nothing is amiss."""
+
+    raws: list[Raw]
+    created_at: str
+    damage: str | None
+
+
+class _Base64(Struct, frozen=True):
+    """Output that is not UTF-8."""
+
+    base64: bytes
+
+
+class _Line(Raw, frozen=True):
+    """A Raw as it is stored: JSON has no bytes."""
+
+    stdout: str | _Base64 = ""  # type: ignore[assignment]
+    stderr: str | _Base64 = ""  # type: ignore[assignment]
+
+
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(_Line)
+_HEADER_DECODER = msgspec.json.Decoder(Header)
+#: RecursionError: a line that nests thousands deep.
+_UNREADABLE = (msgspec.DecodeError, RecursionError)
+
+
+def encode(raw: Raw) -> bytes:
+    """One line of a capture, with its line end."""
+    stored = asdict(raw)
+    stored.update(stdout=_storable(raw.stdout), stderr=_storable(raw.stderr))
+    return _ENCODER.encode(_Line(**stored)) + b"\n"
+
+
+def decode(line: bytes) -> Raw:
+    """The Raw in one line; raises msgspec.DecodeError, or RecursionError where it nests deep."""
+    stored = asdict(_DECODER.decode(line))
+    for stream in ("stdout", "stderr"):
+        if isinstance(stored[stream], _Base64):
+            stored[stream] = stored[stream].base64
+    return Raw(**stored)
+
+
+def _storable(output: str | bytes) -> str | _Base64:
+    if isinstance(output, str):
+        try:
+            output.isascii() or output.encode()
+        except UnicodeEncodeError:  # lone surrogates: what stands for undecodable bytes
+            return _Base64(output.encode("utf-8", "surrogatepass"))
+        return output
+    try:
+        return output.decode()
+    except UnicodeDecodeError:
+        return _Base64(output)
+
+
+class Writer:
+    """Writes a capture: opened before the work starts, under its own name only at the end.
+
+    An exception in the `with` block keeps what was collected. So does an error of the disk, cut
+    after the last whole host, which is raised as PreflightError. Where no answer was written, none
+    of this leaves a file, and an earlier one stays. Not for several threads at once.
+    """
+
+    def __init__(self, path: Path | str, argv: Sequence[str] = (), created_at: str = "") -> None:
+        self.path = Path(path)
+        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        # An argument that is no UTF-8 has lone surrogates, which JSON cannot hold.
+        shown = tuple(one.encode("utf-8", "backslashreplace").decode() for one in argv)
+        self._header = Header(SCHEMA, __version__, created_at or now, shown)
+        self._target = Path(os.path.realpath(path))
+        self._part = self._target.with_name(f".{self._target.name}.{secrets.token_hex(4)}.part")
+        self._answers = self._kept_bytes = self._kept_answers = 0
+        self._broken: PreflightError | None = None
+
+    def __enter__(self) -> Writer:
+        """Raises UsageError where the file cannot be made."""
+        try:
+            if self._target.exists() and not self._target.is_file():
+                raise UsageError(f"{self.path} is not a file", "name one: --save x.capture.gz")
+            self._file: BinaryIO = self._part.open("xb")
+        except OSError as error:
+            hint = f"mkdir -p {self.path.parent}" if isinstance(error, FileNotFoundError) else ""
+            raise UsageError(f"{self.path}: cannot be written: {error.strerror}", hint) from error
+        self._engine = zlib.compressobj(6, zlib.DEFLATED, _GZIP)  # its header has no time, no name
+        try:
+            self._put(_ENCODER.encode(self._header) + b"\n", zlib.Z_SYNC_FLUSH)
+        except PreflightError:
+            self._part.unlink()
+            raise
+        return self
+
+    def write(self, raws: Iterable[Raw] | Raw) -> None:
+        """Add the answers of one host; raises PreflightError where the disk takes no more."""
+        lines = [encode(raw) for raw in ((raws,) if isinstance(raws, Raw) else raws)]
+        self._answers += len(lines)
+        self._put(b"".join(lines), zlib.Z_SYNC_FLUSH)
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        if self._broken is None:
+            with suppress(PreflightError):
+                self._put(b"", zlib.Z_FINISH)
+        if (kind or self._broken) and not self._kept_answers:
+            self._part.unlink(missing_ok=True)
+        else:
+            self._part.replace(self._target)
+        if self._broken and kind is None:
+            raise self._broken
+
+    def _put(self, data: bytes, flush: int) -> None:
+        """Write through to the system; after an error the file ends with the last whole host."""
+        if self._broken is not None:
+            raise self._broken
+        try:
+            self._file.write(self._engine.compress(data) + self._engine.flush(flush))
+            self._file.flush()
+            kept_bytes = self._file.tell()
+            if flush == zlib.Z_FINISH:  # a network file system tells of a full disk only here
+                os.fsync(self._file.fileno())
+                self._file.close()
+        except OSError as error:
+            with suppress(OSError):
+                self._file.close()  # tries once more to write what is left
+            os.truncate(self._part, self._kept_bytes)
+            kept = f"its first {self._kept_answers} answers" if self._kept_answers else "nothing"
+            what = f"{self.path}: the capture cannot be written: {error.strerror}; {kept} kept"
+            hint = f"make room (df -h {self.path.parent}), or name a file elsewhere"
+            self._broken = PreflightError(what, hint)
+            raise self._broken from error
+        self._kept_bytes, self._kept_answers = kept_bytes, self._answers
+
+
+class Reader:
+    """Reads a capture as a stream, one line in memory; `damage` is whole when iteration ends.
+
+    Raises UsageError at once where the file cannot be opened or is no capture.
+    """
+
+    def __init__(self, source: Path | str | bytes, name: str = "") -> None:
+        self._source = source
+        self._name = name or ("the input" if isinstance(source, bytes) else str(source))
+        self._cut, self._bad_lines = "", 0
+        self._bad: list[str] = []
+        header = _header(_first_line(source))
+        if header is None:
+            hint = "preflight capture --save x.capture.gz writes one"
+            raise UsageError(f"{self._name} is not a capture", hint)
+        if header.schema != SCHEMA:
+            what = f"{self._name} has the form {header.schema}; this version reads {SCHEMA}"
+            raise UsageError(what, "pip install --upgrade gpu-preflight")
+        self.created_at = header.created_at
+
+    @property
+    def damage(self) -> str | None:
+        """What the last iteration could not read."""
+        more = self._bad_lines - len(self._bad)
+        told = [*self._bad, f"and {more} lines more" if more else "", self._cut]
+        return "; ".join(filter(None, told)) or None
+
+    def __iter__(self) -> Iterator[Raw]:
+        self._cut, self._bad, self._bad_lines = "", [], 0
+        for number, line in self._lines():
+            try:
+                yield decode(line)
+            except _UNREADABLE as error:
+                if not line.endswith(b"\n"):
+                    self._cut = f"cut short after line {number - 1}"
+                elif not _header(line):  # `cat a.capture.gz b.capture.gz` is a capture
+                    self._bad_lines += 1
+                    if len(self._bad) < _BAD_LINES_TOLD:
+                        self._bad.append(f"line {number} is not an answer ({error})")
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        """The lines after the header, counted from 1 with the header, blank ones left out."""
+        with _opened(self._source) as file:
+            unpacking = _Unpacking(file, MAX_BYTES)
+            lines = io.BufferedReader(unpacking, 1 << 20)
+            lines.readline(_HEADER_BYTES)
+            number = 1
+            while line := lines.readline(MAX_LINE_BYTES + 1):
+                if len(line) > MAX_LINE_BYTES:
+                    unpacking.cause = "read no further: a line is over 256 MiB, cut"
+                    break
+                if unpacking.cause and not line.endswith(b"\n"):
+                    break
+                number += 1
+                if not line.isspace():
+                    yield number, line
+            if unpacking.cause:
+                self._cut = f"{unpacking.cause} after line {number}"
+
+
+def read(source: Path | str | bytes) -> Captured:
+    """A whole capture, from a file or from its bytes; UsageError where it is none."""
+    reader = Reader(source)
+    return Captured(list(reader), reader.created_at, reader.damage)
+
+
+def iter_raws(source: Path | str | bytes) -> Iterator[Raw]:
+    """The answers one by one; who must know of damage keeps the Reader."""
+    return iter(Reader(source))
+
+
+def is_capture(source: Path | str | bytes) -> bool:
+    """Whether it begins like one, of this version or another; UsageError where unreadable."""
+    return _header(_first_line(source)) is not None
+
+
+def unpacked(data: bytes, limit: int) -> tuple[bytes, str]:
+    """gzip's content, at most `limit` bytes of it, and why it is not whole ("" where it is)."""
+    unpacking = _Unpacking(io.BytesIO(data), limit)
+    return unpacking.readall(), unpacking.cause
+
+
+def _first_line(source: Path | str | bytes) -> bytes:
+    with _opened(source) as file:
+        return io.BufferedReader(_Unpacking(file, _HEADER_BYTES)).readline(_HEADER_BYTES)
+
+
+def _header(line: bytes) -> Header | None:
+    with suppress(*_UNREADABLE):
+        header = _HEADER_DECODER.decode(line)
+        return header if header.schema.startswith(FAMILY) else None
+    return None
+
+
+def _opened(source: Path | str | bytes) -> BinaryIO:
+    if isinstance(source, bytes):
+        return io.BytesIO(source)
+    try:
+        return Path(source).open("rb")
+    except OSError as error:
+        raise UsageError(f"{source} cannot be read: {error.strerror}") from error
+
+
+class _Unpacking(io.RawIOBase):
+    """Unpacks gzip, or passes plain text on; ends, and keeps the cause, where it cannot go on.
+
+    gzip.GzipFile raises there, and a buffer around it loses what came just before.
+    """
+
+    def __init__(self, file: BinaryIO, limit: int) -> None:
+        super().__init__()
+        gzipped = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        self._file: Any = gzip.GzipFile(fileobj=file) if gzipped else file
+        self._left, self.cause = limit, ""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = b""
+        try:
+            data = b"" if self.cause else self._file.read1(len(buffer))
+        except EOFError:
+            self.cause = "cut short"
+        except (OSError, zlib.error) as error:
+            self.cause = f"damaged ({error})"
+        if len(data) > self._left:
+            data, self.cause = data[: self._left], "read no further: too large when unpacked, cut"
+        self._left -= len(data)
+        buffer[: len(data)] = data
+        return len(data)

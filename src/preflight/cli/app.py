@@ -1,0 +1,177 @@
+"""The commands as a table, and the one place where errors become words and exit statuses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import typer
+from msgspec import Struct
+
+from preflight import __version__
+from preflight.cli.exit import Exit
+from preflight.cli.options import JUDGE, RUN, WHERE, WRITE, Options, command
+from preflight.errors import PreflightError
+
+HELP = """Will these machines train this model? If not: which GPU, link, node, disk, setting or
+version is at fault, and what to type.
+
+Exit status: 0 pass or warnings, 1 something failed, 2 could not start, 3 something could not be
+determined, 70 a bug in preflight, 130 interrupted."""
+
+
+class Spec(Struct, frozen=True):
+    """One subcommand; its module in preflight.cli has run(options, streams)."""
+
+    name: str
+    module: str
+    help: str
+    takes: tuple[str, ...]
+    examples: tuple[str, ...]
+
+
+COMMANDS = (
+    Spec(
+        "run", "run",
+        "The whole checklist for this hardware.",
+        (*WHERE, *JUDGE, *WRITE, *RUN),
+        ("preflight run", "preflight run --save report.json --save ticket.md",
+         "preflight run --from node-07.capture.gz", "preflight run --set gpu.count=8 --strict"),
+    ),
+    Spec(
+        "gpu-health", "gpu_health",
+        "GPUs: memory, heat, power, PCIe, driver, Xid errors.",
+        (*WHERE, *JUDGE, *WRITE, *RUN),
+        ("preflight gpu-health", "nvidia-smi -q | preflight gpu-health --from -",
+         "preflight gpu-health --from node-07=smi.xml --from node-07=dmesg.txt",
+         "preflight gpu-health --only 'gpu.ecc.*' --format json"),
+    ),
+    Spec(
+        "capture", "capture",
+        "Write this machine's answers to a file for --from.",
+        ("output", "sudo", "host_timeout", "checks", "redact", "quiet", *RUN),
+        ("preflight capture", "preflight capture -o node-07.capture.gz --redact"),
+    ),
+    Spec(
+        "report", "report",
+        "Convert stored reports, or merge several into one.",
+        ("reports", "format", "save", "redact", "strict", "exit_zero", "quiet", "verbose", "color",
+         "debug"),
+        ("preflight report report.json --format markdown",
+         "preflight report node-*.json --save all.json -q"),
+    ),
+    Spec(
+        "explain", "explain",
+        "What a check, an Xid or a symptom means, what to do.",
+        ("words", "checks", "debug"),
+        ("preflight explain gpu.remap.pending", "preflight explain 79",
+         "preflight explain gpu fell off the bus"),
+    ),
+)  # fmt: skip
+
+
+def build() -> typer.Typer:
+    """The typer application: one command per row of the table."""
+    app = typer.Typer(
+        name="preflight", help=HELP, no_args_is_help=True, add_completion=False,
+        rich_markup_mode=None, pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )  # fmt: skip
+    app.callback()(_root)
+    for spec in COMMANDS:
+        function = command(_Call(spec).run, spec.takes, spec.help)
+        epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in spec.examples)
+        app.command(spec.name, epilog=epilog, short_help=spec.help)(function)
+    return app
+
+
+class _Call(Struct, frozen=True):
+    """A command whose module is imported when it is run, not when the help is printed."""
+
+    spec: Spec
+
+    def run(self, options: Options) -> int:
+        from preflight.cli.streams import open_streams
+
+        module = import_module(f"preflight.cli.{self.spec.module}")
+        streams = open_streams(options.color)
+        try:
+            status: int = module.run(options, streams)
+        finally:
+            streams.done()
+        return status
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"preflight {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    pass
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: the only place that catches everything."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in arguments
+    # A scheduler that ends the job, or a closed terminal, must leave the partial capture too.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    try:
+        status = _dispatch(arguments)
+    except KeyboardInterrupt:
+        status = Exit.INTERRUPTED
+    except PreflightError as error:
+        _say(error.what, error.hint)
+        status = Exit.COULD_NOT_START
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = Exit.OK
+    except Exception as error:  # a bug must not look like a verdict
+        if debug:
+            raise
+        _say(f"a bug in preflight: {type(error).__name__}: {error}",
+             "run it again with --debug and report what it prints")  # fmt: skip
+        status = Exit.BUG
+    sys.exit(status)
+
+
+def _interrupt(number: int, _frame: Any) -> None:
+    raise KeyboardInterrupt(number)
+
+
+def _dispatch(arguments: list[str]) -> int:
+    # typer brings its own copy of click, of which only this exception is needed.
+    from typer.exceptions import Abort, TyperException
+
+    try:
+        status = build()(args=arguments, prog_name="preflight", standalone_mode=False)
+    except Abort:
+        return Exit.INTERRUPTED
+    except TyperException as error:
+        shown = error.format_message() if hasattr(error, "format_message") else str(error)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(shown, err=True)
+            return Exit.COULD_NOT_START
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "preflight"
+        if shown:
+            _say(shown, f"{path} --help")
+        return Exit.COULD_NOT_START
+    return status if isinstance(status, int) else Exit.OK
+
+
+def _say(what: str, hint: str) -> None:
+    typer.echo(f"error: {what}", err=True)
+    if hint:
+        typer.echo(f"hint: {hint}", err=True)

@@ -1,0 +1,39 @@
+"""preflight capture: all answers of this machine in one file."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from preflight.cli.exit import Exit
+from preflight.cli.judging import Question, ask_here, make_plan
+from preflight.cli.options import Options
+from preflight.cli.saving import CAPTURE_SUFFIX
+from preflight.cli.streams import Streams
+from preflight.errors import UsageError
+from preflight.judge.load import DOMAINS
+from preflight.model import Missing
+
+
+def run(options: Options, streams: Streams) -> int:
+    """Ask everything that any check needs; write it; name the file and what could not be had."""
+    plan = make_plan(Question("capture", DOMAINS), options)
+    path = Path(options.output or f"preflight-{socket.gethostname()}{CAPTURE_SUFFIX}")
+    if not path.name.endswith(CAPTURE_SUFFIX):
+        raise UsageError(f"-o {path}: a capture's name ends in {CAPTURE_SUFFIX}",
+                         f"-o {path.name}{CAPTURE_SUFFIX}")  # fmt: skip
+    if options.dry_run:
+        for command in plan.commands:
+            streams.report([f"{command.probe}\n"])
+        return Exit.OK
+    raws = ask_here(plan.commands, options, streams, [path])
+    from preflight.assemble import assemble
+
+    assembled = assemble(raws[0].host, raws)
+    if not options.quiet:
+        for each in assembled.missing:
+            streams.note(f"not had: {each.text}")
+    told = len(raws) - len(assembled.missing)
+    shown = f"{path}: {told} of {len(raws)} answers; read it with: preflight run --from {path}"
+    streams.report([f"{shown}\n"])
+    return Exit.OK if not isinstance(assembled.host.identity, Missing) else Exit.UNDETERMINED

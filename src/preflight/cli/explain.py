@@ -1,0 +1,114 @@
+"""preflight explain: what a check, an Xid, a runbook or a symptom means and what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from preflight import runbooks
+from preflight.cli.exit import Exit
+from preflight.cli.options import Options
+from preflight.cli.streams import Streams
+from preflight.errors import UsageError
+from preflight.judge import load
+from preflight.judge.operators import OPERATORS, shown
+from preflight.model import Check
+
+
+def run(options: Options, streams: Streams) -> int:
+    """Answer by check id, Xid or SXid number, runbook id, else by the words of a symptom."""
+    words = " ".join(options.words).strip()
+    checks = load.load(load.DOMAINS, [Path(name) for name in options.checks]).checks
+    if not words:
+        streams.report(_catalogue(checks))
+        return Exit.OK
+    by_id = {check.id: check for check in checks}
+    check = by_id.get(words.lower()) or by_id.get(_error_number(words))
+    if check is not None:
+        streams.report(_check(check))
+    elif words in runbooks.load():
+        streams.report(_runbook(runbooks.load()[words]))
+    else:
+        streams.report(_symptom(words, checks))
+    return Exit.OK
+
+
+def _error_number(words: str) -> str:
+    """'79', 'xid 79', 'Xid: 79', 'sxid 20034' -> the id of its check."""
+    match = re.fullmatch(r"(s?)(?:xid)?\W*(\d+)", words.lower())
+    if not match:
+        return ""
+    switch = match[1] or int(match[2]) >= 10000
+    return f"gpu.{'sxid' if switch else 'xid'}.{match[2]}"
+
+
+def _catalogue(checks: list[Check]) -> Iterator[str]:
+    yield f"{len(checks)} checks; preflight explain ID tells more\n"
+    for check in checks:
+        yield f"  {check.id:<28} {check.title}\n"
+
+
+def _check(check: Check) -> Iterator[str]:
+    yield f"{check.id}: {check.title}\n\n"
+    yield from _wrapped(check.why)
+    yield "\nwhat to do:\n"
+    for step in check.fix:
+        yield from _wrapped(step, "  - ")
+    yield f"\naction     {check.action.value}\n"
+    yield f"fact       {check.fact}\n"
+    for name, label in (("fail_unless", "fails"), ("warn_unless", "warns")):
+        for operator, argument in getattr(check, name).items():
+            yield f"{label:<10} unless {_argument(operator, argument)}\n"
+    for name in ("when", "where"):
+        for path, wanted in getattr(check, name).items():
+            yield f"{'only where':<10} {path.lstrip('.')} is {_condition(wanted)}\n"
+    for key in ("status", "window_h", "burst", "source"):
+        if key in check.row:
+            yield f"{key:<10} {shown(check.row[key])}\n"
+    yield f"declared   {check.source}\n"
+    yield f"runbook    preflight explain {check.runbook}\n"
+
+
+def _argument(operator: str, argument: object) -> str:
+    if isinstance(argument, dict) and not OPERATORS[operator].many:
+        if "fact" in argument:
+            return f"{operator} the fact {argument['fact'].lstrip('.')}"
+        share = f"{argument['fraction']:.0%} of " if "fraction" in argument else ""
+        return f"{operator} {share}the bound {argument['bound']}"
+    return OPERATORS[operator].phrase(argument)
+
+
+def _condition(wanted: object) -> str:
+    if isinstance(wanted, dict):
+        ((operator, argument),) = wanted.items()
+        return _argument(operator, argument)
+    return shown(wanted)
+
+
+def _runbook(book: runbooks.Runbook) -> Iterator[str]:
+    yield f"{book.title}\n\n{book.body}"
+
+
+def _symptom(words: str, checks: list[Check]) -> Iterator[str]:
+    found = runbooks.search(words)
+    if not found:
+        raise UsageError(
+            f"nothing is known about {words!r}",
+            "preflight explain lists the checks; an Xid is explained by its number",
+        )
+    yield from _runbook(found[0])
+    used = [check.id for check in checks if check.runbook == found[0].id]
+    if used:
+        yield "\n"
+        yield from _wrapped(f"checks that point here: {', '.join(used)}")
+    for book in found[1:]:
+        yield f"see also: preflight explain {book.id}   ({book.title})\n"
+
+
+def _wrapped(text: str, lead: str = "") -> Iterator[str]:
+    import textwrap
+
+    for line in textwrap.wrap(text, 98, initial_indent=lead, subsequent_indent=" " * len(lead),
+                              break_long_words=False, break_on_hyphens=False):  # fmt: skip
+        yield f"{line}\n"

@@ -1,0 +1,13 @@
+"""preflight gpu-health: everything a host tells of its GPUs."""
+
+from __future__ import annotations
+
+from preflight.cli.judging import Question, judge_and_report
+from preflight.cli.options import Options
+from preflight.cli.streams import Streams
+
+
+def run(options: Options, streams: Streams) -> int:
+    """Judge the GPUs. Whoever asks about GPUs is told when there are none."""
+    question = Question("gpu-health", ("gpu", "pcie"), ("gpu.present",))
+    return judge_and_report(question, options, streams)

@@ -1,0 +1,142 @@
+"""Every option once: its type, flags, help and default. Commands name the groups they take."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from msgspec import Struct
+
+
+class Options(Struct):
+    """What the user asked for; a command reads the fields of its own groups."""
+
+    from_: list[str] = []
+    sudo: bool = False
+    host_timeout: str = "60s"
+    level: str = "quick"
+    profile: str | None = None
+    only: list[str] = []
+    skip: list[str] = []
+    set_: list[str] = []
+    checks: list[str] = []
+    format: str = "text"
+    save: list[str] = []
+    redact: bool = False
+    facts: bool = False
+    dry_run: bool = False
+    strict: bool = False
+    exit_zero: bool = False
+    quiet: bool = False
+    verbose: int = 0
+    color: str = "auto"
+    debug: bool = False
+    output: str | None = None
+    words: list[str] = []
+    reports: list[str] = []
+
+
+class Option(Struct, frozen=True):
+    """One option as typer takes it."""
+
+    kind: Any
+    flags: tuple[str, ...]
+    help: str
+    metavar: str | None = None
+    count: bool = False
+
+
+OPTIONS: dict[str, Option] = {
+    "from_": Option(
+        list[str], ("--from",),
+        "Judge recorded answers instead of this machine: a capture, or the output of a tool. "
+        "- is standard input, a directory its files. Repeatable.", "[NAME=]FILE",
+    ),
+    "sudo": Option(bool, ("--sudo",), "Put `sudo -n` before the commands that need root."),
+    "host_timeout": Option(str, ("--host-timeout",), "Most time for one host.", "TIME"),
+    "level": Option(
+        str, ("--level",), "How much is done: quick is passive and takes seconds.",
+        "quick|standard|full",
+    ),
+    "profile": Option(str, ("--profile",), "Values for a kind of site.", "NAME|FILE"),
+    "only": Option(list[str], ("--only",), "Judge only checks of this name. Repeatable.", "GLOB"),
+    "skip": Option(list[str], ("--skip",), "Leave checks of this name out. Repeatable.", "GLOB"),
+    "set_": Option(
+        list[str], ("--set",),
+        "Another threshold: gpu.count=8; ID.warn= or ID.fail= where a check has both. Repeatable.",
+        "ID=VALUE",
+    ),
+    "checks": Option(
+        list[str], ("--checks",), "A site's own checks, *.yaml. Repeatable.", "DIR"
+    ),
+    "format": Option(
+        str, ("--format",), "What goes to standard output.", "text|json|jsonl|junit|markdown"
+    ),
+    "save": Option(
+        list[str], ("--save",),
+        "Also write a file, by its suffix: .json .jsonl .xml .md .txt .capture.gz. Repeatable.",
+        "FILE",
+    ),
+    "redact": Option(
+        bool, ("--redact",), "Names, addresses, UUIDs and serials become stand-ins."
+    ),
+    "facts": Option(bool, ("--facts",), "Put the facts of every host into the JSON."),
+    "dry_run": Option(bool, ("--dry-run",), "Print what would be run where; run nothing."),
+    "strict": Option(bool, ("--strict",), "Exit with 1 on a warning too."),
+    "exit_zero": Option(bool, ("--exit-zero",), "Exit with 0 whatever the verdict."),
+    "quiet": Option(bool, ("--quiet", "-q"), "Print the verdict only."),
+    "verbose": Option(
+        int, ("--verbose", "-v"), "-v shows passing checks, -vv everything.", count=True
+    ),
+    "color": Option(str, ("--color",), "Colour in text.", "auto|always|never"),
+    "debug": Option(bool, ("--debug",), "Show a traceback where preflight itself fails."),
+    "output": Option(str, ("--output", "-o"), "The capture to write.", "FILE"),
+}  # fmt: skip
+
+ARGUMENTS: dict[str, Option] = {
+    "words": Option(list[str], (), "A check id, an Xid, a runbook or words of a symptom.", "WORDS"),
+    "reports": Option(list[str], (), "Reports in JSON, as --format json wrote them.", "REPORT"),
+}
+
+WHERE = ("from_", "sudo", "host_timeout")
+JUDGE = ("level", "profile", "only", "skip", "set_", "checks")
+WRITE = ("format", "save", "redact", "facts", "strict", "exit_zero", "quiet", "verbose", "color")
+RUN = ("dry_run", "debug")
+
+
+def command(
+    action: Callable[[Options], int], names: tuple[str, ...], doc: str
+) -> Callable[..., int]:
+    """A function with the signature that typer reads; it fills Options and calls `action`."""
+
+    def call(**values: Any) -> int:
+        return action(
+            Options(**{name: value for name, value in values.items() if value is not None})
+        )
+
+    parameters = [_parameter(name) for name in names]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    call.__doc__ = doc
+    return call
+
+
+def _parameter(name: str) -> inspect.Parameter:
+    default = inspect.signature(Options).parameters[name].default
+    if isinstance(default, list) or default is inspect.Parameter.empty:
+        default = None
+    if name in ARGUMENTS:
+        option = ARGUMENTS[name]
+        info: Any = typer.Argument(help=option.help, metavar=option.metavar, show_default=False)
+    else:
+        option = OPTIONS[name]
+        info = typer.Option(
+            *option.flags, help=option.help, metavar=option.metavar, count=option.count,
+            show_default=isinstance(default, str),
+        )  # fmt: skip
+    kind = option.kind if default is not None else option.kind | None
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
+    )

@@ -1,0 +1,46 @@
+"""preflight report: stored reports in another form, or several as one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from preflight.cli.judging import finish
+from preflight.cli.options import Options
+from preflight.cli.saving import open_targets, write_all
+from preflight.cli.streams import Streams
+from preflight.errors import UsageError
+from preflight.model import Report
+from preflight.reports import RENDERERS
+from preflight.reports.json import read
+from preflight.reports.merge import merge
+
+
+def run(options: Options, streams: Streams) -> int:
+    """Read, merge where there are several, print and save; the exit status is the verdict's."""
+    if not options.reports:
+        raise UsageError("no report given", "preflight report report.json --format markdown")
+    if options.format not in RENDERERS:
+        raise UsageError(
+            f"--format {options.format!r} is no choice", f"one of {', '.join(RENDERERS)}"
+        )
+    reports = [_read(Path(name)) for name in options.reports]
+    targets = open_targets(options.save)
+    report = reports[0] if len(reports) == 1 else merge(reports)
+    if options.redact:
+        from preflight.redact import Redactor, redact_report
+
+        report = redact_report(report, Redactor(host.host for host in report.hosts))
+    return finish(report, options, streams, lambda: write_all(
+        targets, report, facts=True, note=streams.note
+    ))  # fmt: skip
+
+
+def _read(path: Path) -> Report:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {error}", "a report is made with --save report.json") from None
+    try:
+        return read(text)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.what}", error.hint) from None

@@ -1,0 +1,158 @@
+"""Hosts and their answers -> their reports: asking, deadlines, and all the cores for many hosts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from preflight.assemble import assemble
+from preflight.facts.host import Host
+from preflight.judge.evaluate import judge
+from preflight.judge.evidence import attach
+from preflight.model import Check, Command, HostReport, Missing, Raw
+from preflight.units import format_bytes
+from preflight.verdict import verdict_of
+
+#: Fewer hosts than this are judged in one process: starting others costs about 50 ms.
+POOL_FROM_HOSTS = 24
+
+#: Of a command's own limit: what the two timeout(1) and the shell need to end it.
+GRACE_S = 8
+
+
+class Transport(Protocol):
+    """A way to put commands to one host."""
+
+    @property
+    def host(self) -> str:
+        """The host's name."""
+
+    def run(self, commands: Sequence[Command]) -> Iterator[Raw]:
+        """One Raw for each command, in order."""
+
+
+def trimmed(commands: Iterable[Command], host_timeout_s: float) -> list[Command]:
+    """The commands with their own limits inside the host's."""
+    most = max(int(host_timeout_s) - GRACE_S, 1)
+    return [replace(command, timeout_s=min(command.timeout_s, most)) for command in commands]
+
+
+def ask(
+    transport: Transport,
+    commands: Sequence[Command],
+    kept: list[Raw],
+    progress: Callable[[str], None] = lambda _: None,
+) -> list[Raw]:
+    """All answers of one host. `kept` has what came so far, for whoever interrupts."""
+    if commands:
+        progress(f"{transport.host}: {commands[0].probe}")
+    for number, raw in enumerate(transport.run(commands), 1):
+        kept.append(raw)
+        if number < len(commands):
+            progress(f"{transport.host}: {commands[number].probe}")
+    return kept
+
+
+def examine(
+    name: str, raws: Sequence[Raw], checks: Sequence[Check], *, facts: bool = False
+) -> HostReport:
+    """Facts of one host, judged, with the evidence of what did not pass."""
+    assembled = assemble(name, raws)
+    results = judge(assembled.host, checks)
+    attach(results, raws)
+    return HostReport(
+        host=name,
+        verdict=verdict_of(result.status for result in results),
+        missing=tuple(assembled.missing),
+        summary=summary(assembled.host),
+        facts=_facts(assembled.host) if facts else None,
+        results=tuple(results),
+    )
+
+
+def examine_all(
+    hosts: Iterable[tuple[str, list[Raw]]], checks: Sequence[Check], *, facts: bool = False
+) -> Iterator[HostReport]:
+    """Every host's report in the order given; many hosts on all cores, few at a time in memory."""
+    waiting = iter(hosts)
+    first = [host for _, host in zip(range(POOL_FROM_HOSTS), waiting, strict=False)]
+    if len(first) < POOL_FROM_HOSTS:
+        yield from (examine(name, raws, checks, facts=facts) for name, raws in first)
+        return
+    yield from _examine_in_pool(first, waiting, checks)
+
+
+def _examine_in_pool(
+    first: list[tuple[str, list[Raw]]],
+    rest: Iterator[tuple[str, list[Raw]]],
+    checks: Sequence[Check],
+) -> Iterator[HostReport]:
+    workers = min(len(os.sched_getaffinity(0)), 16)
+    # fork: the checks are there already; nothing here has started a thread yet.
+    with ProcessPoolExecutor(
+        workers, get_context("fork"), initializer=_set_checks, initargs=(checks,)
+    ) as pool:
+        pending = [pool.submit(_examine_packed, *host) for host in first]
+        while pending:
+            yield _unpack(pending.pop(0).result())
+            for name, raws in rest:
+                pending.append(pool.submit(_examine_packed, name, raws))
+                break
+
+
+_checks: Sequence[Check] = ()
+_pack = msgspec.msgpack.Encoder()
+_unpack = msgspec.msgpack.Decoder(HostReport).decode
+
+
+def _set_checks(checks: Sequence[Check]) -> None:
+    global _checks
+    _checks = checks
+
+
+def _examine_packed(name: str, raws: list[Raw]) -> bytes:
+    return _pack.encode(examine(name, raws, _checks))
+
+
+def _facts(host: Host) -> dict[str, Any]:
+    facts: dict[str, Any] = msgspec.to_builtins(host)
+    return facts
+
+
+def summary(host: Host) -> str:
+    """One line: GPUs and driver, processors, memory, system."""
+    parts = [_gpus(host), _machine(host)]
+    return "; ".join(part for part in parts if part)
+
+
+def _gpus(host: Host) -> str:
+    if isinstance(host.gpus, Missing):
+        return host.gpus.text if host.gpus.kind == "not-applicable" else ""
+    counts: dict[str, int] = {}
+    for gpu in host.gpus:
+        product = "GPU" if isinstance(gpu.product, Missing) else gpu.product
+        counts[product] = counts.get(product, 0) + 1
+    told = ", ".join(f"{count} x {product}" for product, count in counts.items())
+    version = None if isinstance(host.driver, Missing) else host.driver.version
+    return f"{told}, driver {version}" if isinstance(version, str) else told
+
+
+def _machine(host: Host) -> str:
+    parts = []
+    if not isinstance(host.cpu, Missing) and isinstance(host.cpu.cpus, int):
+        parts.append(f"{host.cpu.cpus} CPUs")
+    if not isinstance(host.memory, Missing) and isinstance(host.memory.total_bytes, int):
+        parts.append(format_bytes(host.memory.total_bytes))
+    if isinstance(host.os, str):
+        parts.append(host.os)
+    if host.virtualization == "vm":
+        parts.append("virtual machine")
+    if isinstance(host.container, str) and host.container != "none":
+        parts.append(f"in a container ({host.container})")
+    return ", ".join(parts)

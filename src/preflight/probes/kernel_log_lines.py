@@ -1,0 +1,217 @@
+"""One line of a kernel log in any of its forms: when, who wrote it, and what it says.
+
+Forms: dmesg(1) with every time format and with `-x`, pstore, /dev/kmsg, journalctl(1) with the
+output modes short* and json, rsyslog and syslogd files, the fabric manager's log, bare messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+#: boot: seconds since boot; wall: seconds since 1970; yearless: seconds since 1970 if the year was
+#: YEARLESS, because syslog writes none (RFC 3164, 4.1.2): only differences mean something.
+Clock = Literal["boot", "wall", "yearless", "none"]
+
+#: A leap year, so that 29 February is a day, and long before any log that carries its year.
+YEARLESS = 1972
+#: What is added from one New Year's Eve to the next day on.
+YEAR_S = 366 * 86400.0
+
+
+class Line(Struct, frozen=True):
+    """`program` is "kernel" where nothing says otherwise; `known` is False for a bare line."""
+
+    message: str
+    program: str = "kernel"
+    clock: Clock = "none"
+    at_s: float | None = None
+    known: bool = True
+
+
+#: No message of the kernel is longer: LOG_LINE_MAX is 1024 less its prefix (kernel/printk).
+_MESSAGE_MAX = 1024
+
+_MONTHS = {name: n for n, name in enumerate(
+    ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+)}  # fmt: skip
+_MONTH = "(?P<month>" + "|".join(_MONTHS) + ")"
+_TIME = r"(?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)(?P<fraction>[.,]\d{1,9})?"
+_ZONE = r"(?: ?(?P<zone>Z|[+-]\d\d(?::?\d\d)?))?"
+
+# /dev/kmsg: Documentation/ABI/testing/dev-kmsg. The facility is the priority over eight.
+_KMSG = re.compile(r"(?P<priority>\d{1,4}),\d+,(?P<us>\d{1,18}),[^;]*;(?P<rest>.*)")
+_FACILITIES = r"kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|res\d|local\d"
+# <6> of pstore and `dmesg -r`, or "kern  :warn  : " of `dmesg -x`.
+_LEVEL = re.compile(r"<(?P<priority>\d{1,4})>|(?P<facility>" + _FACILITIES + r") *: ?[a-z]+ *: ")
+# [  123.456], with the difference of `dmesg -d` and the caller id of CONFIG_PRINTK_CALLER.
+_BOOT = re.compile(r"\[ *(?P<seconds>\d{1,12}\.\d{1,9})(?: *<[^>]*>)?\](?:\[ *[TC]\d+\])? ?")
+# [Sun Feb 23 16:24:18 2025] of `dmesg -T`.
+_CTIME = re.compile(
+    rf"\[[A-Z][a-z]{{2}} {_MONTH} +(?P<day>\d{{1,2}}) {_TIME} (?P<year>\d{{4}})\] ?"
+)
+# [Feb 25 2025 15:10:02] [ERROR] [tid 12727] of the fabric manager.
+_FABRIC = re.compile(
+    rf"\[{_MONTH} +(?P<day>\d{{1,2}}) (?P<year>\d{{4}}) {_TIME}\] (?:\[\w+\] )?(?:\[tid \d+\] )?"
+)
+# 2025-01-21T04:41:44,285060+00:00; a weekday before it and a zone's name after it in short-full.
+_ISO = re.compile(
+    r"(?P<open>\[)?(?:[A-Z][a-z]{2} )?(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)[T ]"
+    rf"{_TIME}{_ZONE}(?: [A-Z]{{3,5}}(?= ))?\]?:? "
+)
+_SYSLOG = re.compile(rf"{_MONTH} +(?P<day>\d{{1,2}}) {_TIME} ")
+_UNIX = re.compile(r"(?P<seconds>\d{9,11}\.\d{1,9}) ")
+
+_TAG = re.compile(r"\S+ (?:[a-z]+\d?\.[a-z]+ )?(?P<program>[^\s:\[]+)(?:\[\d+\])?: ")
+# After a time since boot only these are taken for programs (`journalctl -o short-monotonic`):
+# "mlx5_core 0000:9d:00.1: text" of a driver looks just like "host program: text".
+_NAMED_TAG = re.compile(
+    r"(?:\S+ )?(?P<program>kernel|systemd-networkd|nv-fabricmanager)(?:\[\d+\])?: "
+)
+# In dmesg's view of a record that a program wrote to /dev/kmsg there is no host name.
+_OWN_TAG = re.compile(r"(?P<program>[^\s:\[]+)(?:\[\d+\])?: ")
+# A message that a kernel log holds and hardly any other text, for logs without times.
+_BARE = re.compile(r"(?:kernel: |Linux version \d|NVRM: |nvidia-nvswitch\d|mlx5_core \w{4}:)")
+
+
+def read_line(text: str) -> Line:
+    """Read one line, its end taken off. An unknown form is a bare message of the kernel."""
+    if text.startswith("{"):
+        return _json(text)
+    kmsg = _KMSG.match(text)
+    if kmsg:
+        line = Line(kmsg["rest"][:_MESSAGE_MAX], clock="boot", at_s=int(kmsg["us"]) / 1e6)
+        return _by_facility(line, int(kmsg["priority"]) // 8 == 0)
+    level = _LEVEL.match(text)
+    rest = text[level.end() :] if level else text
+    line = _dated(rest) or _bare(rest)
+    if level:
+        known = msgspec.structs.replace(line, known=True)
+        of_kernel = level["facility"] == "kern" if level["facility"] else int(level[1]) < 8
+        return _by_facility(known, of_kernel)
+    return line
+
+
+def _dated(text: str) -> Line | None:
+    for pattern, read in _FORMS:
+        match = pattern.match(text)
+        if match:
+            return read(match, text[match.end() : match.end() + _MESSAGE_MAX])
+    return None
+
+
+def _bare(text: str) -> Line:
+    tag = _NAMED_TAG.match(text)
+    message = text[tag.end() :] if tag else text
+    program = tag["program"] if tag else "kernel"
+    return Line(message[:_MESSAGE_MAX], program, known=bool(_BARE.match(text)))
+
+
+def _boot(match: re.Match[str], rest: str) -> Line:
+    tag = _NAMED_TAG.match(rest)
+    message, program = (rest[tag.end() :], tag["program"]) if tag else (rest, "kernel")
+    return Line(message, program, "boot", float(match["seconds"]))
+
+
+def _untagged(match: re.Match[str], rest: str) -> Line:
+    return Line(rest, "kernel", "wall", _seconds(match, int(match["year"])))
+
+
+def _fabric(match: re.Match[str], rest: str) -> Line:
+    return Line(rest, "nv-fabricmanager", "wall", _seconds(match, int(match["year"])))
+
+
+def _iso(match: re.Match[str], rest: str) -> Line:
+    at_s = _seconds(match, int(match["year"]))
+    # Only dmesg writes a comma before the fraction, and dmesg names no host.
+    if match["open"] or (match["fraction"] or "").startswith(","):
+        return Line(rest, "kernel", "wall", at_s)
+    return _tagged(rest, "wall", at_s)
+
+
+def _syslog(match: re.Match[str], rest: str) -> Line:
+    return _tagged(rest, "yearless", _seconds(match, YEARLESS))
+
+
+def _unix(match: re.Match[str], rest: str) -> Line:
+    return _tagged(rest, "wall", float(match["seconds"]))
+
+
+def _tagged(rest: str, clock: Clock, at_s: float | None) -> Line:
+    """What follows the time in a journal or a syslog file: host, program, message."""
+    tag = _TAG.match(rest)
+    if not tag:
+        return Line(rest, "kernel", clock, at_s)
+    message = rest[tag.end() :]
+    inner = _BOOT.match(message)  # rsyslog keeps the kernel's own time as well
+    return Line(message[inner.end() :] if inner else message, tag["program"], clock, at_s)
+
+
+#: Form of the time -> how the line goes on. The first that matches reads it.
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], Line]], ...] = (
+    (_BOOT, _boot),
+    (_CTIME, _untagged),
+    (_FABRIC, _fabric),
+    (_ISO, _iso),
+    (_SYSLOG, _syslog),
+    (_UNIX, _unix),
+)
+
+
+def _by_facility(line: Line, of_kernel: bool) -> Line:
+    """Programs may write into the kernel's buffer; the facility tells them (syslog(2))."""
+    if of_kernel or line.program != "kernel":
+        return line
+    tag = _OWN_TAG.match(line.message)
+    if not tag:
+        return msgspec.structs.replace(line, program="user")
+    message = line.message[tag.end() :]
+    return msgspec.structs.replace(line, program=tag["program"], message=message)
+
+
+def _json(text: str) -> Line:
+    """A line of `journalctl -o json`; MESSAGE is a list of bytes where it is not plain text."""
+    try:
+        record: Any = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return Line(text[:_MESSAGE_MAX], known=False)
+    if not isinstance(record, dict) or "MESSAGE" not in record:
+        return Line(text[:_MESSAGE_MAX], known=False)
+    program = str(record.get("SYSLOG_IDENTIFIER", record.get("_COMM", "kernel")))
+    program = "kernel" if record.get("_TRANSPORT") == "kernel" else program
+    us = str(record.get("__REALTIME_TIMESTAMP", ""))
+    message = _text(record["MESSAGE"])[:_MESSAGE_MAX]
+    if us.isascii() and us.isdigit() and len(us) < 18:
+        return Line(message, program, "wall", int(us) / 1e6)
+    return Line(message, program)
+
+
+def _text(message: Any) -> str:
+    if isinstance(message, list) and all(type(b) is int and 0 <= b < 256 for b in message):
+        return bytes(message).decode("utf-8", "replace")
+    return message if isinstance(message, str) else ""
+
+
+def _seconds(match: re.Match[str], year: int) -> float | None:
+    """Seconds since 1970; a time without zone counts as UTC. None for a date that is none."""
+    month = _MONTHS.get(match["month"]) or int(match["month"])
+    day, hour, minute, second = (int(match[part]) for part in ("day", "h", "m", "s"))
+    try:
+        # A leap second is written 60.
+        at = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=timezone.utc)
+    except ValueError:
+        return None
+    fraction = float("0." + match["fraction"][1:]) if match["fraction"] else 0.0
+    return at.timestamp() + fraction - _offset_s(match.groupdict().get("zone"))
+
+
+def _offset_s(zone: str | None) -> int:
+    if not zone or zone == "Z":
+        return 0
+    minutes = int(zone[1:3]) * 60 + (int(zone[-2:]) if len(zone) > 3 else 0)
+    return (-60 if zone[0] == "-" else 60) * minutes

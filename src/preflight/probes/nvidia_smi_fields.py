@@ -1,0 +1,293 @@
+"""The fields of `nvidia-smi -q`: one table for its XML and its text.
+
+A section is a path of tags below <gpu> and the path of labels (whose case does not count) below the
+GPU's line in the text; its rows name facts, how their text is read, their tags and their labels.
+Driver generations name things differently: "|" parts spellings, and a fact may stand in several
+sections; the first spelling that gives a value counts. "a + b" is a sum; an addend with "?" may be
+absent.
+
+Names as printed by drivers 375 to 595, and by nvsmi_device_v11.dtd to v13.dtd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.values import (
+    bytes_of, celsius, count, flag, generation, lanes, megahertz, missing_of, pci_id, percent,
+    watts, words,
+)  # fmt: skip
+
+Form = Literal["xml", "text"]
+Convert = Callable[[str], Known[Any]]
+_Row = tuple[str, Convert, str, str]
+_Section = tuple[str, str, tuple[_Row, ...]]
+
+# fmt: off
+_IDENTITY: tuple[_Section, ...] = (
+    ("", "", (
+        ("product", words, "product_name", "Product Name"),
+        ("brand", words, "product_brand", "Product Brand"),
+        ("architecture", words, "product_architecture", "Product Architecture"),
+        ("uuid", words, "uuid", "GPU UUID"),
+        ("serial", words, "serial", "Serial Number"),
+        ("vbios", words, "vbios_version", "VBIOS Version"),
+        ("persistence", words, "persistence_mode", "Persistence Mode"),
+        ("addressing", words, "addressing_mode", "Addressing Mode"),
+        ("display_active", words, "display_active", "Display Active"),
+        ("compute_mode", words, "compute_mode", "Compute Mode"),
+        ("performance_state", words, "performance_state", "Performance State"),
+        ("fan_percent", percent, "fan_speed", "Fan Speed"),
+        ("recovery_action", words, "gpu_recovery_action", "GPU Recovery Action"),
+    )),
+    ("gpu_virtualization_mode", "GPU Virtualization Mode", (
+        ("virtualization", words, "virtualization_mode", "Virtualization Mode"),
+    )),
+    ("utilization", "Utilization", (("utilization_percent", percent, "gpu_util", "GPU"),)),
+    ("gpu_reset_status", "GPU Reset Status", (
+        ("reset_required", flag, "reset_required", "Reset Required"),
+    )),
+    ("mig_mode", "MIG Mode", (
+        ("mig.mode", words, "current_mig", "Current"),
+        ("mig.mode_pending", words, "pending_mig", "Pending"),
+    )),
+    ("fb_memory_usage", "FB Memory Usage", (
+        ("memory.total_bytes", bytes_of, "total", "Total"),
+        ("memory.used_bytes", bytes_of, "used", "Used"),
+    )),
+    ("fabric", "Fabric", (
+        ("fabric.state", words, "state", "State"),
+        ("fabric.status", words, "status", "Status"),
+    )),
+)
+
+_PCIE: tuple[_Section, ...] = (
+    ("pci", "PCI", (
+        ("pci_device", pci_id, "pci_device_id", "Device Id"),
+        ("pcie.replays", count, "replay_counter", "Replays Since Reset"),
+    )),
+    ("pci/pci_gpu_link_info/pcie_gen", "PCI/GPU Link Info/PCIe Generation", (
+        ("pcie.gen", generation, "current_link_gen", "Current"),
+        ("pcie.gen_max", generation, "max_link_gen", "Max"),
+        ("pcie.gen_device_max", generation, "max_device_link_gen", "Device Max"),
+        ("pcie.gen_host_max", generation, "max_host_link_gen", "Host Max"),
+    )),
+    ("pci/pci_gpu_link_info/link_widths", "PCI/GPU Link Info/Link Width", (
+        ("pcie.width", lanes, "current_link_width", "Current"),
+        ("pcie.width_max", lanes, "max_link_width", "Max"),
+    )),
+)
+
+# Before Ampere each cache has its own count, by bits, and Total is all of them with the device
+# memory. CBU and the texture caches are not in every generation.
+_CACHES = (
+    "register_file + l1_cache + l2_cache + texture_memory? + texture_shm? + cbu?",
+    "Register File + L1 Cache + L2 Cache + Texture Memory? + Texture Shared? + CBU?",
+)
+_PARITY = (
+    "sram_uncorrectable | sram_uncorrectable_parity + sram_uncorrectable_secded",
+    "SRAM Uncorrectable | SRAM Uncorrectable Parity + SRAM Uncorrectable SEC-DED",
+)
+_ECC: tuple[_Section, ...] = (
+    ("ecc_mode", "ECC Mode", (
+        ("ecc.mode", words, "current_ecc", "Current"),
+        ("ecc.mode_pending", words, "pending_ecc", "Pending"),
+    )),
+    *((f"ecc_errors/{span}", f"ECC Errors/{span.title()}", (
+        (f"ecc.{span}_sram_corrected", count, "sram_correctable", "SRAM Correctable"),
+        (f"ecc.{span}_sram_uncorrected", count, *_PARITY),
+        (f"ecc.{span}_dram_corrected", count, "dram_correctable", "DRAM Correctable"),
+        (f"ecc.{span}_dram_uncorrected", count, "dram_uncorrectable", "DRAM Uncorrectable"),
+    )) for span in ("volatile", "aggregate")),
+    *((f"ecc_errors/{span}/{bits}_bit", f"ECC Errors/{span.title()}/{bits.title()} Bit", (
+        (f"ecc.{span}_sram_{kind}", count, *_CACHES),
+        (f"ecc.{span}_dram_{kind}", count, "total", "Total"),
+    )) for span in ("volatile", "aggregate")
+       for bits, kind in (("single", "corrected"), ("double", "uncorrected"))),
+    ("ecc_errors/aggregate", "ECC Errors/Aggregate", (
+        ("ecc.sram_threshold_exceeded", flag, "sram_threshold_exceeded", "SRAM Threshold Exceeded"),
+    )),
+    ("ecc_errors", "ECC Errors", (
+        ("ecc.channel_repair_pending", flag, "channel_repair_pending", "Channel Repair Pending"),
+        ("ecc.tpc_repair_pending", flag, "tpc_repair_pending", "TPC Repair Pending"),
+        ("ecc.unrepairable_memory", flag, "unrepairable_memory", "Unrepairable Memory"),
+    )),
+)
+
+_WORN: tuple[_Section, ...] = (
+    ("retired_pages", "Retired Pages", (
+        ("retired.single_bit", count,
+         "multiple_single_bit_retirement/retired_count", "Single Bit ECC"),
+        ("retired.double_bit", count, "double_bit_retirement/retired_count", "Double Bit ECC"),
+        ("retired.pending", flag,
+         "pending_blacklist | pending_retirement", "Pending Page Blacklist | Pending"),
+    )),
+    ("remapped_rows", "Remapped Rows", (
+        ("remap.corrected", count, "remapped_row_corr", "Correctable Error"),
+        ("remap.uncorrected", count, "remapped_row_unc", "Uncorrectable Error"),
+        ("remap.pending", flag, "remapped_row_pending", "Pending"),
+        ("remap.failure", flag, "remapped_row_failure", "Remapping Failure Occurred"),
+    )),
+    ("remapped_rows/row_remapper_histogram", "Remapped Rows/Bank Remap Availability Histogram",
+     tuple((f"remap.banks_{left}", count, f"row_remapper_histogram_{left}", left.title())
+           for left in ("max", "high", "partial", "low", "none"))),
+)
+
+#: fact, end of its tag, its label.
+_REASONS = (
+    ("idle", "gpu_idle", "Idle"),
+    ("applications_clocks", "applications_clocks_setting", "Applications Clocks Setting"),
+    ("sw_power_cap", "sw_power_cap", "SW Power Cap"),
+    ("hw_slowdown", "hw_slowdown", "HW Slowdown"),
+    ("hw_thermal", "hw_thermal_slowdown", "HW Slowdown/HW Thermal Slowdown"),
+    ("hw_power_brake", "hw_power_brake_slowdown", "HW Slowdown/HW Power Brake Slowdown"),
+    ("sync_boost", "sync_boost", "Sync Boost"),
+    ("sw_thermal", "sw_thermal_slowdown", "SW Thermal Slowdown"),
+)
+_STATE: tuple[_Section, ...] = (
+    *((f"clocks_{word}_reasons", f"Clocks {word.title()} Reasons", tuple(
+        (f"throttle.{fact}", flag, f"clocks_{word}_reason_{tag}", label)
+        for fact, tag, label in _REASONS
+    )) for word in ("event", "throttle")),  # "throttle" until driver 530
+    ("temperature", "Temperature", (
+        ("temperature.gpu_c", celsius, "gpu_temp", "GPU Current Temp"),
+        ("temperature.tlimit_c", celsius, "gpu_temp_tlimit", "GPU T.Limit Temp"),
+        ("temperature.slowdown_c", celsius, "gpu_temp_slow_threshold", "GPU Slowdown Temp"),
+        ("temperature.slowdown_tlimit_c", celsius,
+         "gpu_temp_slow_tlimit_threshold", "GPU Slowdown T.Limit Temp"),
+        ("temperature.memory_c", celsius, "memory_temp", "Memory Current Temp"),
+        ("temperature.memory_max_c", celsius,
+         "gpu_temp_max_mem_threshold", "Memory Max Operating Temp"),
+    )),
+    # The average is what `power.draw` of --query-gpu means on Ampere and later.
+    ("gpu_power_readings", "GPU Power Readings", (
+        ("power.draw_w", watts, "average_power_draw | power_draw | instant_power_draw",
+         "Average Power Draw | Power Draw | Instantaneous Power Draw"),
+        ("power.limit_w", watts, "current_power_limit", "Current Power Limit"),
+        ("power.default_limit_w", watts, "default_power_limit", "Default Power Limit"),
+        ("power.max_limit_w", watts, "max_power_limit", "Max Power Limit"),
+    )),
+    ("power_readings", "Power Readings", (
+        ("power.draw_w", watts, "power_draw", "Power Draw"),
+        ("power.limit_w", watts,
+         "enforced_power_limit | power_limit", "Enforced Power Limit | Power Limit"),
+        ("power.default_limit_w", watts, "default_power_limit", "Default Power Limit"),
+        ("power.max_limit_w", watts, "max_power_limit", "Max Power Limit"),
+    )),
+    ("clocks", "Clocks", (
+        ("clocks.sm_mhz", megahertz, "sm_clock", "SM"),
+        ("clocks.memory_mhz", megahertz, "mem_clock", "Memory"),
+    )),
+    ("max_clocks", "Max Clocks", (
+        ("clocks.sm_max_mhz", megahertz, "sm_clock", "SM"),
+        ("clocks.memory_max_mhz", megahertz, "mem_clock", "Memory"),
+    )),
+    ("applications_clocks", "Applications Clocks", (
+        ("clocks.application_mhz", megahertz, "graphics_clock", "Graphics"),
+    )),
+    ("default_applications_clocks", "Default Applications Clocks", (
+        ("clocks.default_application_mhz", megahertz, "graphics_clock", "Graphics"),
+    )),
+)
+# fmt: on
+_SECTIONS = (*_IDENTITY, *_PCIE, *_ECC, *_WORN, *_STATE)
+
+
+class Addend(NamedTuple):
+    """One field that a fact is, or is a part of."""
+
+    path: str
+    optional: bool = False
+
+
+class Source(NamedTuple):
+    """Where one form of the report has a fact: spellings, best first, each a sum of fields."""
+
+    convert: Convert
+    spellings: tuple[tuple[Addend, ...], ...]
+
+
+def _spellings(section: str, names: str) -> Iterator[tuple[Addend, ...]]:
+    for spelling in names.split(" | "):
+        yield tuple(
+            Addend(f"{section}/{name.rstrip('?')}".lstrip("/"), name.endswith("?"))
+            for name in spelling.split(" + ")
+        )
+
+
+def _sources(form: Form) -> dict[str, Source]:
+    found: dict[str, Source] = {}
+    for tags, labels, rows in _SECTIONS:
+        for fact, convert, tag_names, label_names in rows:
+            new = _spellings(tags, tag_names) if form == "xml" else _spellings(labels, label_names)
+            if form == "text":
+                new = (tuple(Addend(a.path.lower(), a.optional) for a in sum_) for sum_ in new)
+            before = found[fact].spellings if fact in found else ()
+            found[fact] = Source(convert, (*before, *new))
+    return found
+
+
+def _labels(form: Form) -> dict[str, str]:
+    found = {}
+    for tags, labels, rows in _SECTIONS:
+        for _, _, tag_names, label_names in rows:
+            shown = [a.path for sum_ in _spellings(labels, label_names) for a in sum_]
+            paths = [a.path for sum_ in _spellings(tags, tag_names) for a in sum_]
+            keys = paths if form == "xml" else [path.lower() for path in shown]
+            found.update(zip(keys, shown, strict=False))
+    return found
+
+
+#: By form: fact -> where it stands.
+SOURCES: dict[Form, dict[str, Source]] = {"xml": _sources("xml"), "text": _sources("text")}
+#: By form: path -> the labels that a person knows it by. Its keys are all paths of the table.
+LABELS: dict[Form, dict[str, str]] = {"xml": _labels("xml"), "text": _labels("text")}
+
+
+def supplied(source: Source, fields: Mapping[str, str]) -> tuple[Known[Any], str]:
+    """The value of a fact and the path that it comes from, "" where none does.
+
+    `fields`: path -> text. A section that is itself a word ("Remapped Rows : N/A") stands for all of
+    its fields.
+    """
+    first: tuple[Known[Any], str] | None = None
+    for spelling in source.spellings:
+        found = _total(spelling, source.convert, fields)
+        if found is None:
+            continue
+        if not isinstance(found[0], Missing):
+            return found
+        first = first or found
+    return first or _of_section(source, fields)
+
+
+def _total(
+    spelling: tuple[Addend, ...], convert: Convert, fields: Mapping[str, str]
+) -> tuple[Known[Any], str] | None:
+    """The sum and the path of its largest addend; None where an addend is absent. Those that the
+    device does not have add nothing; one that cannot be read leaves the sum unknown."""
+    values: list[tuple[Known[Any], str]] = []
+    for path, optional in spelling:
+        text = fields.get(path)
+        if text is not None:
+            values.append((convert(text), path))
+        elif not optional:
+            return None
+    known = [(value, path) for value, path in values if not isinstance(value, Missing)]
+    for value, path in values:
+        if isinstance(value, Missing) and (value.kind != "not-applicable" or not known):
+            return value, path
+    return (sum(value for value, _ in known), max(known)[1]) if len(known) > 1 else known[0]
+
+
+def _of_section(source: Source, fields: Mapping[str, str]) -> tuple[Known[Any], str]:
+    for spelling in source.spellings:
+        section = spelling[0].path.rpartition("/")[0]
+        while section:
+            gone = missing_of(fields.get(section, "-"))
+            if gone is not None:
+                return gone, section
+            section = section.rpartition("/")[0]
+    return NOT_IN_INPUT, ""

@@ -1,0 +1,223 @@
+"""From the fields of a report of nvidia-smi to the facts: read, derived, and found again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, field, structs
+
+from preflight.facts.gpu import (
+    Clocks, Driver, Ecc, Fabric, Gpu, Memory, Mig, MigInstance, NvidiaSmi, Pcie, Power, Process,
+    Remap, Retired, Temperature, Throttle,
+)  # fmt: skip
+from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.nvidia_smi_derived import DERIVED, SHOWN_BY, Facts, leave_to_host
+from preflight.probes.nvidia_smi_fields import LABELS, SOURCES, Form, supplied
+from preflight.probes.nvidia_smi_sentences import LostGpu
+from preflight.probes.values import bytes_of, count, is_error, is_lost, missing_of, words
+
+Rows = list[dict[str, str]]
+
+
+class Block(Struct):
+    """One GPU as a report shows it: path -> text, and path -> line where it stands.
+
+    A row of `processes` or `instances` has paths below its own section.
+    """
+
+    bus_id: str
+    line: int
+    fields: dict[str, str] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    processes: Rows = field(default_factory=list)
+    instances: Rows = field(default_factory=list)
+
+
+class Head(Struct):
+    """What stands above the GPUs; `line` is that of the driver's version, else of the head."""
+
+    line: int = 0
+    version: str | None = None
+    cuda: str | None = None
+    attached: str | None = None
+
+
+_GROUPS: dict[str, type[Struct]] = {
+    "pcie": Pcie, "ecc": Ecc, "retired": Retired, "remap": Remap, "throttle": Throttle,
+    "temperature": Temperature, "power": Power, "clocks": Clocks, "mig": Mig, "memory": Memory,
+    "fabric": Fabric,
+}  # fmt: skip
+
+#: By form: the ends of the paths in the rows of a list.
+_PROCESS: dict[Form, tuple[str, str, str, str]] = {
+    "xml": ("pid", "type", "process_name", "used_memory"),
+    "text": ("process id", "type", "name", "used gpu memory"),
+}
+_INSTANCE: dict[Form, tuple[str, str, str]] = {
+    "xml": ("gpu_instance_id", "multiprocessor_count", "fb_memory_usage/total"),
+    "text": ("gpu instance id", "multiprocessor count", "fb memory usage/total"),
+}
+_MIG_SECTIONS: dict[Form, tuple[str, ...]] = {
+    "xml": ("mig_devices",),
+    "text": ("mig device", "mig devices"),
+}
+
+
+def report(
+    form: Form, probe: str, head: Head, blocks: list[Block], lost: list[LostGpu]
+) -> NvidiaSmi:
+    """The facts of one report. A GPU that has only a sentence takes its place by bus id."""
+    said = {one.bus_id: one for one in lost if one.bus_id}
+    entries: list[Block | LostGpu] = list(blocks)
+    for one in lost:
+        if not any(one.bus_id and one.bus_id == block.bus_id for block in blocks):
+            entries.insert(_place(one, entries), one)
+    gpus = []
+    for index, entry in enumerate(entries):
+        sentence = entry if isinstance(entry, LostGpu) else said.get(entry.bus_id)
+        if isinstance(entry, Block) and (entry.fields or not sentence):
+            gpus.append(_gpu(form, probe, index, entry, sentence))
+        elif sentence:
+            gpus.append(_silent(probe, index, sentence))
+    driver = Driver("answers", "", _known(head.version), _known(head.cuda), head.line, probe)
+    attached = NOT_IN_INPUT if head.attached is None else count(head.attached)
+    return NvidiaSmi(driver, attached, tuple(gpus))
+
+
+def _known(text: str | None) -> Known[str]:
+    return NOT_IN_INPUT if text is None else words(text)
+
+
+def _place(lost: LostGpu, entries: Sequence[Block | LostGpu]) -> int:
+    """nvidia-smi counts GPUs in the order of their bus ids."""
+    if not lost.bus_id:
+        return len(entries) if lost.index is None else min(lost.index, len(entries))
+    later = (i for i, entry in enumerate(entries) if entry.bus_id > lost.bus_id)
+    return next(later, len(entries))
+
+
+def _silent(probe: str, index: int, lost: LostGpu) -> Gpu:
+    """A GPU of which nothing could be read but a sentence."""
+    why = lost.missing
+    own = ("index", "name", "bus_id", "line", "probe", "answers", *_GROUPS)
+    facts: dict[str, Any] = {f.name: why for f in structs.fields(Gpu) if f.name not in own}
+    for name, group in _GROUPS.items():
+        facts[name] = group(**{f.name: why for f in structs.fields(group)})
+    answers = why if why.kind == "denied" else False
+    return Gpu(index, f"gpu{index}", lost.bus_id, lost.line, probe, answers, **facts)
+
+
+def _gpu(form: Form, probe: str, index: int, block: Block, lost: LostGpu | None) -> Gpu:
+    facts: Facts = {
+        fact: supplied(source, block.fields)[0] for fact, source in SOURCES[form].items()
+    }
+    leave_to_host(facts)
+    for fact, derive in DERIVED.items():
+        facts[fact] = derive(facts)
+    facts["answers"] = False if lost else _answers(block)
+    facts["unreadable"] = _errors(form, block)
+    facts["processes"] = _processes(form, block)
+    facts["mig.instances"] = _instances(form, block, facts["mig.mode"])
+    top: dict[str, Any] = {}
+    groups: dict[str, dict[str, Any]] = {name: {} for name in _GROUPS}
+    for fact, value in facts.items():
+        group, dot, name = fact.rpartition(".")
+        (groups[group] if dot else top)[name] = value
+    for name, values in groups.items():
+        top[name] = _GROUPS[name](**values)
+    return Gpu(index, f"gpu{index}", block.bus_id, block.line, probe, **top)
+
+
+def _answers(block: Block) -> Known[bool]:
+    if not block.fields:
+        return NOT_IN_INPUT
+    return not any(is_lost(text) for text in block.fields.values())
+
+
+def _errors(form: Form, block: Block) -> Known[tuple[str, ...]]:
+    if not block.fields:
+        return NOT_IN_INPUT
+    known = LABELS[form]
+    return tuple(
+        f"{known.get(path) or _label(path)}: {text}"
+        for fields in (block.fields, *block.instances)
+        for path, text in fields.items()
+        if is_error(text)
+    )
+
+
+def _label(path: str) -> str:
+    """A label for a field that the table does not know: the last tag or label in words."""
+    return path.rpartition("/")[2].replace("_", " ").title() or "GPU"
+
+
+def _ending(row: dict[str, str], end: str) -> str | None:
+    return next((text for path, text in row.items() if path.endswith(end)), None)
+
+
+def _processes(form: Form, block: Block) -> Known[tuple[Process, ...]]:
+    said = block.fields.get("processes")
+    if not block.processes:
+        return NOT_IN_INPUT if said is None else _none(said)
+    found = []
+    for row in block.processes:
+        pid, kind, name, memory = (_ending(row, end) for end in _PROCESS[form])
+        number = NOT_IN_INPUT if pid is None else count(pid)
+        if isinstance(number, Missing):
+            return Missing("unreadable", f"a process without an id: {number.text}")
+        used = NOT_IN_INPUT if memory is None else bytes_of(memory)
+        found.append(Process(number, (kind or "").strip(), _known(name), used))
+    return tuple(found)
+
+
+def _none(said: str) -> Known[tuple[Any, ...]]:
+    """An empty list from "None" or from an empty element, else why there is no list."""
+    if said in ("", "None"):
+        return ()
+    return missing_of(said) or Missing("unreadable", f"'{said[:60]}' is no list")
+
+
+def _instances(
+    form: Form, block: Block, mode: Known[str]
+) -> Known[tuple[MigInstance, ...]]:
+    said = next((block.fields[s] for s in _MIG_SECTIONS[form] if s in block.fields), None)
+    if not block.instances:
+        if said is not None:
+            return _none(said)
+        # The text has no section at all where there is no instance.
+        return mode if isinstance(mode, Missing) else () if mode == "Disabled" else NOT_IN_INPUT
+    found = []
+    for row in block.instances:
+        which, processors, memory = (_ending(row, end) for end in _INSTANCE[form])
+        number = NOT_IN_INPUT if which is None else count(which)
+        if isinstance(number, Missing):
+            return Missing("unreadable", f"a MIG device without a GPU instance: {number.text}")
+        found.append(
+            MigInstance(
+                number,
+                NOT_IN_INPUT if processors is None else count(processors),
+                NOT_IN_INPUT if memory is None else bytes_of(memory),
+            )
+        )
+    return tuple(found)
+
+
+def line_of(form: Form, block: Block, fact: str) -> int | None:
+    """The line of the report that shows `fact` of this GPU; None where none does."""
+    if fact in ("answers", "unreadable"):
+        wanted = is_lost if fact == "answers" else is_error
+        paths = [path for path, text in block.fields.items() if wanted(text)]
+    elif fact == "processes":
+        paths = ["processes"]
+    elif fact == "mig.instances":
+        paths = list(_MIG_SECTIONS[form])
+    else:
+        found = [
+            supplied(SOURCES[form][name], block.fields)
+            for name in SHOWN_BY.get(fact, (fact,))
+            if name in SOURCES[form]
+        ]
+        found.sort(key=lambda value_and_path: isinstance(value_and_path[0], Missing))
+        paths = [path for _, path in found]
+    return next((block.lines[path] for path in paths if path in block.lines), None)

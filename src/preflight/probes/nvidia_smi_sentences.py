@@ -1,0 +1,79 @@
+"""What nvidia-smi says in sentences, in place of a report or between its lines.
+
+It prints them to stdout and may still exit 0.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from preflight.facts.gpu import Driver
+from preflight.model import Missing
+from preflight.printable import printable
+from preflight.probes.values import bus_id, missing_of
+
+#: The beginning of a line -> Driver.state. The first that fits counts.
+_DRIVER = tuple(
+    (re.compile(rf"^[ \t]*({pattern}.*?)[ \t\r]*$", re.MULTILINE | re.IGNORECASE), state)
+    for pattern, state in (
+        (r"Failed to initialize NVML: .*version mismatch", "version-mismatch"),
+        (r"Failed to initialize NVML: No supported GPUs", "no-devices"),
+        (r"Failed to initialize NVML: ", "not-running"),
+        (r"NVIDIA-SMI has failed because ", "not-running"),
+        (r"NVIDIA-SMI couldn't find ", "not-running"),
+        (r"(?:NVIDIA )?Driver (?:is )?Not Loaded", "not-running"),
+        (r"No (?:supported )?(?:devices|GPUs)(?: were)? found", "no-devices"),
+    )
+)
+
+_HANDLE = "unable to determine the device handle"
+#: Seen: "... for GPU 0000:3B:00.0: GPU is lost.  Reboot ...", "... for GPU3: 0000:04:00.0: Unknown
+#: Error", "... for GPU0000:25:00.0: ...", "... for GPU2: ...", "... for gpu 0000:08:00.0: ...".
+_LOST = re.compile(
+    rf"^[ \t]*(?P<sentence>{_HANDLE} for gpu ?(?:(?P<index>[0-9]{{1,3}})(?=:))?:? ?"
+    r"(?P<bus>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])?:? *(?P<reason>.*?))[ \t\r]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+class LostGpu(NamedTuple):
+    """A GPU of which nvidia-smi has nothing but a sentence."""
+
+    bus_id: str  # "" where only its index is told
+    index: int | None
+    line: int
+    missing: Missing  # why none of its fields could be had
+
+
+def driver_silence(text: str, probe: str) -> Driver | None:
+    """What the driver said in place of a report; None where `text` holds no such sentence."""
+    for pattern, state in _DRIVER:
+        match = pattern.search(text)
+        if match:
+            line = text.count("\n", 0, match.start(1)) + 1
+            return Driver(state, text=printable(match[1]), line=line, probe=probe)
+    return None
+
+
+def lost_gpus(text: str) -> list[LostGpu]:
+    """Every GPU that `text` has a sentence about, once each, in the order of the text."""
+    found: dict[object, LostGpu] = {}
+    if _HANDLE not in text and _HANDLE.capitalize() not in text:
+        return []
+    for match in _LOST.finditer(text):
+        address = bus_id(match["bus"]) if match["bus"] else ""
+        index = int(match["index"]) if match["index"] else None
+        # Whatever the reason, without a handle nothing of this GPU can be read; only a refusal is
+        # about who asked, and says nothing of the GPU.
+        why = missing_of(match["reason"])
+        denied = why is not None and why.kind == "denied"
+        missing = Missing("denied" if denied else "unreadable", match["sentence"])
+        line = text.count("\n", 0, match.start("sentence")) + 1
+        found.setdefault(address or index, LostGpu(address, index, line, missing))
+    return list(found.values())
+
+
+def is_sentence(line: str) -> bool:
+    """Whether a line of a report is a sentence about a lost GPU and no field of the report."""
+    return line.lstrip().lower().startswith(_HANDLE)

@@ -1,0 +1,187 @@
+"""GPU state, from nvidia-smi's XML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
+
+from preflight.errors import ParseError
+from preflight.facts.gpu import NvidiaSmi
+from preflight.printable import printable
+from preflight.probes.nvidia_smi_gpu import Block, Head, line_of, report
+from preflight.probes.nvidia_smi_sentences import driver_silence, lost_gpus
+from preflight.probes.spec import probe
+from preflight.probes.values import bus_id
+
+_ROOT, _ROOT_END, _GPU_END = "<nvidia_smi_log", "</nvidia_smi_log>", "</gpu>"
+_CLOCKS, _CLOCKS_END = "<supported_clocks>", "</supported_clocks>"
+#: Lists that no fact is read from; accounting keeps up to 4000 processes per GPU.
+_UNREAD = frozenset({"supported_clocks", "accounted_processes"})
+#: No field lies deeper; more would only cost memory.
+_DEPTH = 8
+# nvidia-smi writes names of processes as they are: a bare "&" is its slip, not a cut.
+_BARE_AMPERSAND = re.compile(r"&(?!(?:[A-Za-z_][\w.-]*|#[0-9]+|#x[0-9A-Fa-f]+);)")
+
+
+def locate(text: str, record_line: int, field_path: str) -> int:
+    """The line of `text` that shows a field of the GPU whose record begins at `record_line`."""
+    start = _offset(text, record_line)
+    end = text.find(_GPU_END, start)
+    if end < 0 or "<gpu" not in text[start : text.find("\n", start)]:
+        return record_line
+    try:
+        root, lines = _parse("\n" * (record_line - 1) + text[start : end + len(_GPU_END)])
+    except ParseError:
+        return record_line
+    block = _block(root, lines)
+    if field_path == "answers":
+        for lost in lost_gpus(text):
+            if lost.bus_id == block.bus_id:
+                return lost.line
+    return line_of("xml", block, field_path) or record_line
+
+
+@probe("nvidia-smi", ["nvidia-smi", "-q", "-x"], timeout_s=30, locate=locate)
+def nvidia_smi_xml(text: str) -> NvidiaSmi:
+    """One report. Of a text that was cut, the GPUs that are whole; raises ParseError."""
+    lost = lost_gpus(text)
+    start = min((i for i in (text.find(m) for m in ("<!DOCTYPE", _ROOT)) if i >= 0), default=-1)
+    if start < 0:
+        if lost:
+            return report("xml", "nvidia-smi", Head(lost[0].line), [], lost)
+        silence = driver_silence(text, "nvidia-smi")
+        if silence is None:
+            got = printable(text.strip()[:60])
+            raise ParseError(f"expected nvidia-smi -q -x output, got '{got}'")
+        return NvidiaSmi(silence, Head.missing(), ())
+    root, lines = _parse("\n" * text.count("\n", 0, start) + _whole(text, start))
+    if root.tag != "nvidia_smi_log":
+        raise ParseError(f"expected <nvidia_smi_log>, got <{printable(root.tag[:60])}>", lines[root])
+    blocks = [_block(gpu, lines) for gpu in root if gpu.tag == "gpu"]
+    head = _head(root, lines)
+    if not (blocks or lost or head.line):
+        last = text.rstrip().count("\n") + 1
+        raise ParseError(f"the XML ends at line {last}, before its first GPU is whole", last)
+    return report("xml", "nvidia-smi", head, blocks, lost)
+
+
+def _offset(text: str, line: int) -> int:
+    """Where the line of that number begins; the end of the text where there is none."""
+    at = 0
+    for _ in range(line - 1):
+        at = text.find("\n", at) + 1
+        if not at:
+            return len(text)
+    return at
+
+
+def _whole(text: str, start: int) -> str:
+    """The document from `start`; of one that was cut, what stands before the cut and is whole."""
+    end = text.find(_ROOT_END, start)
+    if end >= 0:
+        return text[start : end + len(_ROOT_END)]
+    end = text.rfind(_GPU_END, start)
+    if end >= 0:
+        return text[start : end + len(_GPU_END)] + _ROOT_END
+    head = text[start:].partition("<gpu")[0]
+    last = head.rfind("</")
+    while last >= 0 and ">" not in head[last:]:
+        last = head.rfind("</", 0, last)
+    if last >= 0:
+        return head[: head.index(">", last) + 1] + _ROOT_END
+    return f"{_ROOT}>{_ROOT_END}"
+
+
+def _without_clocks(text: str) -> str:
+    """Nine tenths of a report are lists of clocks; in their place as many empty lines, inside of
+    the tag, where they cost the parser nothing and keep its line numbers right."""
+    parts, at = [], 0
+    while True:
+        start = text.find(_CLOCKS, at)
+        end = text.find(_CLOCKS_END, start) if start >= 0 else -1
+        if end < 0:
+            break
+        parts += [text[at:start], "<supported_clocks", "\n" * text.count("\n", start, end), "/>"]
+        at = end + len(_CLOCKS_END)
+    return "".join([*parts, text[at:]])
+
+
+def _parse(text: str) -> tuple[Element, dict[Element, int]]:
+    """The root, and the line of every element. No entity may be declared, nothing is fetched."""
+    builder = TreeBuilder()
+    parser = expat.ParserCreate("utf-8")
+    parser.buffer_text = True
+    lines: dict[Element, int] = {}
+
+    def start(tag: str, attributes: dict[str, str]) -> None:
+        lines[builder.start(tag, attributes)] = parser.CurrentLineNumber
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
+    parser.EntityDeclHandler = _refuse_entity(parser)
+    trimmed = _without_clocks(text)
+    if "&" in trimmed:
+        trimmed = _BARE_AMPERSAND.sub("&amp;", trimmed)
+    try:
+        parser.Parse(trimmed.encode("utf-8", "replace"), True)
+    except expat.ExpatError as error:
+        raise ParseError(f"not well-formed XML: {expat.ErrorString(error.code)}", error.lineno) from None
+    return builder.close(), lines
+
+
+def _refuse_entity(parser: expat.XMLParserType) -> Callable[..., None]:
+    def refuse(name: str, *_: object) -> None:
+        shown = printable(name[:60])
+        raise ParseError(f"the XML declares an entity, '{shown}': refused", parser.CurrentLineNumber)
+
+    return refuse
+
+
+def _head(root: Element, lines: dict[Element, int]) -> Head:
+    found = {child.tag: child for child in root}
+    version, cuda, attached = (
+        found.get(tag) for tag in ("driver_version", "cuda_version", "attached_gpus")
+    )
+    first = next((e for e in (version, cuda, attached) if e is not None), None)
+    return Head(
+        0 if first is None else lines[first],
+        *(None if e is None else (e.text or "").strip() for e in (version, cuda, attached)),
+    )
+
+
+def _block(gpu: Element, lines: dict[Element, int]) -> Block:
+    address = gpu.get("id") or gpu.findtext("pci/pci_bus_id") or ""
+    block = Block(bus_id(address), lines[gpu])
+    said = (gpu.text or "").strip()
+    if said:  # "GPU is lost" in place of fields
+        block.fields[""] = said
+        block.lines[""] = block.line
+    _flatten(gpu, "", block, lines, _DEPTH)
+    block.processes = [_row(one) for one in gpu.iterfind("processes/process_info")]
+    block.instances = [_row(one) for one in gpu.iterfind("mig_devices/mig_device")]
+    return block
+
+
+def _flatten(
+    element: Element, above: str, block: Block, lines: dict[Element, int], depth: int
+) -> None:
+    for child in element:
+        path = above + child.tag
+        block.lines.setdefault(path, lines[child])
+        text = (child.text or "").strip()
+        if text or not len(child):
+            block.fields.setdefault(path, text)
+        if depth and len(child) and child.tag not in _LISTS:
+            _flatten(child, path + "/", block, lines, depth - 1)
+
+
+def _row(element: Element) -> dict[str, str]:
+    return {
+        path.tag if inner is path else f"{path.tag}/{inner.tag}": (inner.text or "").strip()
+        for path in element.iter()
+        for inner in (path, *path)
+        if not len(inner)
+    }

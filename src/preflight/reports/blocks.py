@@ -1,0 +1,208 @@
+"""One group, finding or silent host as lines: what, why, what to do, what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from preflight.model import Evidence, Finding, HostReport, Status
+from preflight.nodesets import fold
+from preflight.reports.groups import Group, Variant, where
+from preflight.reports.layout import Line, Span, Style, flow
+from preflight.reports.wording import ACTIONS, value, weight
+
+STYLES: dict[Status, Style] = {
+    Status.PASS: "pass",
+    Status.WARN: "warn",
+    Status.FAIL: "fail",
+    Status.ERROR: "error",
+    Status.SKIP: "skip",
+}
+_HANG = 7
+_LABELLED = 14
+#: Log lines can be pages long: what is shown of one unless all is asked for.
+_EVIDENCE_CHARACTERS = 300
+
+
+class View(Struct, frozen=True):
+    """How much is shown, and how wide. `hosts`: whether results carry their host's name."""
+
+    width: int
+    verbose: int
+    hosts: bool
+
+    def most(self, count: int) -> int:
+        """How many of a list are shown: `count`, or all with -v."""
+        return count if not self.verbose else 1_000_000
+
+
+def head(status: Status, body: Sequence[Span], view: View) -> Iterator[Line]:
+    """The first line of a block."""
+    word = Span(f"{status.value:<{_HANG}}", STYLES[status])
+    return flow([word], body, hang=_HANG, width=view.width)
+
+
+def labelled(label: str, text: str, view: View, style: Style = "") -> Iterator[Line]:
+    """One indented line `label  text`; without a label it goes on where the last one began."""
+    name = f"{label}:" if label else ""
+    title = Span(" " * _HANG + f"{name:<{_LABELLED - _HANG}}", "dim")
+    return flow([title], [Span(text, style)], hang=_LABELLED, width=view.width)
+
+
+def some(names: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first names of a list, and how many more there are."""
+    if len(names) <= most + 1:
+        return separator.join(names)
+    return f"{separator.join(names[:most])} and {len(names) - most} more (-v lists them)"
+
+
+def group_block(group: Group, view: View) -> Iterator[Line]:
+    """All that a person needs to know of one group."""
+    at = where(group.places, hosts=view.hosts)
+    if group.status is Status.ERROR:
+        yield from _undetermined(group, at, view)
+        return
+    body = [Span(group.checks[0], "bold"), Span(f"  {at}"), Span(f"  {_headline(group)}")]
+    yield from head(group.status, body, view)
+    reasons = {variant.reason for variant in group.variants}
+    reason = reasons.pop() if len(reasons) == 1 else ""
+    told = ": ".join(part for part in (group.title, reason) if part)
+    if told:
+        yield from flow([Span(" " * _HANG)], [Span(told)], hang=_HANG, width=view.width)
+    if len(group.variants) > 1:
+        yield from _variants(group, view, with_reason=not reason)
+    if group.why:
+        yield from labelled("why", group.why, view)
+    yield from advice(ACTIONS[group.action], group.fix, view)
+    yield from _devices(group, view)
+    yield from evidence(list(group.evidence), view)
+    yield from labelled("more", f"preflight explain {group.runbook or group.checks[0]}", view)
+
+
+def _undetermined(group: Group, at: str, view: View) -> Iterator[Line]:
+    reason = group.variants[0].reason or "could not be determined"
+    one = len(group.checks) == 1
+    name = group.checks[0] if one else f"{len(group.checks)} checks"
+    yield from head(group.status, [Span(name, "bold"), Span(f"  {at}"), Span(f"  {reason}")], view)
+    # The check's own advice is for the fault that it looks for, which nobody has seen here.
+    if not one:
+        yield from labelled("checks", some(group.checks, view.most(4)), view)
+    yield from _devices(group, view)
+    yield from evidence(list(group.evidence), view)
+    if one:
+        yield from labelled("more", f"preflight explain {group.checks[0]}", view)
+
+
+def _headline(group: Group) -> str:
+    expected = f"expected {group.expected}" if group.expected else ""
+    measured = _measured(group)
+    return ", ".join(part for part in (measured, expected) if part)
+
+
+def _measured(group: Group) -> str:
+    first = group.variants[0]
+    if len({(type(one.measured), one.measured, one.unit) for one in group.variants}) == 1:
+        if first.measured is None and not group.expected:
+            return ""
+        return value(first.measured, first.unit, unlike=group.expected)
+    numbers = [
+        one.measured
+        for one in group.variants
+        if isinstance(one.measured, (int, float)) and not isinstance(one.measured, bool)
+    ]
+    if len(numbers) < len(group.variants):
+        return ""
+    low, high = (value(pick(numbers), unlike=group.expected) for pick in (min, max))
+    return f"{low} to {high} {first.unit}".rstrip()
+
+
+def _variants(group: Group, view: View, *, with_reason: bool) -> Iterator[Line]:
+    texts = [_variant(one, group.expected, view, with_reason) for one in group.variants]
+    if with_reason:
+        most = view.most(6)
+        for text in texts[:most]:
+            yield from labelled("", text, view)
+        if len(texts) > most:
+            yield from labelled("", f"and {len(texts) - most} more (-v lists them)", view)
+    else:
+        yield from labelled("each", some(texts, view.most(16)), view)
+
+
+def _variant(variant: Variant, expected: str, view: View, with_reason: bool) -> str:
+    at = where(variant.places, hosts=view.hosts)
+    text = value(variant.measured, unlike=expected)
+    if with_reason and variant.reason:
+        unit = f" {variant.unit}" if variant.unit else ""
+        return f"{at}: {variant.reason}" if text == "-" else f"{at} {text}{unit}: {variant.reason}"
+    return f"{at} {text}"
+
+
+def advice(action: str, fix: Sequence[str], view: View) -> Iterator[Line]:
+    """`do:` the action's word, then each step on a line of its own."""
+    label = "do"
+    for text in ([action] if action else []) + list(fix):
+        whole = text.strip()
+        if whole.startswith("`") and whole.endswith("`") and whole.count("`") == 2:
+            whole = f"$ {whole[1:-1]}"
+        yield from labelled(label, whole, view, "bold" if text is action else "")
+        label = ""
+
+
+def _devices(group: Group, view: View) -> Iterator[Line]:
+    told = [
+        f"{where([place], hosts=view.hosts)} is {place.device}"
+        for place in group.places
+        if place.device
+    ]
+    if told and (group.status is not Status.WARN or view.verbose):
+        yield from labelled("device", some(told, view.most(8)), view)
+
+
+def evidence(shown: Sequence[tuple[str, Evidence]], view: View) -> Iterator[Line]:
+    """The first lines that show it; all of them with -vv."""
+    most = (2, 8, len(shown))[min(view.verbose, 2)]
+    label = "seen"
+    for host, one in shown[:most]:
+        place = f"{one.source or one.probe}{'' if one.line is None else f':{one.line}'}"
+        text = one.text.strip() or one.field
+        if len(text) > _EVIDENCE_CHARACTERS and view.verbose < 2:
+            text = f"{text[:_EVIDENCE_CHARACTERS]}..."
+        at = f"{host} {place}" if host and view.hosts else place
+        yield from labelled(label, f"{at}  {text}".rstrip(), view)
+        label = ""
+    if len(shown) > most and view.verbose:
+        yield from labelled("", f"and {len(shown) - most} more lines (-vv)", view)
+
+
+def finding_block(finding: Finding, view: View) -> Iterator[Line]:
+    """A diagnosis' conclusion."""
+    body = [Span(finding.finding, "bold")]
+    body += [Span(f"  {part}") for part in (finding.subject, weight(finding)) if part]
+    yield from head(finding.status, body, view)
+    yield from advice("", finding.fix, view)
+    yield from evidence([("", one) for one in finding.evidence], view)
+
+
+def silent_blocks(hosts: Iterable[HostReport], view: View) -> Iterator[tuple[Status, list[Line]]]:
+    """Hosts and inputs of which nothing could be judged, equal ones together."""
+    alike: dict[tuple[object, ...], list[HostReport]] = {}
+    for host in hosts:
+        if not host.results and (host.missing or host.verdict is Status.ERROR):
+            told = tuple(dict.fromkeys((one.kind, one.text) for one in host.missing))
+            alike.setdefault((host.verdict, told), []).append(host)
+    for same in alike.values():
+        yield same[0].verdict, list(_silent_block(same, view))
+
+
+def _silent_block(same: Sequence[HostReport], view: View) -> Iterator[Line]:
+    first = same[0]
+    told = list(dict.fromkeys(f"{one.kind}: {one.text}" for one in first.missing))
+    texts = told or ["nothing was judged, and nothing says why"]
+    names = fold(host.host for host in same)
+    yield from head(first.verdict, [Span(names, "bold"), Span(f"  {texts[0]}")], view)
+    most = view.most(3)
+    for text in texts[1 : most + 1]:
+        yield from flow([Span(" " * _HANG)], [Span(text)], hang=_HANG, width=view.width)
+    if len(texts) > most + 1:
+        yield from labelled("", f"and {len(texts) - most - 1} more (-v lists them)", view)

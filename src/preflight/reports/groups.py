@@ -1,0 +1,139 @@
+"""Equal results of many subjects and hosts as one group: what a person reads once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct, field
+
+from preflight.model import SEVERITY, Action, Evidence, Report, Result, Scalar, Status
+from preflight.nodesets import fold
+from preflight.reports.wording import MILDEST_FIRST
+
+
+class Place(Struct, frozen=True):
+    """Where a result was found; `host` is empty for a result over the fleet."""
+
+    host: str
+    subject: str
+    device: str = ""
+
+
+class Variant(Struct):
+    """What differs inside a group: one measured value with its reason, and where."""
+
+    measured: Scalar
+    unit: str
+    reason: str
+    places: list[Place] = field(default_factory=list)
+
+
+class Group(Struct):
+    """Results that one person mends in one go. Several checks only where all are undetermined."""
+
+    status: Status
+    checks: list[str]
+    title: str = ""
+    expected: str = ""
+    why: str = ""
+    fix: tuple[str, ...] = ()
+    action: Action = Action.NONE
+    runbook: str = ""
+    variants: list[Variant] = field(default_factory=list)
+    evidence: dict[tuple[str, Evidence], None] = field(default_factory=dict)
+
+    @property
+    def places(self) -> list[Place]:
+        """All places of the group, in order."""
+        return [place for variant in self.variants for place in variant.places]
+
+
+Entry = tuple[str, Result]
+
+
+def entries(report: Report) -> Iterator[Entry]:
+    """Every result with its host; the fleet's under an empty host."""
+    for host in report.hosts:
+        for result in host.results:
+            yield host.host, result
+    for result in report.fleet:
+        yield "", result
+
+
+def bad(report: Report) -> list[Group]:
+    """FAIL, ERROR and WARN, worst first: by status, then by how much is to be done."""
+    told = [one for one in entries(report) if one[1].status in SEVERITY[:3]]
+    groups = _undetermined(gather(one for one in told if one[1].status is Status.ERROR))
+    groups += gather(one for one in told if one[1].status is not Status.ERROR)
+    return sorted(groups, key=_urgency)
+
+
+def _urgency(group: Group) -> tuple[int, int, str]:
+    return (
+        SEVERITY.index(group.status),
+        -MILDEST_FIRST.index(group.action),
+        group.checks[0],
+    )
+
+
+def gather(told: Iterable[Entry]) -> list[Group]:
+    """Results of one check, status, expectation and advice in one group, in order."""
+    groups: dict[tuple[object, ...], Group] = {}
+    for host, one in told:
+        # Where nothing could be determined the reason is what is to be mended.
+        reason = one.reason if one.status is Status.ERROR else ""
+        key = (one.check, one.status, one.expected, one.action, one.why, one.fix, reason)
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = Group(
+                one.status, [one.check], one.title, one.expected, one.why, one.fix, one.action,
+                one.runbook,
+            )  # fmt: skip
+        _variant(group, one).places.append(Place(host, one.subject, one.device))
+        group.evidence.update(((host, evidence), None) for evidence in one.evidence)
+    return list(groups.values())
+
+
+def _variant(group: Group, one: Result) -> Variant:
+    for variant in group.variants:
+        # True is 1 to Python, and yes to a person.
+        same = type(variant.measured) is type(one.measured) and variant.measured == one.measured
+        if same and (variant.unit, variant.reason) == (one.unit, one.reason):
+            return variant
+    group.variants.append(Variant(one.measured, one.unit, one.reason))
+    return group.variants[-1]
+
+
+def _undetermined(groups: Sequence[Group]) -> list[Group]:
+    """Checks that one and the same lack left undetermined on the same places, as one group."""
+    joined: dict[tuple[object, ...], Group] = {}
+    for group in groups:
+        where = frozenset((place.host, place.subject) for place in group.places)
+        key = (group.variants[0].reason, where)
+        if key in joined:
+            joined[key].checks.extend(group.checks)
+        else:
+            joined[key] = group
+    return list(joined.values())
+
+
+def where(places: Iterable[Place], *, hosts: bool) -> str:
+    """`gpu[0-7]`; with `hosts` `node[03,07] gpu2, node09`."""
+    by_host: dict[str, list[str]] = {}
+    for place in places:
+        by_host.setdefault(place.host, []).append(place.subject)
+    alike: dict[str, list[str]] = {}
+    for host, subjects in by_host.items():
+        own = host in subjects or "" in subjects
+        folded = fold(subject for subject in subjects if subject not in ("", host))
+        if own:
+            alike.setdefault("", []).append(host)
+        if folded:
+            alike.setdefault(folded, []).append(host)
+    return ", ".join(
+        _at(fold(at), folded, hosts=hosts or not folded) for folded, at in alike.items()
+    )
+
+
+def _at(host: str, subjects: str, *, hosts: bool) -> str:
+    return f"{host} {subjects}".strip() if hosts else subjects

@@ -1,0 +1,112 @@
+"""Styled text on lines that fit: what `text` yields and `cli` paints."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from preflight.printable import printable
+
+Style = Literal["", "pass", "warn", "fail", "error", "skip", "bold", "dim"]
+
+
+class Span(NamedTuple):
+    """A piece of text in one style."""
+
+    text: str
+    style: Style = ""
+
+
+Line = tuple[Span, ...]
+
+
+class _Token(NamedTuple):
+    gap: str
+    text: str
+    style: Style
+    command: bool
+
+
+# A command in backticks is one token, so that it stays on one line where it can.
+_TOKEN = re.compile(r"(\s*)([^\s`]*`[^`]*`[^\s`]*|\S+)")
+# Where the shell sees one word: a break with a backslash inside quotes would become part of it.
+_SHELL_WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+|['"].*""")
+_COMMAND = re.compile(
+    r"(?:\$|sudo|preflight|nvidia-smi|systemctl|sysctl|srun|scontrol|ssh) (?!.*(?:[,;:.] |\())"
+)
+
+
+def plain(line: Line) -> str:
+    """The text of a line without its styles."""
+    return "".join(span.text for span in line)
+
+
+def cells(text: str) -> int:
+    """Columns that a text takes on a terminal; East Asian wide characters take two."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
+
+
+def flow(head: Sequence[Span], body: Sequence[Span], *, hang: int, width: int) -> Iterator[Line]:
+    """`head`, then `body` broken at words; lines after the first are indented by `hang`.
+
+    A word that is longer than a line is broken after a comma, or anywhere. A command, in backticks
+    or known by its first word, is broken between its words with a backslash: it can be pasted.
+    """
+    line = [Span(printable(span.text), span.style) for span in head]
+    column = sum(cells(span.text) for span in line)
+    for at, token in enumerate(_tokens(body)):
+        gap, start = (token.gap if at else ""), 0
+        while not _fits(token.text, start, width - column - len(gap)):
+            if column <= hang:
+                piece, start = _split(token, start, width - column)
+                line.append(Span(piece, token.style))
+            yield tuple(line)
+            line, column, gap = [Span(" " * hang)], hang, ""
+        line.append(Span(gap + token.text[start:], token.style))
+        column += cells(line[-1].text)
+    yield tuple(line)
+
+
+def _tokens(body: Sequence[Span]) -> Iterator[_Token]:
+    for span in body:
+        text = printable(span.text)
+        if _COMMAND.match(text):
+            yield _Token("", text.removeprefix("$ "), span.style, True)
+            continue
+        for match in _TOKEN.finditer(text):
+            yield _Token(match[1], match[2], span.style, "`" in match[2] and " " in match[2])
+
+
+def _fits(text: str, start: int, room: int) -> bool:
+    # The length first: a text of a megabyte is not measured again for each of its lines.
+    return len(text) - start <= max(0, 8 * room) and cells(text[start:]) <= room
+
+
+def _split(token: _Token, start: int, room: int) -> tuple[str, int]:
+    """The longest piece from `start` that may stand on a line of `room` columns; the next start."""
+    window = token.text[start : start + 8 * room]
+    if token.command:
+        ends = [m.end() for m in _SHELL_WORD.finditer(window)]
+        end = max((end for end in ends if cells(window[:end]) + 2 <= room), default=0)
+        if end:
+            spaces = len(window[end:]) - len(window[end:].lstrip())
+            return f"{window[:end]} \\", start + end + spaces
+    end = _fitting(window, room)
+    end = window.rfind(",", 0, end) + 1 or end
+    return window[:end], start + end
+
+
+def _fitting(text: str, room: int) -> int:
+    used = 0
+    for at, char in enumerate(text):
+        used += cells(char)
+        if used > room and at:
+            return at
+    return len(text)

@@ -1,0 +1,201 @@
+"""The report for people: failures first, worst first, equal results once, then what to run next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from preflight.model import SEVERITY, STATUS_OF_MISSING, HostReport, Report, Status
+from preflight.nodesets import fold
+from preflight.reports.blocks import (
+    STYLES,
+    View,
+    finding_block,
+    group_block,
+    head,
+    labelled,
+    silent_blocks,
+    some,
+)
+from preflight.reports.groups import Entry, bad, entries, gather, where
+from preflight.reports.layout import Line, Span, Style, flow, plain
+from preflight.reports.tables import measurement
+from preflight.reports.wording import DOMAINS, against, domain, plural, value, verdict, when
+from preflight.units import format_duration
+from preflight.verdict import count, verdict_of
+
+__all__ = ["Line", "Span", "Style", "lines", "plain", "render"]
+
+_EMPTY: Line = ()
+
+
+def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterator[str]:
+    """The text without styles, a line at a time."""
+    for line in lines(report, verbose=verbose, quiet=quiet):
+        yield plain(line) + "\n"
+
+
+def lines(
+    report: Report, *, verbose: int = 0, quiet: bool = False, width: int = 100
+) -> Iterator[Line]:
+    """The whole text, none of it wider than `width`; with `quiet` only the verdict."""
+    view = View(width, verbose, hosts=len(report.hosts) > 1)
+    if not quiet:
+        parts = (_header, _checklist, _blocks, _tables, _rest, _hints)
+        for part in parts:
+            found = list(part(report, view))
+            if found:
+                yield from found
+                yield _EMPTY
+    text = verdict(report)
+    word, _, tail = text.partition(":")
+    yield from flow([Span(f"{word}:", STYLES[report.verdict])], [Span(tail)], hang=0, width=width)
+
+
+def _header(report: Report, view: View) -> Iterator[Line]:
+    told = [f"level {report.level}" if report.level else "", when(report)]
+    told.append(format_duration(report.elapsed_s))
+    body = [Span(f"preflight {report.command}", "bold"), Span(", " + ", ".join(filter(None, told)))]
+    yield from flow([], [Span(plain(tuple(body)), "bold")], hang=0, width=view.width)
+    for name, summary in _machines(report, view):
+        yield from flow([], [Span(name), Span(f"  {summary}")], hang=2, width=view.width)
+    if report.profile:
+        yield from flow([], [Span(f"profile {report.profile}")], hang=2, width=view.width)
+    if report.overrides:
+        told = [f"{one.id}={_shown(one.value)} ({one.source})" for one in report.overrides]
+        text = f"not the built-in values: {some(told, view.most(6))}"
+        yield from flow([], [Span(text)], hang=2, width=view.width)
+    if view.verbose > 1:
+        yield from flow([], [Span("$ " + " ".join(report.argv), "dim")], hang=2, width=view.width)
+        yield from flow(
+            [], [Span(f"preflight {report.preflight}", "dim")], hang=2, width=view.width
+        )
+
+
+def _shown(told: object) -> str:
+    return value(told) if isinstance(told, (bool, int, float, str)) else str(told)
+
+
+def _machines(report: Report, view: View) -> list[tuple[str, str]]:
+    alike: dict[str, list[str]] = {}
+    for host in report.hosts:
+        if host.results or host.summary:
+            alike.setdefault(host.summary, []).append(host.host)
+    told = [(fold(names), summary) for summary, names in alike.items()]
+    most = view.most(8)
+    if len(told) > most + 1:
+        told[most:] = [(f"and {len(told) - most} other kinds of host (-v lists them)", "")]
+    return told
+
+
+def _checklist(report: Report, view: View) -> Iterator[Line]:
+    """A line per domain, for the command that goes through all of them."""
+    if "run" not in report.command.split("+"):
+        return
+    found: dict[str, list[Entry]] = {}
+    for entry in entries(report):
+        found.setdefault(domain(entry[1].check), []).append(entry)
+    order = {name: at for at, name in enumerate(DOMAINS.values())}
+    broad = max((len(name) for name in found), default=0)
+    for name in sorted(found, key=lambda name: (order.get(name, len(order)), name)):
+        results = [one for _, one in found[name]]
+        worst = verdict_of(one.status for one in results)
+        counts = count(results)
+        told = (
+            (counts.fail, "failed"),
+            (counts.error, "undetermined"),
+            (counts.warn, "warned"),
+            (counts.passed, "passed"),
+            (counts.skip, "skipped"),
+        )
+        yield from flow(
+            [Span(f"{name:<{broad}}  "), Span(f"{worst.value:<7}", STYLES[worst])],
+            [Span(", ".join(f"{number:,} {word}" for number, word in told if number))],
+            hang=broad + 9,
+            width=view.width,
+        )
+
+
+def _blocks(report: Report, view: View) -> Iterator[Line]:
+    """Everything that is not right, and every conclusion, worst first."""
+    found = list(silent_blocks(report.hosts, view))
+    found += [(one.status, list(finding_block(one, view))) for one in report.findings]
+    found += [(group.status, list(group_block(group, view))) for group in bad(report)]
+    found.sort(key=lambda one: SEVERITY.index(one[0]))
+    for at, (_, block) in enumerate(found):
+        if at:
+            yield _EMPTY
+        yield from block
+
+
+def _tables(report: Report, view: View) -> Iterator[Line]:
+    for at, table in enumerate(report.measurements):
+        if at:
+            yield _EMPTY
+        yield from measurement(table, view)
+
+
+def _rest(report: Report, view: View) -> Iterator[Line]:
+    """What passed (with -v), what was left out and why, which tools gave no answer."""
+    if view.verbose:
+        yield from _passed(report, view)
+    yield from _skipped(report, view)
+    for host in report.hosts:
+        yield from _unanswered(host, view)
+
+
+def _passed(report: Report, view: View) -> Iterator[Line]:
+    told = [one for one in entries(report) if one[1].status is Status.PASS]
+    if view.verbose > 1:
+        for host, one in told:
+            at = where(gather([(host, one)])[0].places, hosts=view.hosts)
+            yield from head(one.status, _row(one.check, at, against(one)), view)
+        return
+    for group in gather(told):
+        values = [value(one.measured, one.unit) for one in group.variants]
+        text = some(list(dict.fromkeys(values)), 4)
+        text += f", expected {group.expected}" if group.expected else ""
+        yield from head(
+            group.status, _row(group.checks[0], where(group.places, hosts=view.hosts), text), view
+        )
+
+
+def _row(*parts: str) -> list[Span]:
+    return [Span(f"  {part}" if at else part) for at, part in enumerate(parts) if part]
+
+
+def _skipped(report: Report, view: View) -> Iterator[Line]:
+    by_reason: dict[str, list[Entry]] = {}
+    for entry in entries(report):
+        if entry[1].status is Status.SKIP:
+            by_reason.setdefault(entry[1].reason, []).append(entry)
+    told = sorted(by_reason.items(), key=lambda one: -len(one[1]))
+    most = view.most(6)
+    for reason, skipped in told[:most]:
+        checks = list(dict.fromkeys(one.check for _, one in skipped))
+        text = f"{len(skipped):,}: {reason or 'no reason given'}"
+        yield from head(
+            Status.SKIP, [Span(text), Span(f"  ({some(checks, view.most(3))})", "dim")], view
+        )
+    if len(told) > most:
+        left = sum(len(skipped) for _, skipped in told[most:])
+        text = f"{left:,}: {plural(len(told) - most, 'other reason')} (-v lists them)"
+        yield from head(Status.SKIP, [Span(text)], view)
+
+
+def _unanswered(host: HostReport, view: View) -> Iterator[Line]:
+    """Tools without an answer, beside checks that could be judged."""
+    if not host.results:
+        return
+    shown = {one.reason for one in host.results if one.status is Status.ERROR}
+    for one in host.missing:
+        matters = STATUS_OF_MISSING[one.kind] is Status.ERROR and one.kind != "no-tool"
+        if one.text in shown or not (matters or view.verbose):
+            continue
+        at = f"{host.host}  " if view.hosts else ""
+        text = f"{at}{one.probe}  {one.kind}: {one.text}"
+        yield from flow([Span(f"{'note':<7}", "dim")], [Span(text)], hang=7, width=view.width)
+
+
+def _hints(report: Report, view: View) -> Iterator[Line]:
+    for hint in report.hints:
+        yield from flow([Span(f"{'next':<7}", "dim")], [Span(hint)], hang=7, width=view.width)

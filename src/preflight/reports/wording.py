@@ -1,0 +1,119 @@
+"""The words of a report: what a value, a verdict and an action read like."""
+
+from __future__ import annotations
+
+import re
+
+from preflight.model import Action, Finding, Report, Result, Scalar, Status
+from preflight.units import number
+
+ACTIONS: dict[Action, str] = {
+    Action.NONE: "",
+    Action.WATCH: "watch it; no hurry",
+    Action.RESTART_JOB: "restart the job",
+    Action.FIX_CONFIG: "fix the configuration",
+    Action.RESTART_SERVICE: "restart the service",
+    Action.RESET_GPU: "reset the GPU",
+    Action.REBOOT: "reboot the host",
+    Action.DRAIN: "drain the host",
+    Action.INSPECT: "inspect cable, seat, optics, cooling, power",
+    Action.REPLACE: "replace the part",
+}
+MILDEST_FIRST = tuple(ACTIONS)
+
+#: The first part of a check's id, as a person names it.
+DOMAINS = {
+    "gpu": "GPUs",
+    "pcie": "PCIe",
+    "nvlink": "NVLink",
+    "topology": "Topology",
+    "numa": "NUMA",
+    "nic": "NICs",
+    "ib": "InfiniBand",
+    "fabric": "Fabric",
+    "network": "Network",
+    "nccl": "NCCL",
+    "bench": "Benchmarks",
+    "storage": "Storage",
+    "fs": "File systems",
+    "kernel": "Kernel",
+    "host": "Host",
+    "cpu": "CPUs",
+    "memory": "Memory",
+    "versions": "Versions",
+    "training": "Training",
+    "fleet": "Across hosts",
+    "site": "Site checks",
+}
+
+_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+def domain(check: str) -> str:
+    """The domain of a check's id, as a person names it."""
+    prefix = check.partition(".")[0]
+    return DOMAINS.get(prefix, prefix)
+
+
+def value(measured: Scalar, unit: str = "", *, unlike: str = "") -> str:
+    """`65 pages`, `yes`, `-`. `unlike`: more digits until it differs from every number in there."""
+    if measured is None:
+        return "-"
+    if isinstance(measured, bool):
+        return "yes" if measured else "no"
+    if isinstance(measured, str):
+        text = measured
+    else:
+        # 0.8497 against "at least 0.85" must not read as 0.85.
+        taken = _NUMBER.findall(unlike)
+        text = next((t for d in (3, 4, 5) if (t := number(measured, d)) not in taken), None) or (
+            number(measured, 6)
+        )
+    return f"{text} {unit}" if unit else text
+
+
+def against(result: Result) -> str:
+    """`65 pages, expected at most 60`; empty where nothing was measured or expected."""
+    if result.measured is None and (not result.expected or result.status is Status.ERROR):
+        return ""
+    unlike = "" if result.status is Status.PASS else result.expected
+    text = value(result.measured, result.unit, unlike=unlike)
+    return f"{text}, expected {result.expected}" if result.expected else text
+
+
+def weight(finding: Finding) -> str:
+    """`41 %, confidence high`."""
+    share = "" if finding.share is None else f"{number(finding.share * 100)} %"
+    confidence = f"confidence {finding.confidence}" if finding.confidence else ""
+    return ", ".join(part for part in (share, confidence) if part)
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 check`, `31 checks`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def when(report: Report) -> str:
+    """`2026-01-02 03:04:05 UTC`, or the time as it is told."""
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z", report.started_at)
+    return f"{found[1]} {found[2]} UTC" if found else report.started_at
+
+
+def verdict(report: Report) -> str:
+    """The last line: `FAIL: 1 failed, 2 warned, 41 passed, 3 skipped, 0 undetermined`."""
+    counts = report.counts
+    if report.verdict is Status.SKIP:
+        text = "SKIP: nothing was verified"
+        text += f", {counts.skip:,} skipped" if counts.skip else ""
+    else:
+        text = (
+            f"{report.verdict.value}: {counts.fail:,} failed, {counts.warn:,} warned, "
+            f"{counts.passed:,} passed, {counts.skip:,} skipped, {counts.error:,} undetermined"
+        )
+    silent = sum(1 for host in report.hosts if not host.results)
+    if silent and not report.findings:
+        text += f"; nothing known of {silent:,} of {plural(len(report.hosts), 'host')}"
+    if report.findings:
+        bad = sum(1 for finding in report.findings if finding.status is Status.FAIL)
+        text += f"; {plural(len(report.findings), 'finding')}, {bad} failed"
+    return text
