@@ -53,7 +53,7 @@ def _build(node: yaml.Node, name: str, seen: set[int]) -> Any:
         raise UsageError(f"{name}:{_line(node)}: anchors and aliases are not taken here")
     seen.add(id(node))
     if isinstance(node, yaml.ScalarNode):
-        return scalar(node.value) if node.style is None else node.value
+        return node.value if node.style else scalar(node.value)
     if isinstance(node, yaml.SequenceNode):
         return [_build(child, name, seen) for child in node.value]
     return _mapping(node, name, seen)

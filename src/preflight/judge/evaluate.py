@@ -89,7 +89,7 @@ def _judge_one(host: Host, check: Check, one: Reached) -> Result:
         return undetermined(check, one.subject, reason, device=one.device)
     if reason:
         return result(check, one.subject, Status.SKIP, _short(one.value), reason=reason)
-    if isinstance(one.value, Missing) and not _asks_presence(check):
+    if isinstance(one.value, Missing) and not _absent(check, one.value):
         return undetermined(check, one.subject, one.value, device=one.device)
     verdict = Status.PASS, Wanted("")
     for status, declared in ((Status.FAIL, check.fail_unless), (Status.WARN, check.warn_unless)):
@@ -185,8 +185,10 @@ def _holds(value: Any, wanted: Wanted) -> bool:
     return OPERATORS[wanted.operator].holds(value, wanted.argument)
 
 
-def _asks_presence(check: Check) -> bool:
-    return "present" in check.fail_unless or "present" in check.warn_unless
+def _absent(check: Check, missing: Missing) -> bool:
+    """Whether the check asks for presence and the device says that it has none."""
+    asks = "present" in check.fail_unless or "present" in check.warn_unless
+    return asks and missing.kind == "not-applicable"
 
 
 def _resolve(host: Host, element: Any, declared: dict[str, Any]) -> Wanted:

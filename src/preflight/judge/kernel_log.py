@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from preflight.errors import UsageError
 from preflight.facts.host import Host
 from preflight.facts.kernel import KernelEvent, KernelLog, Sxid, Xid
-from preflight.judge.kernel_log_episodes import Episode, Moment, Seen, episodes
+from preflight.judge.kernel_log_episodes import Episode, Moment, Seen, ago, episodes
 from preflight.judge.kernel_log_rows import Row, faults, read_row
 from preflight.judge.results import result, undetermined
 from preflight.model import Check, Evidence, Known, Missing, Result, Status
@@ -75,29 +75,161 @@ def _check(kind: str, values: dict[str, Any], known: list[int], source: str) -> 
         action=row.action,
         runbook=row.runbook,
         rule="kernel-log",
-        row={**values, "known": known} if row.code == "other" else dict(values),
+        row={**values, "table": kind, "known": known if row.code == "other" else []},
     )
 
 
 def judge_kernel_log(host: Host, checks: Sequence[Check]) -> list[Result]:
     """Results of the table checks on one host, in their order.
 
-    In a container the log is the host's, so that nothing seen is SKIP, not PASS; what was seen there
-    is as real as elsewhere and is judged.
+    In a container the log is the host's: nothing seen is SKIP, not PASS. What was seen there is as
+    real as elsewhere and is judged.
     """
     log = host.kernel_log
     contained = isinstance(host.container, str) and host.container != "none"
     skip = Missing("not-applicable", "belongs to the host, not to a container")
     if isinstance(log, Missing):
         return [undetermined(check, host.name, skip if contained else log) for check in checks]
-    seen, moment = _all_seen(host, log), Moment(now_s=_now_s(host, log))
-    moment = Moment([one for found in seen.xids.values() for one in found], moment.now_s)
+    seen = _seen(host, log)
+    moment = Moment(seen.xids, _now_s(host, log))
     results = []
     for check in checks:
         row = read_row(check.row)
-        mine = seen.of(row)
-        if contained and check.host_only and not mine:
+        found = episodes(row, _mine(row, seen), moment)
+        if found:
+            results += [_result(host, log, check, row, one) for one in found]
+        elif contained and check.host_only:
             results.append(undetermined(check, host.name, skip))
         else:
-            results += _results(host, log, check, row, episodes(row, mine, moment))
+            results.append(_nothing(host, log, check, row))
     return results
+
+
+class _Seen(Struct, frozen=True):
+    """All events of one log, as the report names them."""
+
+    xids: tuple[Seen, ...]
+    sxids: tuple[Seen, ...]
+    events: tuple[tuple[str, Seen], ...]  # with their kinds
+
+
+def _seen(host: Host, log: KernelLog) -> _Seen:
+    gpus = () if isinstance(host.gpus, Missing) else host.gpus
+    names = {_slot(gpu.bus_id): gpu.name for gpu in gpus}
+    return _Seen(
+        tuple(_of_xid(one, names) for one in log.xids),
+        tuple(_of_sxid(one) for one in log.sxids),
+        tuple((one.kind, _of_event(one, names)) for one in log.events),
+    )
+
+
+def _slot(address: str) -> str:
+    """0000:1b:00.0 and 00000000:1B:00 are one device: domain, bus and device without function."""
+    return address.lower().rpartition(".")[0].lstrip("0") or address.lower().lstrip("0")
+
+
+def _of_xid(one: Xid, names: dict[str, str]) -> Seen:
+    subject = names.get(_slot(one.bus_id), one.bus_id)
+    pid = one.pid if isinstance(one.pid, int) else None
+    process = one.process if isinstance(one.process, str) else ""
+    label = f"Xid {one.code}"
+    return Seen(label, subject, one.bus_id, one.line, one.at_s, one.text, one.code, pid, process)
+
+
+def _of_sxid(one: Sxid) -> Seen:
+    text = f"{one.severity}, {one.text}"
+    return Seen(f"SXid {one.code}", one.switch, one.switch, one.line, one.at_s, text, one.code)
+
+
+def _of_event(one: KernelEvent, names: dict[str, str]) -> Seen:
+    subject = names.get(_slot(one.subject), one.subject) if ":" in one.subject else one.subject
+    return Seen("", subject, one.subject, one.line, one.at_s, one.text)
+
+
+def _mine(row: Row, seen: _Seen) -> list[Seen]:
+    """The events that a row is about."""
+    if row.table == "kernel-events":
+        elsewhere = {one.device for one in seen.xids if one.code == row.unless_xid}
+        return [
+            one for kind, one in seen.events if kind == row.kind and one.device not in elsewhere
+        ]
+    events = seen.xids if row.table == "xid" else seen.sxids
+    if row.code == "other":
+        return [one for one in events if one.code not in row.known]
+    return [one for one in events if one.code == row.code or one.code in row.codes]
+
+
+def _now_s(host: Host, log: KernelLog) -> float | None:
+    """Now on the log's axis: its own last line, or the host's clock where that is later."""
+    identity = host.identity
+    told: Known[int] | Known[float] = Missing("not-in-input", "")
+    if not isinstance(identity, Missing):
+        told = identity.uptime_s if log.clock == "boot" else identity.date_s
+    if log.clock == "wall" and (log.last_at_s or 0.0) < _YEARS_KNOWN_S:
+        return log.last_at_s
+    times = [at for at in (log.last_at_s, told) if isinstance(at, (int, float))]
+    return max(times) if times and log.clock != "none" else None
+
+
+def _nothing(host: Host, log: KernelLog, check: Check, row: Row) -> Result:
+    expected = _expected(row)
+    if log.truncated and log.clock == "boot" and log.first_at_s is not None:
+        expected = f"{expected} (the log begins {ago(log.first_at_s)} after boot)"
+    return result(check, host.name, Status.PASS, 0, expected, unit="events")
+
+
+def _expected(row: Row) -> str:
+    if row.status == "PASS":
+        return "any number"
+    if row.at_most:
+        return f"at most {row.at_most} in {row.window_h:g} h"
+    if row.echo_of_s:
+        return "none but the echo of another Xid"
+    return "none" if row.unless_xid is None else f"none without an Xid {row.unless_xid}"
+
+
+def _result(host: Host, log: KernelLog, check: Check, row: Row, episode: Episode) -> Result:
+    ends = dict.fromkeys((episode.told[0].seen.line, episode.told[-1].seen.line))
+    return result(
+        check,
+        episode.told[0].seen.subject or host.name,
+        episode.status,
+        len(episode.judged),
+        _expected(row),
+        unit="events",
+        reason=_reason(log, episode),
+        device=episode.told[0].seen.device,
+        evidence=tuple(Evidence(log.probe, line=line) for line in ends),
+        action=episode.action,
+    )
+
+
+def _reason(log: KernelLog, episode: Episode) -> str:
+    """What was seen, how often, when, by whom, in the kernel's words; then what it means."""
+    count, last = len(episode.judged), episode.told[-1].seen
+    often = "once" if count == 1 else f"{count} times"
+    head = f"{last.label} {often}".strip() + _when(log, episode)
+    if last.process:
+        head += f", {'last ' if count > 1 else ''}by {last.process}"
+        head += f" (pid {last.pid})" if last.pid is not None else ""
+    text = last.text if len(last.text) <= _TEXT_MAX else last.text[:_TEXT_MAX] + "..."
+    return "; ".join((f"{head}: {text}", *episode.notes))
+
+
+def _when(log: KernelLog, episode: Episode) -> str:
+    first, last = episode.judged[0].seen.at_s, episode.judged[-1].seen.at_s
+    if first is None or last is None:
+        return ", at an unknown time and so counted as new"
+    begin, end = _time(log, first), _time(log, last)
+    after = " after boot" if log.clock == "boot" else ""
+    return f" at {begin}{after}" if begin == end else f" from {begin} to {end}{after}"
+
+
+def _time(log: KernelLog, at_s: float) -> str:
+    if log.clock == "boot":
+        return f"{at_s:.1f} s"
+    form = "%b %d %H:%M:%S" if at_s < _YEARS_KNOWN_S else "%Y-%m-%d %H:%M:%S"
+    try:
+        return (datetime(1970, 1, 1) + timedelta(seconds=at_s)).strftime(form)
+    except OverflowError:
+        return f"{at_s:.0f} s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -49,7 +50,7 @@ class Judged(Struct, frozen=True):
 
 
 class Episode(Struct, frozen=True):
-    """All events of one row on one device, and what they amount to; `told` are those that decide."""
+    """All events of one row on one device; `told` are those that decide the verdict."""
 
     judged: tuple[Judged, ...]
     told: tuple[Judged, ...]
@@ -61,12 +62,13 @@ class Episode(Struct, frozen=True):
 def episodes(row: Row, mine: Sequence[Seen], moment: Moment) -> list[Episode]:
     """One episode per device, and per code where the row is for many; in the log's order."""
     echoes = _echoes(row, mine, moment.xids)
+    roots = _roots(row, moment.xids)
     grouped: dict[tuple[str, str], list[Judged]] = {}
     for seen in mine:
         if not row.counts or re.search(row.counts, seen.text):
-            judged = _judged(row, seen, echoes.get(seen.line, ""), moment)
+            judged = _judged(row, seen, moment, echoes.get(seen.line, ""), _root(row, seen, roots))
             grouped.setdefault((seen.device, seen.label), []).append(judged)
-    alone = len({device for device, _ in grouped}) == 1
+    alone = len({key for key, found in grouped.items() if _any_counts(found)}) < 2
     return [_episode(row, judged, alone, moment) for judged in grouped.values()]
 
 
@@ -90,7 +92,11 @@ def _echoes(row: Row, mine: Sequence[Seen], xids: Sequence[Seen]) -> dict[int, s
     return found
 
 
-def _judged(row: Row, seen: Seen, echo: str, moment: Moment) -> Judged:
+def _any_counts(judged: Sequence[Judged]) -> bool:
+    return any(one.status is not Status.PASS for one in judged)
+
+
+def _judged(row: Row, seen: Seen, moment: Moment, echo: str, root: Seen | None) -> Judged:
     if echo:
         return Judged(seen, Status.PASS, Action.NONE, f"follows {echo} on the same GPU")
     status, action, note = Status(row.status), row.action, ""
@@ -98,7 +104,6 @@ def _judged(row: Row, seen: Seen, echo: str, moment: Moment) -> Judged:
         if re.search(one.matches, seen.text):
             status, action = Status(one.status), one.action
             break
-    root = _root(row, seen, moment.xids)
     if root is not None and row.follows and status is Status.FAIL:
         status, action = Status(row.follows.status), Action.WATCH
         later_s = (seen.at_s or 0.0) - (root.at_s or 0.0)
@@ -108,18 +113,20 @@ def _judged(row: Row, seen: Seen, echo: str, moment: Moment) -> Judged:
     return Judged(seen, status, action, note)
 
 
-def _root(row: Row, seen: Seen, xids: Sequence[Seen]) -> Seen | None:
-    """The last Xid before the event that explains it."""
+def _roots(row: Row, xids: Sequence[Seen]) -> list[tuple[float, Seen]]:
+    """The Xids that may explain an event of this row, by time."""
+    codes = row.follows.xids if row.follows else ()
+    timed = [(xid.at_s, xid) for xid in xids if xid.code in codes and xid.at_s is not None]
+    return sorted(timed, key=lambda pair: pair[0])
+
+
+def _root(row: Row, seen: Seen, roots: Sequence[tuple[float, Seen]]) -> Seen | None:
+    """The last Xid before the event, if it is near enough to explain it."""
     if row.follows is None or seen.at_s is None:
         return None
-    near = [
-        xid
-        for xid in xids
-        if xid.code in row.follows.xids
-        and xid.at_s is not None
-        and 0 <= seen.at_s - xid.at_s <= row.follows.within_s
-    ]
-    return near[-1] if near else None
+    before = bisect_right(roots, seen.at_s, key=lambda pair: pair[0])
+    at_s, root = roots[before - 1] if before else (float("-inf"), None)
+    return root if seen.at_s - at_s <= row.follows.within_s else None
 
 
 def _age_s(seen: Seen, moment: Moment) -> float:
@@ -135,7 +142,7 @@ def _episode(row: Row, judged: Sequence[Judged], alone: bool, moment: Moment) ->
     told = tuple(one for one in deciding if one.status is status)
     action = told[0].action
     notes = list(dict.fromkeys(one.note for one in told if one.note))[:1]
-    fresh = [one for one in judged if _age_s(one.seen, moment) <= row.window_h * 3600]
+    fresh = [one for one in deciding if _age_s(one.seen, moment) <= row.window_h * 3600]
     if len(fresh) <= row.at_most and row.at_most:
         return Episode(tuple(judged), told, Status.PASS, Action.NONE)
     if row.escalate and len(fresh) > row.escalate.over:
@@ -146,7 +153,7 @@ def _episode(row: Row, judged: Sequence[Judged], alone: bool, moment: Moment) ->
         if hardware and fresh:
             status, action = Status(row.burst.status), row.burst.action
     if not fresh and Status(row.status) is not Status.PASS:
-        notes.append(f"last seen {ago(_age_s(judged[-1].seen, moment))} ago")
+        notes.append(f"last seen {ago(_age_s(deciding[-1].seen, moment))} ago")
     return Episode(tuple(judged), told, status, action, tuple(notes))
 
 
@@ -157,7 +164,9 @@ def _burst(row: Row, told: Sequence[Judged], alone: bool) -> tuple[bool, str]:
     many = len(bursts) >= row.burst.count
     story = "in one burst" if len(bursts) == 1 else f"in {len(bursts)} bursts"
     if row.burst.by == "tpc":
-        places = [{place for seen in burst for place in _TPC.findall(seen.text)} for burst in bursts]
+        places = [
+            {place for seen in burst for place in _TPC.findall(seen.text)} for burst in bursts
+        ]
         hit = set().union(*places)
         if many and len(hit) == 1 and all(places):
             ((gpc, tpc),) = hit

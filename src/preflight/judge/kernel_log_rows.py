@@ -51,7 +51,7 @@ class Escalate(Struct, frozen=True, forbid_unknown_fields=True):
     action: Action
 
 
-class Row(Struct, frozen=True, forbid_unknown_fields=True):
+class Row(Struct, frozen=True):
     """One row. Each table has some of the keys: see TABLES."""
 
     title: str
@@ -75,6 +75,8 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     at_most: int = 0  # as many events in the window are in order
     escalate: Escalate | None = None
     unless_xid: int | None = None  # an event of a device that has this Xid is told there
+    # Set when the table is read:
+    table: str = ""
     known: tuple[int, ...] = ()  # of the row `other`: the codes of all other rows
 
 

@@ -26,12 +26,14 @@ UNITS = {
 
 
 class Path(Struct, frozen=True):
-    """A parsed path. `each`: the list part before [*], empty where there is none."""
+    """A parsed path. `each`: the list part before [*], empty where there is none; `site`: the id of
+    a site's own probe, whose answer `rest` then begins at."""
 
     text: str
     each: tuple[str, ...]
     rest: tuple[str, ...]
     unit: str = ""
+    site: str = ""
 
 
 class Reached(Struct, frozen=True):
@@ -77,7 +79,7 @@ def element_type(path: Path) -> Any:
 def reach(host: Host, path: Path) -> list[Reached]:
     """Every value the path leads to. A Missing on the way is the value; a list that is missing is
     one value on the host; an empty list reaches nothing."""
-    if path.each and path.each[0] == "site":
+    if path.site:
         return [_reach_site(host, path)]
     start, evidence = _walk(host, path.each, ())
     if isinstance(start, Missing):
@@ -123,13 +125,13 @@ def _site(text: str) -> Path:
     identifier, _, leaf = text.rpartition(".")
     if leaf not in SiteAnswer.__struct_fields__[:4] or identifier == "site":
         raise ValueError(f"{text!r}: a site fact is site.NAME.rc, .text, .lines or .number")
-    return Path(text, ("site", identifier), (leaf,))
+    return Path(text, (), (leaf,), site=identifier)
 
 
 def _reach_site(host: Host, path: Path) -> Reached:
-    answer = host.site.get(path.each[1])
+    answer = host.site.get(path.site)
     if answer is None:
-        answer = Missing("not-asked", f"no probe {path.each[1]} is declared")
+        answer = Missing("not-asked", f"the probe {path.site} was not asked")
     value, evidence = _walk(answer, path.rest, ())
     return Reached(host.name, "", None, value, evidence)
 

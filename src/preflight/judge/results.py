@@ -46,9 +46,11 @@ def undetermined(
 ) -> Result:
     """The result where the fact is missing: SKIP or ERROR by the kind, never PASS.
 
-    `optional` turns an absent tool into a SKIP.
+    `optional` turns an absent tool into a SKIP. A threshold that the user stated is never skipped.
     """
     status = STATUS_OF_MISSING[missing.kind]
     if check.optional and missing.kind == "no-tool":
         status = Status.SKIP
+    if check.row.get("stated"):
+        status = Status.ERROR
     return result(check, subject, status, None, expected, reason=missing.text, device=device)

@@ -1,0 +1,96 @@
+"""Operators: strict in type, and each seen to hold and to fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from preflight.judge.operators import OFF, OPERATORS, majority, outliers, shown
+
+TABLE: list[tuple[str, Any, Any, bool]] = [
+    ("equals", 1, 1, True),
+    ("equals", 1.0, 1, True),
+    ("equals", True, 1, False),
+    ("equals", 1, True, False),
+    ("equals", "1", 1, False),
+    ("equals", ["a", 1], ["a", 1], True),
+    ("not", "Prohibited", "Prohibited", False),
+    ("not", "Default", "Prohibited", True),
+    ("not", True, 1, True),
+    ("one_of", "P0", ["P0", "P1"], True),
+    ("one_of", True, [1, 2], False),
+    ("contains", "a,b", "b", True),
+    ("contains", ("a", "b"), ["a", "c"], False),
+    ("subset_of", ("a",), ["a", "b"], True),
+    ("subset_of", ("a", "z"), ["a", "b"], False),
+    ("min", 5, 5, True),
+    ("min", 4.9, 5, False),
+    ("max", 5, 5, True),
+    ("max", 6, 5, False),
+    ("between", 5, [1, 5], True),
+    ("between", 0, [1, 5], False),
+    ("matches", "v1.2", r"v\d+\.\d+", True),
+    ("matches", "v1.2b", r"v\d+\.\d+", False),
+    ("length", (), 0, True),
+    ("length", ("x",), 0, False),
+    ("version", "535.54.03", ">=525.60.13,<600", True),
+    ("version", "525.9", ">=525.60.13", False),
+    ("version", "2.14.3", ">=2.9", True),
+    ("version", "600.1", "<600", False),
+    ("version", "2.0", "==2", True),
+    ("version", "2.1rc1", "!=2.1", True),
+    ("uniform", [1, 1, 1], True, True),
+    ("uniform", [1, 1, 2], True, False),
+    ("uniform", [True, 1], True, False),
+    ("outlier", [700, 702, 699, 701, 500], {"mad": 5, "at_least": 0.08, "of": 4}, False),
+    ("outlier", [700, 702, 699, 701, 690], {"mad": 5, "at_least": 0.08, "of": 4}, True),
+    ("outlier", [700, 500, 700], {"mad": 5, "at_least": 0.08, "of": 4}, True),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "wanted", "holds"), TABLE)
+def test_operator(name: str, value: Any, wanted: Any, holds: bool) -> None:
+    assert OPERATORS[name].accepts(wanted)
+    assert OPERATORS[name].holds(value, wanted) is holds
+
+
+def test_every_operator_is_seen_to_hold_and_to_fail() -> None:
+    seen = {(name, holds) for name, _, _, holds in TABLE}
+    assert seen == {
+        (name, holds) for name in OPERATORS if name != "present" for holds in (True, False)
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"),
+    [
+        ("equals", None), ("equals", {}), ("equals", []), ("one_of", "x"), ("one_of", []),
+        ("min", "5"), ("min", True), ("between", [1]), ("between", 5), ("matches", "("),
+        ("length", 1.5), ("length", True), ("present", 1), ("version", "1.2"), ("version", 1.2),
+        ("uniform", False), ("outlier", {"mad": 5}), ("subset_of", "x"),
+    ],
+)  # fmt: skip
+def test_arguments_that_mean_nothing_are_refused(name: str, argument: Any) -> None:
+    assert not OPERATORS[name].accepts(argument)
+
+
+def test_a_majority_names_those_that_differ_and_a_tie_is_mixed() -> None:
+    assert majority(["a", "a", "b"]) == "a"
+    assert majority(["a", "b"]) is None
+    assert majority([True, True, 1]) is True
+    assert OFF["uniform"](["a", "a", "b"], True) == [2]
+    assert OFF["uniform"](["a", "b"], True) == [0, 1]
+
+
+def test_an_outlier_needs_both_distances() -> None:
+    tight = {"mad": 5, "at_least": 0.08, "of": 4}
+    assert outliers([100, 100, 100, 100, 105], tight) == []  # far in MAD, near in share
+    assert outliers([100, 100, 100, 100, 120], tight) == [4]
+
+
+def test_values_are_shown_as_a_person_writes_them() -> None:
+    assert shown(True) == "yes"
+    assert shown(()) == "none"
+    assert shown([1, "a"]) == "1, a"
+    assert shown(1980) == "1,980"
