@@ -110,12 +110,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts = {part: _best(read, suppliers) for part, suppliers in SUPPLIERS.items()}
     parts["kernel_log"] = _longest(read, parts["kernel_log"])
     site = {probe: _site(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
-    missing = [
-        MissingProbe(probe, value.kind, value.text)
-        for probe, value in {**read, **site}.items()
-        if isinstance(value, Missing)
-    ]
-    return Assembled(_host(name, parts, site), missing)
+    return Assembled(_host(name, parts, site), _unanswered(read, site))
 
 
 def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]]) -> Host:
@@ -137,6 +132,24 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         kernel_log=parts["kernel_log"],
         site=site,
     )
+
+
+def _unanswered(
+    read: Mapping[str, Any], site: Mapping[str, Known[SiteAnswer]]
+) -> list[MissingProbe]:
+    """The questions that got no usable answer, where no other probe supplied the same."""
+    failed = {name: value for name, value in {**read, **site}.items() if isinstance(value, Missing)}
+    supplied = {
+        name
+        for suppliers in SUPPLIERS.values()
+        if any(name in read and name not in failed for name in suppliers)
+        for name in suppliers
+    }
+    return [
+        MissingProbe(name, value.kind, value.text)
+        for name, value in failed.items()
+        if name not in supplied
+    ]
 
 
 def _read(raw: Raw) -> Any:

@@ -31,11 +31,10 @@ def host_verdict(results: Sequence[Result], missing: Iterable[MissingProbe]) -> 
     Without results the questions without answers decide. With results these have shown already in
     the checks that needed them, save that the host went away.
     """
-    statuses = [one.status for one in results]
-    for probe in missing:
-        if not results or probe.kind == "unreachable":
-            statuses.append(STATUS_OF_MISSING[probe.kind])
-    return verdict_of(statuses)
+    unanswered = (
+        STATUS_OF_MISSING[one.kind] for one in missing if not results or one.kind == "unreachable"
+    )
+    return verdict_of([*(one.status for one in results), *unanswered])
 
 
 def report_verdict(

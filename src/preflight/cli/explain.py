@@ -24,7 +24,7 @@ def run(options: Options, streams: Streams) -> int:
         streams.report(_catalogue(checks))
         return Exit.OK
     by_id = {check.id: check for check in checks}
-    check = by_id.get(words.lower()) or by_id.get(_error_number(words))
+    check = by_id.get(words.lower()) or _error_number(words, by_id)
     if check is not None:
         streams.report(_check(check))
     elif words in runbooks.load():
@@ -34,13 +34,15 @@ def run(options: Options, streams: Streams) -> int:
     return Exit.OK
 
 
-def _error_number(words: str) -> str:
-    """'79', 'xid 79', 'Xid: 79', 'sxid 20034' -> the id of its check."""
+def _error_number(words: str, by_id: dict[str, Check]) -> Check | None:
+    """'79', 'xid 79', 'Xid: 79', 'sxid 20034' -> its check; that of unlisted codes if it has none."""
     match = re.fullmatch(r"(s?)(?:xid)?\W*(\d+)", words.lower())
     if not match:
-        return ""
-    switch = match[1] or int(match[2]) >= 10000
-    return f"gpu.{'sxid' if switch else 'xid'}.{match[2]}"
+        return None
+    kind = "sxid" if match[1] or int(match[2]) >= 10000 else "xid"
+    rows = [check for check in by_id.values() if int(match[2]) in check.row.get("codes", ())]
+    same = [check for check in rows if check.id.startswith(f"gpu.{kind}.")]
+    return by_id.get(f"gpu.{kind}.{match[2]}") or (same or [by_id[f"gpu.{kind}.other"]])[0]
 
 
 def _catalogue(checks: list[Check]) -> Iterator[str]:

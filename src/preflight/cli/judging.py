@@ -257,9 +257,10 @@ def _dry_run(plan: Plan, options: Options, streams: Streams) -> int:
     ]
     for each in commands:
         sudo = ["sudo", "-n"] if options.sudo and each.needs_root else []
-        shown = shlex.join([*sudo, *each.argv]).split("\n")[0]
-        cut = " ..." if "\n" in shlex.join(each.argv) else ""
-        text.append(f"  at most {each.timeout_s:>3} s  {each.probe:<12} {shown}{cut}\n")
+        shown = shlex.join([*sudo, *each.argv])
+        if "\n" in shown and not options.verbose:
+            shown = f"a script of {shown.count(chr(10)) + 1} lines that only reads (-v shows it)"
+        text.append(f"  at most {each.timeout_s:>3} s  {each.probe:<12} {shown}\n")
     files = [*options.save] or ["nothing"]
     text.append(f"{len(plan.checks)} checks; would write {', '.join(files)}\n")
     streams.report(text)

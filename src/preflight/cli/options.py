@@ -48,6 +48,8 @@ class Option(Struct, frozen=True):
     count: bool = False
 
 
+_DEFAULTS = Options()
+
 OPTIONS: dict[str, Option] = {
     "from_": Option(
         list[str], ("--from",),
@@ -124,9 +126,9 @@ def command(
 
 
 def _parameter(name: str) -> inspect.Parameter:
-    default = inspect.signature(Options).parameters[name].default
-    if isinstance(default, list) or default is inspect.Parameter.empty:
-        default = None
+    default = getattr(_DEFAULTS, name) or None
+    if isinstance(getattr(_DEFAULTS, name), bool):
+        default = False
     if name in ARGUMENTS:
         option = ARGUMENTS[name]
         info: Any = typer.Argument(help=option.help, metavar=option.metavar, show_default=False)
@@ -136,7 +138,10 @@ def _parameter(name: str) -> inspect.Parameter:
             *option.flags, help=option.help, metavar=option.metavar, count=option.count,
             show_default=isinstance(default, str),
         )  # fmt: skip
-    kind = option.kind if default is not None else option.kind | None
+    kind = option.kind if default is not None or option.count else option.kind | None
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=0 if option.count else default,
+        annotation=Annotated[kind, info],
     )

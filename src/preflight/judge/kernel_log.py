@@ -129,16 +129,30 @@ def _slot(address: str) -> str:
 
 
 def _of_xid(one: Xid, names: dict[str, str]) -> Seen:
-    subject = names.get(_slot(one.bus_id), one.bus_id)
-    pid = one.pid if isinstance(one.pid, int) else None
-    process = one.process if isinstance(one.process, str) else ""
-    label = f"Xid {one.code}"
-    return Seen(label, subject, one.bus_id, one.line, one.at_s, one.text, one.code, pid, process)
+    return Seen(
+        label=f"Xid {one.code}",
+        subject=names.get(_slot(one.bus_id), one.bus_id),
+        device=one.bus_id,
+        line=one.line,
+        at_s=one.at_s,
+        text=one.text,
+        code=one.code,
+        pid=one.pid if isinstance(one.pid, int) else None,
+        process=one.process if isinstance(one.process, str) else "",
+    )
 
 
 def _of_sxid(one: Sxid) -> Seen:
-    text = f"{one.severity}, {one.text}"
-    return Seen(f"SXid {one.code}", one.switch, one.switch, one.line, one.at_s, text, one.code)
+    return Seen(
+        label=f"SXid {one.code}",
+        subject=one.switch,
+        device=one.switch,
+        line=one.line,
+        at_s=one.at_s,
+        text=f"{one.severity}, {one.text}",
+        code=one.code,
+        link=one.link if isinstance(one.link, int) else None,
+    )
 
 
 def _of_event(one: KernelEvent, names: dict[str, str]) -> Seen:
@@ -206,14 +220,16 @@ def _result(host: Host, log: KernelLog, check: Check, row: Row, episode: Episode
 
 def _reason(log: KernelLog, episode: Episode) -> str:
     """What was seen, how often, when, by whom, in the kernel's words; then what it means."""
-    count, last = len(episode.judged), episode.told[-1].seen
+    count, first = len(episode.judged), episode.told[0].seen
     often = "once" if count == 1 else f"{count} times"
-    head = f"{last.label} {often}".strip() + _when(log, episode)
-    if last.process:
-        head += f", {'last ' if count > 1 else ''}by {last.process}"
-        head += f" (pid {last.pid})" if last.pid is not None else ""
-    text = last.text if len(last.text) <= _TEXT_MAX else last.text[:_TEXT_MAX] + "..."
-    return "; ".join((f"{head}: {text}", *episode.notes))
+    head = f"{first.label} {often}".strip() + _when(log, episode)
+    if first.process:
+        head += f", {'first ' if count > 1 else ''}by {first.process}"
+        head += f" (pid {first.pid})" if first.pid is not None else ""
+    text = first.text if len(first.text) <= _TEXT_MAX else first.text[:_TEXT_MAX] + "..."
+    links = sorted({one.seen.link for one in episode.judged if one.seen.link is not None})
+    told = [f"links {', '.join(map(str, links))}"] if len(links) > 1 else []
+    return "; ".join((f"{head}: {text}", *told, *episode.notes))
 
 
 def _when(log: KernelLog, episode: Episode) -> str:

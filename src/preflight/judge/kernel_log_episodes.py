@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from preflight.judge.kernel_log_rows import Row
+from preflight.judge.kernel_log_rows import Burst, Row
 from preflight.model import SEVERITY, Action, Status
 
 #: Events closer than this are one burst: NVSentinel's and Fleet Intelligence's three minutes.
@@ -31,6 +31,7 @@ class Seen(Struct, frozen=True):
     code: int = 0
     pid: int | None = None
     process: str = ""
+    link: int | None = None
 
 
 class Moment(Struct, frozen=True):
@@ -148,7 +149,7 @@ def _episode(row: Row, judged: Sequence[Judged], alone: bool, moment: Moment) ->
     if row.escalate and len(fresh) > row.escalate.over:
         status, action = Status(row.escalate.status), row.escalate.action
     if row.burst and status is not Status.PASS:
-        hardware, story = _burst(row, told, alone)
+        hardware, story = _burst(row.burst, told, alone)
         notes.append(story)
         if hardware and fresh:
             status, action = Status(row.burst.status), row.burst.action
@@ -157,23 +158,21 @@ def _episode(row: Row, judged: Sequence[Judged], alone: bool, moment: Moment) ->
     return Episode(tuple(judged), told, status, action, tuple(notes))
 
 
-def _burst(row: Row, told: Sequence[Judged], alone: bool) -> tuple[bool, str]:
+def _burst(burst: Burst, told: Sequence[Judged], alone: bool) -> tuple[bool, str]:
     """Whether the bursts point at the hardware, and the sentence that says what they show."""
-    assert row.burst is not None
-    bursts = _recent(_bursts([one.seen for one in told]), row.burst.within_h * 3600)
-    many = len(bursts) >= row.burst.count
+    bursts = _recent(_bursts([one.seen for one in told]), burst.within_h * 3600)
+    many = len(bursts) >= burst.count
     story = "in one burst" if len(bursts) == 1 else f"in {len(bursts)} bursts"
-    if row.burst.by == "tpc":
-        places = [
-            {place for seen in burst for place in _TPC.findall(seen.text)} for burst in bursts
-        ]
+    if burst.by == "tpc":
+        places = [{place for seen in one for place in _TPC.findall(seen.text)} for one in bursts]
         hit = set().union(*places)
         if many and len(hit) == 1 and all(places):
             ((gpc, tpc),) = hit
             return True, f"{story}, each time in GPC {gpc}, TPC {tpc} and nowhere else"
-        return False, f"{story}, in {len(hit)} different TPCs" if hit else story
-    pids = {seen.pid for burst in bursts for seen in burst if seen.pid is not None}
-    if many and alone and len(pids) >= row.burst.count:
+        spread = "in one TPC" if len(hit) == 1 else f"in {len(hit)} different TPCs"
+        return False, f"{story}, {spread}" if hit else story
+    pids = {seen.pid for one in bursts for seen in one if seen.pid is not None}
+    if many and alone and len(pids) >= burst.count:
         return True, f"{story}, from {len(pids)} processes, on this GPU only"
     return False, story if alone else f"{story}, and on other GPUs too"
 
@@ -196,7 +195,8 @@ def _recent(bursts: list[list[Seen]], within_s: float) -> list[list[Seen]]:
     end = bursts[-1][-1].at_s
     if end is None:
         return bursts
-    return [one for one in bursts if end - (one[-1].at_s or end) <= within_s]
+    ends = [end if burst[-1].at_s is None else burst[-1].at_s for burst in bursts]
+    return [burst for burst, at_s in zip(bursts, ends, strict=True) if end - at_s <= within_s]
 
 
 def ago(seconds: float) -> str:

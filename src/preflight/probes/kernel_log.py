@@ -65,7 +65,7 @@ def parse_kernel_log(text: str) -> KernelLog:
         if record is not None:
             kept.keep(record, line.clock, secondary)
     edges = [_edge(text, first) for first in (True, False)]
-    if not kept.records and edges == [None, None]:
+    if not (kept.records or kept.seconds) and edges == [None, None]:
         raise ParseError(_why_nothing(text))
     return _on_one_axis(text, kept, edges)
 

@@ -15,9 +15,9 @@ Record = Xid | Sxid | KernelEvent
 _BDF = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
 _BUS = re.compile(r"(?:([0-9a-f]{4,8}):)?(?:00)?([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?")
 
-# "(PCI:0000:3b:00 GPU-I:01 GPU-CI:02)" on a MIG GPU; "(0000:03:00)" before driver 346.
+# "(PCI:0000:3b:00 GPU-I:01 GPU-CI:02)" on a MIG GPU; "(0000:03:00)" and "(0003:00)" of old drivers.
 _XID = re.compile(
-    r"NVRM: Xid \((?:PCI:)?(?P<bus>[0-9a-fA-F:.]+)[^)]*\): (?P<code>\d{1,5})\b,?\s*"
+    r"NVRM: Xid \((?:PCI:)?(?P<bus>[0-9a-fA-F:.]+)[^)]*\): (?P<code>\d{1,5}),\s*"
     r"(?:pid=(?P<pid>[^,\s]+),?\s*)?(?:name=(?P<name>[^,]*),?\s*)?(?P<text>.*)"
 )
 # NVIDIA, Fabric Manager User Guide, "NVSwitch SXid errors": one error is up to three lines.
@@ -90,7 +90,7 @@ _KINDS = (
         rf".*AER: (?:Multiple )?Uncorrect\w+ .*error .*\b(?P<subject>{_BDF})$"), secondary=True),
 )  # fmt: skip
 
-#: What to look for in the whole text. Nine in ten logs hold few of these; plain searches take
+#: What to look for in the whole text. Most logs hold few of these; plain searches take
 #: two thirds of the time of one pattern with all of them as alternatives (250 KB: 1.9 and 3.0 ms).
 NEEDLES = (
     "Xid (", "detected NVSwitch", "fallen off the bus", "limited by", "nsufficient power on",

@@ -11,14 +11,23 @@ Names as printed by drivers 375 to 595, and by nvsmi_device_v11.dtd to v13.dtd.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
-from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.model import Known
 from preflight.probes.values import (
-    bytes_of, celsius, count, flag, generation, lanes, megahertz, missing_of, pci_id, percent,
-    watts, words,
-)  # fmt: skip
+    bytes_of,
+    celsius,
+    count,
+    flag,
+    generation,
+    lanes,
+    megahertz,
+    pci_id,
+    percent,
+    watts,
+    words,
+)
 
 Form = Literal["xml", "text"]
 Convert = Callable[[str], Known[Any]]
@@ -230,7 +239,7 @@ def _sources(form: Form) -> dict[str, Source]:
 
 
 def _labels(form: Form) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for tags, labels, rows in _SECTIONS:
         for _, _, tag_names, label_names in rows:
             shown = [a.path for sum_ in _spellings(labels, label_names) for a in sum_]
@@ -244,50 +253,3 @@ def _labels(form: Form) -> dict[str, str]:
 SOURCES: dict[Form, dict[str, Source]] = {"xml": _sources("xml"), "text": _sources("text")}
 #: By form: path -> the labels that a person knows it by. Its keys are all paths of the table.
 LABELS: dict[Form, dict[str, str]] = {"xml": _labels("xml"), "text": _labels("text")}
-
-
-def supplied(source: Source, fields: Mapping[str, str]) -> tuple[Known[Any], str]:
-    """The value of a fact and the path that it comes from, "" where none does.
-
-    `fields`: path -> text. A section that is itself a word ("Remapped Rows : N/A") stands for all of
-    its fields.
-    """
-    first: tuple[Known[Any], str] | None = None
-    for spelling in source.spellings:
-        found = _total(spelling, source.convert, fields)
-        if found is None:
-            continue
-        if not isinstance(found[0], Missing):
-            return found
-        first = first or found
-    return first or _of_section(source, fields)
-
-
-def _total(
-    spelling: tuple[Addend, ...], convert: Convert, fields: Mapping[str, str]
-) -> tuple[Known[Any], str] | None:
-    """The sum and the path of its largest addend; None where an addend is absent. Those that the
-    device does not have add nothing; one that cannot be read leaves the sum unknown."""
-    values: list[tuple[Known[Any], str]] = []
-    for path, optional in spelling:
-        text = fields.get(path)
-        if text is not None:
-            values.append((convert(text), path))
-        elif not optional:
-            return None
-    known = [(value, path) for value, path in values if not isinstance(value, Missing)]
-    for value, path in values:
-        if isinstance(value, Missing) and (value.kind != "not-applicable" or not known):
-            return value, path
-    return (sum(value for value, _ in known), max(known)[1]) if len(known) > 1 else known[0]
-
-
-def _of_section(source: Source, fields: Mapping[str, str]) -> tuple[Known[Any], str]:
-    for spelling in source.spellings:
-        section = spelling[0].path.rpartition("/")[0]
-        while section:
-            gone = missing_of(fields.get(section, "-"))
-            if gone is not None:
-                return gone, section
-            section = section.rpartition("/")[0]
-    return NOT_IN_INPUT, ""

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field, structs
 
 from preflight.facts.gpu import (
-    Clocks, Driver, Ecc, Fabric, Gpu, Memory, Mig, MigInstance, NvidiaSmi, Pcie, Power, Process,
-    Remap, Retired, Temperature, Throttle,
-)  # fmt: skip
+    Clocks,
+    Driver,
+    Ecc,
+    Fabric,
+    Gpu,
+    Memory,
+    Mig,
+    MigInstance,
+    NvidiaSmi,
+    Pcie,
+    Power,
+    Process,
+    Remap,
+    Retired,
+    Temperature,
+    Throttle,
+)
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.nvidia_smi_derived import DERIVED, SHOWN_BY, Facts, leave_to_host
-from preflight.probes.nvidia_smi_fields import LABELS, SOURCES, Form, supplied
+from preflight.probes.nvidia_smi_fields import LABELS, SOURCES, Addend, Convert, Form, Source
 from preflight.probes.nvidia_smi_sentences import LostGpu
 from preflight.probes.values import bytes_of, count, is_error, is_lost, missing_of, words
 
@@ -129,6 +143,53 @@ def _gpu(form: Form, probe: str, index: int, block: Block, lost: LostGpu | None)
     return Gpu(index, f"gpu{index}", block.bus_id, block.line, probe, **top)
 
 
+def supplied(source: Source, fields: Mapping[str, str]) -> tuple[Known[Any], str]:
+    """The value of a fact and the path that it comes from, "" where none does.
+
+    `fields`: path -> text. A section that is itself a word ("Remapped Rows : N/A") stands for
+    all of its fields.
+    """
+    first: tuple[Known[Any], str] | None = None
+    for spelling in source.spellings:
+        found = _total(spelling, source.convert, fields)
+        if found is None:
+            continue
+        if not isinstance(found[0], Missing):
+            return found
+        first = first or found
+    return first or _of_section(source, fields)
+
+
+def _total(
+    spelling: tuple[Addend, ...], convert: Convert, fields: Mapping[str, str]
+) -> tuple[Known[Any], str] | None:
+    """The sum and the path of its largest addend; None where an addend is absent. Those that the
+    device does not have add nothing; one that cannot be read leaves the sum unknown."""
+    values: list[tuple[Known[Any], str]] = []
+    for path, optional in spelling:
+        text = fields.get(path)
+        if text is not None:
+            values.append((convert(text), path))
+        elif not optional:
+            return None
+    known = [(value, path) for value, path in values if not isinstance(value, Missing)]
+    for value, path in values:
+        if isinstance(value, Missing) and (value.kind != "not-applicable" or not known):
+            return value, path
+    return (sum(value for value, _ in known), max(known)[1]) if len(known) > 1 else known[0]
+
+
+def _of_section(source: Source, fields: Mapping[str, str]) -> tuple[Known[Any], str]:
+    for spelling in source.spellings:
+        section = spelling[0].path.rpartition("/")[0]
+        while section:
+            gone = missing_of(fields.get(section, "-"))
+            if gone is not None:
+                return gone, section
+            section = section.rpartition("/")[0]
+    return NOT_IN_INPUT, ""
+
+
 def _answers(block: Block) -> Known[bool]:
     if not block.fields:
         return NOT_IN_INPUT
@@ -178,9 +239,7 @@ def _none(said: str) -> Known[tuple[Any, ...]]:
     return missing_of(said) or Missing("unreadable", f"'{said[:60]}' is no list")
 
 
-def _instances(
-    form: Form, block: Block, mode: Known[str]
-) -> Known[tuple[MigInstance, ...]]:
+def _instances(form: Form, block: Block, mode: Known[str]) -> Known[tuple[MigInstance, ...]]:
     said = next((block.fields[s] for s in _MIG_SECTIONS[form] if s in block.fields), None)
     if not block.instances:
         if said is not None:

@@ -6,7 +6,8 @@ It prints them to stdout and may still exit 0.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from preflight.facts.gpu import Driver
 from preflight.model import Missing
@@ -31,13 +32,14 @@ _HANDLE = "unable to determine the device handle"
 #: Seen: "... for GPU 0000:3B:00.0: GPU is lost.  Reboot ...", "... for GPU3: 0000:04:00.0: Unknown
 #: Error", "... for GPU0000:25:00.0: ...", "... for GPU2: ...", "... for gpu 0000:08:00.0: ...".
 _LOST = re.compile(
-    rf"^[ \t]*(?P<sentence>{_HANDLE} for gpu ?(?:(?P<index>[0-9]{{1,3}})(?=:))?:? ?"
-    r"(?P<bus>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])?:? *(?P<reason>.*?))[ \t\r]*$",
+    rf"(?:^|>)[ \t]*(?P<sentence>{_HANDLE} for gpu ?(?:(?P<index>[0-9]{{1,3}})(?=:))?:? ?"
+    r"(?P<bus>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])?:? *"
+    r"(?P<reason>[^<\r\n]*?))[ \t\r]*$",
     re.MULTILINE | re.IGNORECASE,
 )
 
 
-class LostGpu(NamedTuple):
+class LostGpu(Struct, frozen=True):
     """A GPU of which nvidia-smi has nothing but a sentence."""
 
     bus_id: str  # "" where only its index is told

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from preflight.errors import ParseError
 from preflight.facts.gpu import NvidiaSmi
+from preflight.model import NOT_IN_INPUT
 from preflight.printable import printable
 from preflight.probes.nvidia_smi_gpu import Block, Head, line_of, report
 from preflight.probes.nvidia_smi_sentences import driver_silence, lost_gpus
 from preflight.probes.spec import probe
 from preflight.probes.values import bus_id
 
-_ROOT, _ROOT_END, _GPU_END = "<nvidia_smi_log", "</nvidia_smi_log>", "</gpu>"
+_DOCTYPE, _ROOT = "<!DOCTYPE nvidia_smi_log", "<nvidia_smi_log"
+_ROOT_END, _GPU_END = "</nvidia_smi_log>", "</gpu>"
 _CLOCKS, _CLOCKS_END = "<supported_clocks>", "</supported_clocks>"
-#: Lists that no fact is read from; accounting keeps up to 4000 processes per GPU.
-_UNREAD = frozenset({"supported_clocks", "accounted_processes"})
+#: Not among a GPU's fields: lists with rows of their own, and lists that no fact is read from
+#: (accounting keeps up to 4000 processes per GPU).
+_LISTS = frozenset({"processes", "mig_devices", "supported_clocks", "accounted_processes"})
 #: No field lies deeper; more would only cost memory.
 _DEPTH = 8
 # nvidia-smi writes names of processes as they are: a bare "&" is its slip, not a cut.
@@ -27,9 +30,9 @@ _BARE_AMPERSAND = re.compile(r"&(?!(?:[A-Za-z_][\w.-]*|#[0-9]+|#x[0-9A-Fa-f]+);)
 
 def locate(text: str, record_line: int, field_path: str) -> int:
     """The line of `text` that shows a field of the GPU whose record begins at `record_line`."""
-    start = _offset(text, record_line)
+    start = text.find("<gpu", _offset(text, record_line))
     end = text.find(_GPU_END, start)
-    if end < 0 or "<gpu" not in text[start : text.find("\n", start)]:
+    if start < 0 or end < 0 or text.count("\n", 0, start) != record_line - 1:
         return record_line
     try:
         root, lines = _parse("\n" * (record_line - 1) + text[start : end + len(_GPU_END)])
@@ -47,7 +50,7 @@ def locate(text: str, record_line: int, field_path: str) -> int:
 def nvidia_smi_xml(text: str) -> NvidiaSmi:
     """One report. Of a text that was cut, the GPUs that are whole; raises ParseError."""
     lost = lost_gpus(text)
-    start = min((i for i in (text.find(m) for m in ("<!DOCTYPE", _ROOT)) if i >= 0), default=-1)
+    start = min((at for at in map(text.find, (_DOCTYPE, _ROOT)) if at >= 0), default=-1)
     if start < 0:
         if lost:
             return report("xml", "nvidia-smi", Head(lost[0].line), [], lost)
@@ -55,10 +58,12 @@ def nvidia_smi_xml(text: str) -> NvidiaSmi:
         if silence is None:
             got = printable(text.strip()[:60])
             raise ParseError(f"expected nvidia-smi -q -x output, got '{got}'")
-        return NvidiaSmi(silence, Head.missing(), ())
+        return NvidiaSmi(silence, NOT_IN_INPUT, ())
     root, lines = _parse("\n" * text.count("\n", 0, start) + _whole(text, start))
     if root.tag != "nvidia_smi_log":
-        raise ParseError(f"expected <nvidia_smi_log>, got <{printable(root.tag[:60])}>", lines[root])
+        raise ParseError(
+            f"expected <nvidia_smi_log>, got <{printable(root.tag[:60])}>", lines[root]
+        )
     blocks = [_block(gpu, lines) for gpu in root if gpu.tag == "gpu"]
     head = _head(root, lines)
     if not (blocks or lost or head.line):
@@ -128,14 +133,18 @@ def _parse(text: str) -> tuple[Element, dict[Element, int]]:
     try:
         parser.Parse(trimmed.encode("utf-8", "replace"), True)
     except expat.ExpatError as error:
-        raise ParseError(f"not well-formed XML: {expat.ErrorString(error.code)}", error.lineno) from None
+        raise ParseError(
+            f"not well-formed XML: {expat.ErrorString(error.code)}", error.lineno
+        ) from None
     return builder.close(), lines
 
 
 def _refuse_entity(parser: expat.XMLParserType) -> Callable[..., None]:
     def refuse(name: str, *_: object) -> None:
         shown = printable(name[:60])
-        raise ParseError(f"the XML declares an entity, '{shown}': refused", parser.CurrentLineNumber)
+        raise ParseError(
+            f"the XML declares an entity, '{shown}': refused", parser.CurrentLineNumber
+        )
 
     return refuse
 
@@ -159,29 +168,25 @@ def _block(gpu: Element, lines: dict[Element, int]) -> Block:
     if said:  # "GPU is lost" in place of fields
         block.fields[""] = said
         block.lines[""] = block.line
-    _flatten(gpu, "", block, lines, _DEPTH)
+    for path, element in _below(gpu, "", _DEPTH):
+        text = (element.text or "").strip()
+        block.lines.setdefault(path, lines[element])
+        if text or not len(element):
+            block.fields.setdefault(path, text)
     block.processes = [_row(one) for one in gpu.iterfind("processes/process_info")]
     block.instances = [_row(one) for one in gpu.iterfind("mig_devices/mig_device")]
     return block
 
 
-def _flatten(
-    element: Element, above: str, block: Block, lines: dict[Element, int], depth: int
-) -> None:
+def _below(element: Element, above: str, depth: int) -> Iterator[tuple[str, Element]]:
+    """The path and the element of everything below, in the order of the document."""
     for child in element:
         path = above + child.tag
-        block.lines.setdefault(path, lines[child])
-        text = (child.text or "").strip()
-        if text or not len(child):
-            block.fields.setdefault(path, text)
+        yield path, child
         if depth and len(child) and child.tag not in _LISTS:
-            _flatten(child, path + "/", block, lines, depth - 1)
+            yield from _below(child, path + "/", depth - 1)
 
 
 def _row(element: Element) -> dict[str, str]:
-    return {
-        path.tag if inner is path else f"{path.tag}/{inner.tag}": (inner.text or "").strip()
-        for path in element.iter()
-        for inner in (path, *path)
-        if not len(inner)
-    }
+    below = _below(element, "", _DEPTH)
+    return {path: (one.text or "").strip() for path, one in below if not len(one)}

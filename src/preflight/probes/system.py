@@ -50,7 +50,7 @@ def meminfo(text: str) -> HostMemory:
     return HostMemory(
         total_bytes=total,
         available_bytes=NOT_IN_INPUT if available is None else available,
-        available_fraction=NOT_IN_INPUT if available is None else available / total,
+        available_percent=NOT_IN_INPUT if available is None else 100 * available / total,
         swap_total_bytes=told.get("SwapTotal", NOT_IN_INPUT),
         line=line,
         probe="meminfo",

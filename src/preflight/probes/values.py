@@ -24,20 +24,20 @@ _NOT_APPLICABLE = (
     "deprecated",
 )
 _DENIED = ("insufficient permissions", "permission denied", "no permission")
+# A GPU that says one of these of any field no longer answers: NVML_ERROR_GPU_IS_LOST and
+# NVML_ERROR_RESET_REQUIRED. A sentence may follow ("Reboot the system to recover this GPU").
+_LOST = ("gpu is lost", "gpu requires reset", "gpu requires restart")
 _ERRORS = (
+    *_LOST,
     "unknown error",
     "err!",
     "error",
-    "gpu is lost",
-    "gpu requires reset",
-    "gpu requires restart",
     "timeout",
     "uninitialized",
     "invalid argument",
     "insufficient size",
     "insufficient memory",
     "insufficient external power",
-    "insufficient resources",
     "interrupt request issue",
     "corrupted inforom",
     "driver not loaded",
@@ -47,14 +47,12 @@ _ERRORS = (
     "internal error",
     "no data",
 )
+_ERROR_WORDS = frozenset(_ERRORS)
 _KINDS: dict[str, MissingKind] = {
-    **dict.fromkeys(_NOT_APPLICABLE, "not-applicable"),  # type: ignore[dict-item]
-    **dict.fromkeys(_DENIED, "denied"),  # type: ignore[dict-item]
-    **dict.fromkeys((*_ERRORS, "unknown"), "unreadable"),  # type: ignore[dict-item]
+    **dict.fromkeys(_NOT_APPLICABLE, "not-applicable"),
+    **dict.fromkeys(_DENIED, "denied"),
+    **dict.fromkeys((*_ERRORS, "unknown"), "unreadable"),
 }
-#: A GPU that says one of these of any field no longer answers: NVML_ERROR_GPU_IS_LOST and
-#: NVML_ERROR_RESET_REQUIRED. A sentence may follow ("Reboot the system to recover this GPU").
-_LOST = ("gpu is lost", "gpu requires reset", "gpu requires restart")
 
 _NUMBER = re.compile(r"(-?[0-9]{1,20})(\.[0-9]{1,9})?\s*([A-Za-z%()]*)")
 _LANES = re.compile(r"x?([0-9]{1,2})x?", re.IGNORECASE)
@@ -86,12 +84,14 @@ def _words(text: str) -> str:
 
 def missing_of(text: str) -> Missing | None:
     """Why `text` is no value, None where it may be one."""
-    kind = _KINDS.get(_words(text))
-    if kind is not None:
-        found = text.strip().strip("[]")
-        said = f"nvidia-smi says {found}" if kind == "not-applicable" else found
-        return Missing(kind, said)
-    return Missing("unreadable", text.strip()) if is_lost(text) else None
+    said = _words(text)
+    kind = _KINDS.get(said)
+    if kind is None and not said.startswith(_LOST):
+        return None
+    found = text.strip().strip("[]")
+    if kind == "not-applicable":
+        return Missing(kind, f"nvidia-smi says {found}")
+    return Missing(kind or "unreadable", found)
 
 
 def is_lost(text: str) -> bool:
@@ -100,8 +100,9 @@ def is_lost(text: str) -> bool:
 
 
 def is_error(text: str) -> bool:
-    """Whether `text` is an error in a value's place. Plain "Unknown" is not: some say it of a type."""
-    return _words(text) in _ERRORS or is_lost(text)
+    """Whether `text` is an error in a value's place; plain "Unknown" is not, it may be a type."""
+    said = _words(text)
+    return said in _ERROR_WORDS or said.startswith(_LOST)
 
 
 def _unreadable(text: str, what: str) -> Missing:

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from preflight.model import Evidence, Finding, HostReport, Status
 from preflight.nodesets import fold
-from preflight.reports.groups import Group, Variant, where
-from preflight.reports.layout import Line, Span, Style, flow
-from preflight.reports.wording import ACTIONS, value, weight
+from preflight.reports.groups import Group, Place, Variant, headline, where
+from preflight.reports.layout import GLUE, Line, Span, Style, flow
+from preflight.reports.wording import ACTIONS, explain, some, source, value, weight
 
 STYLES: dict[Status, Style] = {
     Status.PASS: "pass",
@@ -20,7 +20,7 @@ STYLES: dict[Status, Style] = {
     Status.SKIP: "skip",
 }
 _HANG = 7
-_LABELLED = 14
+_LABELLED = 15
 #: Log lines can be pages long: what is shown of one unless all is asked for.
 _EVIDENCE_CHARACTERS = 300
 
@@ -37,84 +37,72 @@ class View(Struct, frozen=True):
         return count if not self.verbose else 1_000_000
 
 
-def head(status: Status, body: Sequence[Span], view: View) -> Iterator[Line]:
+def first_line(status: Status, body: Sequence[Span], view: View) -> Iterator[Line]:
     """The first line of a block."""
     word = Span(f"{status.value:<{_HANG}}", STYLES[status])
     return flow([word], body, hang=_HANG, width=view.width)
 
 
-def labelled(label: str, text: str, view: View, style: Style = "") -> Iterator[Line]:
+def labelled(
+    label: str, text: str, view: View, style: Style = "", *, advice: bool = False
+) -> Iterator[Line]:
     """One indented line `label  text`; without a label it goes on where the last one began."""
     name = f"{label}:" if label else ""
     title = Span(" " * _HANG + f"{name:<{_LABELLED - _HANG}}", "dim")
-    return flow([title], [Span(text, style)], hang=_LABELLED, width=view.width)
+    return flow([title], [Span(text, style)], hang=_LABELLED, width=view.width, advice=advice)
 
 
-def some(names: Sequence[str], most: int, separator: str = ", ") -> str:
-    """The first names of a list, and how many more there are."""
-    if len(names) <= most + 1:
-        return separator.join(names)
-    return f"{separator.join(names[:most])} and {len(names) - most} more (-v lists them)"
+def _where(places: Sequence[Place], view: View) -> str:
+    """The places, of which a line may end only after a comma."""
+    text = where(places, hosts=view.hosts, brief=not view.verbose)
+    return text.replace(" ", GLUE).replace(f",{GLUE}", ", ")
 
 
 def group_block(group: Group, view: View) -> Iterator[Line]:
     """All that a person needs to know of one group."""
-    at = where(group.places, hosts=view.hosts)
+    at = _where(group.places, view)
     if group.status is Status.ERROR:
         yield from _undetermined(group, at, view)
         return
-    body = [Span(group.checks[0], "bold"), Span(f"  {at}"), Span(f"  {_headline(group)}")]
-    yield from head(group.status, body, view)
+    body = [Span(group.checks[0], "bold"), Span(f"  {at}"), Span(f"  {headline(group)}")]
+    yield from first_line(group.status, body, view)
     reasons = {variant.reason for variant in group.variants}
-    reason = reasons.pop() if len(reasons) == 1 else ""
+    reason = group.variants[0].reason if len(reasons) == 1 else ""
     told = ": ".join(part for part in (group.title, reason) if part)
     if told:
         yield from flow([Span(" " * _HANG)], [Span(told)], hang=_HANG, width=view.width)
     if len(group.variants) > 1:
-        yield from _variants(group, view, with_reason=not reason)
-    if group.why:
-        yield from labelled("why", group.why, view)
-    yield from advice(ACTIONS[group.action], group.fix, view)
-    yield from _devices(group, view)
-    yield from evidence(list(group.evidence), view)
-    yield from labelled("more", f"preflight explain {group.runbook or group.checks[0]}", view)
+        yield from _variants(group, view, with_reason=len(reasons) > 1)
+    # A warning can wait for -v with all but what to do.
+    in_full = group.status is Status.FAIL or view.verbose > 0
+    if group.why and in_full:
+        yield from labelled("why", group.why, view, advice=True)
+    yield from steps(ACTIONS[group.action], group.fix, view)
+    if in_full:
+        yield from _devices(group, view)
+        yield from evidence(list(group.evidence), view)
+    yield from _more(group, view)
+
+
+def _more(group: Group, view: View) -> Iterator[Line]:
+    command = explain(group.status, group.checks, group.runbook)
+    if command:
+        yield from labelled("more", command, view, advice=True)
 
 
 def _undetermined(group: Group, at: str, view: View) -> Iterator[Line]:
     reason = group.variants[0].reason or "could not be determined"
     one = len(group.checks) == 1
     name = group.checks[0] if one else f"{len(group.checks)} checks"
-    yield from head(group.status, [Span(name, "bold"), Span(f"  {at}"), Span(f"  {reason}")], view)
+    yield from first_line(
+        group.status, [Span(name, "bold"), Span(f"  {at}"), Span(f"  {reason}")], view
+    )
     # The check's own advice is for the fault that it looks for, which nobody has seen here.
     if not one:
         yield from labelled("checks", some(group.checks, view.most(4)), view)
     yield from _devices(group, view)
     yield from evidence(list(group.evidence), view)
-    if one:
-        yield from labelled("more", f"preflight explain {group.checks[0]}", view)
-
-
-def _headline(group: Group) -> str:
-    expected = f"expected {group.expected}" if group.expected else ""
-    measured = _measured(group)
-    return ", ".join(part for part in (measured, expected) if part)
-
-
-def _measured(group: Group) -> str:
-    first = group.variants[0]
-    if len({(type(one.measured), one.measured, one.unit) for one in group.variants}) == 1:
-        if first.measured is None and not group.expected:
-            return ""
-        return value(first.measured, first.unit, unlike=group.expected)
-    numbers = [
-        one.measured
-        for one in group.variants
-        if isinstance(one.measured, (int, float)) and not isinstance(one.measured, bool)
-    ]
-    if len(numbers) < len(group.variants):
-        return ""
-    low, high = (value(pick(numbers), unlike=group.expected) for pick in (min, max))
-    return f"{low} to {high} {first.unit}".rstrip()
+    yield from _more(group, view)
 
 
 def _variants(group: Group, view: View, *, with_reason: bool) -> Iterator[Line]:
@@ -126,36 +114,36 @@ def _variants(group: Group, view: View, *, with_reason: bool) -> Iterator[Line]:
         if len(texts) > most:
             yield from labelled("", f"and {len(texts) - most} more (-v lists them)", view)
     else:
-        yield from labelled("each", some(texts, view.most(16)), view)
+        yield from labelled("each", some(texts, view.most(8)), view)
 
 
 def _variant(variant: Variant, expected: str, view: View, with_reason: bool) -> str:
-    at = where(variant.places, hosts=view.hosts)
+    at = _where(variant.places, view)
     text = value(variant.measured, unlike=expected)
     if with_reason and variant.reason:
         unit = f" {variant.unit}" if variant.unit else ""
         return f"{at}: {variant.reason}" if text == "-" else f"{at} {text}{unit}: {variant.reason}"
-    return f"{at} {text}"
+    # Where the places are too many to be named they are counted: 87 at 666 subjects on 99 hosts.
+    return f"{text}{GLUE}at{GLUE}{at}" if at[:1].isdigit() else f"{at}{GLUE}{text}"
 
 
-def advice(action: str, fix: Sequence[str], view: View) -> Iterator[Line]:
+def steps(action: str, fix: Sequence[str], view: View) -> Iterator[Line]:
     """`do:` the action's word, then each step on a line of its own."""
     label = "do"
     for text in ([action] if action else []) + list(fix):
         whole = text.strip()
         if whole.startswith("`") and whole.endswith("`") and whole.count("`") == 2:
             whole = f"$ {whole[1:-1]}"
-        yield from labelled(label, whole, view, "bold" if text is action else "")
+        style: Style = "bold" if text is action else ""
+        yield from labelled(label, whole, view, style, advice=True)
         label = ""
 
 
 def _devices(group: Group, view: View) -> Iterator[Line]:
     told = [
-        f"{where([place], hosts=view.hosts)} is {place.device}"
-        for place in group.places
-        if place.device
+        f"{_where([place], view)}{GLUE}{place.device}" for place in group.places if place.device
     ]
-    if told and (group.status is not Status.WARN or view.verbose):
+    if told:
         yield from labelled("device", some(told, view.most(8)), view)
 
 
@@ -164,11 +152,10 @@ def evidence(shown: Sequence[tuple[str, Evidence]], view: View) -> Iterator[Line
     most = (2, 8, len(shown))[min(view.verbose, 2)]
     label = "seen"
     for host, one in shown[:most]:
-        place = f"{one.source or one.probe}{'' if one.line is None else f':{one.line}'}"
         text = one.text.strip() or one.field
         if len(text) > _EVIDENCE_CHARACTERS and view.verbose < 2:
             text = f"{text[:_EVIDENCE_CHARACTERS]}..."
-        at = f"{host} {place}" if host and view.hosts else place
+        at = f"{host} {source(one)}" if host and view.hosts else source(one)
         yield from labelled(label, f"{at}  {text}".rstrip(), view)
         label = ""
     if len(shown) > most and view.verbose:
@@ -179,8 +166,8 @@ def finding_block(finding: Finding, view: View) -> Iterator[Line]:
     """A diagnosis' conclusion."""
     body = [Span(finding.finding, "bold")]
     body += [Span(f"  {part}") for part in (finding.subject, weight(finding)) if part]
-    yield from head(finding.status, body, view)
-    yield from advice("", finding.fix, view)
+    yield from first_line(finding.status, body, view)
+    yield from steps("", finding.fix, view)
     yield from evidence([("", one) for one in finding.evidence], view)
 
 
@@ -200,7 +187,7 @@ def _silent_block(same: Sequence[HostReport], view: View) -> Iterator[Line]:
     told = list(dict.fromkeys(f"{one.kind}: {one.text}" for one in first.missing))
     texts = told or ["nothing was judged, and nothing says why"]
     names = fold(host.host for host in same)
-    yield from head(first.verdict, [Span(names, "bold"), Span(f"  {texts[0]}")], view)
+    yield from first_line(first.verdict, [Span(names, "bold"), Span(f"  {texts[0]}")], view)
     most = view.most(3)
     for text in texts[1 : most + 1]:
         yield from flow([Span(" " * _HANG)], [Span(text)], hang=_HANG, width=view.width)

@@ -8,7 +8,10 @@ from msgspec import Struct, field
 
 from preflight.model import SEVERITY, Action, Evidence, Report, Result, Scalar, Status
 from preflight.nodesets import fold
-from preflight.reports.wording import MILDEST_FIRST
+from preflight.reports.wording import MILDEST_FIRST, plural, some, value
+
+#: Characters of a list of places that a person still reads.
+_LONG = 240
 
 
 class Place(Struct, frozen=True):
@@ -39,8 +42,13 @@ class Group(Struct):
     fix: tuple[str, ...] = ()
     action: Action = Action.NONE
     runbook: str = ""
-    variants: list[Variant] = field(default_factory=list)
+    by_value: dict[tuple[object, ...], Variant] = field(default_factory=dict)
     evidence: dict[tuple[str, Evidence], None] = field(default_factory=dict)
+
+    @property
+    def variants(self) -> list[Variant]:
+        """The different values, in order of appearance."""
+        return list(self.by_value.values())
 
     @property
     def places(self) -> list[Place]:
@@ -69,11 +77,10 @@ def bad(report: Report) -> list[Group]:
 
 
 def _urgency(group: Group) -> tuple[int, int, str]:
-    return (
-        SEVERITY.index(group.status),
-        -MILDEST_FIRST.index(group.action),
-        group.checks[0],
-    )
+    # Of what could not be determined the most first: its checks' actions are for other faults.
+    undetermined = group.status is Status.ERROR
+    weight = len(group.checks) if undetermined else MILDEST_FIRST.index(group.action)
+    return SEVERITY.index(group.status), -weight, group.checks[0]
 
 
 def gather(told: Iterable[Entry]) -> list[Group]:
@@ -95,13 +102,9 @@ def gather(told: Iterable[Entry]) -> list[Group]:
 
 
 def _variant(group: Group, one: Result) -> Variant:
-    for variant in group.variants:
-        # True is 1 to Python, and yes to a person.
-        same = type(variant.measured) is type(one.measured) and variant.measured == one.measured
-        if same and (variant.unit, variant.reason) == (one.unit, one.reason):
-            return variant
-    group.variants.append(Variant(one.measured, one.unit, one.reason))
-    return group.variants[-1]
+    # The type too: True is 1 to Python, and yes to a person.
+    key = (type(one.measured), one.measured, one.unit, one.reason)
+    return group.by_value.setdefault(key, Variant(one.measured, one.unit, one.reason))
 
 
 def _undetermined(groups: Sequence[Group]) -> list[Group]:
@@ -117,8 +120,20 @@ def _undetermined(groups: Sequence[Group]) -> list[Group]:
     return list(joined.values())
 
 
-def where(places: Iterable[Place], *, hosts: bool) -> str:
-    """`gpu[0-7]`; with `hosts` `node[03,07] gpu2, node09`."""
+def where(places: Sequence[Place], *, hosts: bool, brief: bool = False) -> str:
+    """`gpu[0-7]`; with `hosts` `node[03,07] gpu2, node09`; with `brief` no wall of names."""
+    text = _where(places, hosts)
+    if not brief or len(text) <= _LONG:
+        return text
+    names = list(dict.fromkeys(place.host for place in places))
+    if len(names) == 1:
+        return some([place.subject for place in places], 6)
+    folded = fold(names)
+    at = folded if len(folded) <= _LONG else plural(len(names), "host")
+    return f"{plural(len(places), 'subject')} on {at}"
+
+
+def _where(places: Iterable[Place], hosts: bool) -> str:
     by_host: dict[str, list[str]] = {}
     for place in places:
         by_host.setdefault(place.host, []).append(place.subject)
@@ -137,3 +152,27 @@ def where(places: Iterable[Place], *, hosts: bool) -> str:
 
 def _at(host: str, subjects: str, *, hosts: bool) -> str:
     return f"{host} {subjects}".strip() if hosts else subjects
+
+
+def headline(group: Group) -> str:
+    """`63 to 65 pages, expected at most 60`."""
+    expected = f"expected {group.expected}" if group.expected else ""
+    measured = _measured(group)
+    return ", ".join(part for part in (measured, expected) if part)
+
+
+def _measured(group: Group) -> str:
+    first = group.variants[0]
+    if len({(type(one.measured), one.measured, one.unit) for one in group.variants}) == 1:
+        if first.measured is None and not group.expected:
+            return ""
+        return value(first.measured, first.unit, unlike=group.expected)
+    numbers = [
+        one.measured
+        for one in group.variants
+        if isinstance(one.measured, (int, float)) and not isinstance(one.measured, bool)
+    ]
+    if len(numbers) < len(group.variants):
+        return ""
+    low, high = (value(pick(numbers), unlike=group.expected) for pick in (min, max))
+    return f"{low} to {high} {first.unit}".rstrip()

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from preflight.printable import printable
+from preflight.reports.wording import is_command
 
 Style = Literal["", "pass", "warn", "fail", "error", "skip", "bold", "dim"]
 
@@ -29,13 +30,13 @@ class _Token(NamedTuple):
     command: bool
 
 
+#: A space at which no line is broken.
+GLUE = "\xa0"
+_WORD = re.compile(r"([ ]*)([^ ]+)")
 # A command in backticks is one token, so that it stays on one line where it can.
-_TOKEN = re.compile(r"(\s*)([^\s`]*`[^`]*`[^\s`]*|\S+)")
+_ADVICE = re.compile(r"([ ]*)([^ `]*`[^`]*`[^ `]*|[^ ]+)")
 # Where the shell sees one word: a break with a backslash inside quotes would become part of it.
 _SHELL_WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+|['"].*""")
-_COMMAND = re.compile(
-    r"(?:\$|sudo|preflight|nvidia-smi|systemctl|sysctl|srun|scontrol|ssh) (?!.*(?:[,;:.] |\())"
-)
 
 
 def plain(line: Line) -> str:
@@ -53,15 +54,18 @@ def cells(text: str) -> int:
     )
 
 
-def flow(head: Sequence[Span], body: Sequence[Span], *, hang: int, width: int) -> Iterator[Line]:
+def flow(
+    head: Sequence[Span], body: Sequence[Span], *, hang: int, width: int, advice: bool = False
+) -> Iterator[Line]:
     """`head`, then `body` broken at words; lines after the first are indented by `hang`.
 
-    A word that is longer than a line is broken after a comma, or anywhere. A command, in backticks
-    or known by its first word, is broken between its words with a backslash: it can be pasted.
+    A word that is longer than a line is broken after a comma, or anywhere. In `advice` a command,
+    in backticks or known by its first word, is broken between its words with a backslash: it can
+    be pasted.
     """
     line = [Span(printable(span.text), span.style) for span in head]
     column = sum(cells(span.text) for span in line)
-    for at, token in enumerate(_tokens(body)):
+    for at, token in enumerate(_tokens(body, advice)):
         gap, start = (token.gap if at else ""), 0
         while not _fits(token.text, start, width - column - len(gap)):
             if column <= hang:
@@ -74,14 +78,14 @@ def flow(head: Sequence[Span], body: Sequence[Span], *, hang: int, width: int) -
     yield tuple(line)
 
 
-def _tokens(body: Sequence[Span]) -> Iterator[_Token]:
+def _tokens(body: Sequence[Span], advice: bool) -> Iterator[_Token]:
     for span in body:
         text = printable(span.text)
-        if _COMMAND.match(text):
+        if advice and is_command(text):
             yield _Token("", text.removeprefix("$ "), span.style, True)
             continue
-        for match in _TOKEN.finditer(text):
-            yield _Token(match[1], match[2], span.style, "`" in match[2] and " " in match[2])
+        for match in (_ADVICE if advice else _WORD).finditer(text):
+            yield _Token(match[1], match[2].replace(GLUE, " "), span.style, " " in match[2])
 
 
 def _fits(text: str, start: int, room: int) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator
 
 from preflight.model import SEVERITY, STATUS_OF_MISSING, HostReport, Report, Status
 from preflight.nodesets import fold
@@ -10,16 +11,14 @@ from preflight.reports.blocks import (
     STYLES,
     View,
     finding_block,
+    first_line,
     group_block,
-    head,
-    labelled,
     silent_blocks,
-    some,
 )
 from preflight.reports.groups import Entry, bad, entries, gather, where
 from preflight.reports.layout import Line, Span, Style, flow, plain
 from preflight.reports.tables import measurement
-from preflight.reports.wording import DOMAINS, against, domain, plural, value, verdict, when
+from preflight.reports.wording import DOMAINS, against, domain, plural, some, value, verdict, when
 from preflight.units import format_duration
 from preflight.verdict import count, verdict_of
 
@@ -46,9 +45,9 @@ def lines(
             if found:
                 yield from found
                 yield _EMPTY
-    text = verdict(report)
-    word, _, tail = text.partition(":")
-    yield from flow([Span(f"{word}:", STYLES[report.verdict])], [Span(tail)], hang=0, width=width)
+    word, _, tail = verdict(report).partition(" ")
+    head = [Span(f"{word} ", STYLES[report.verdict])]
+    yield from flow(head, [Span(tail)], hang=len(word) + 1, width=width)
 
 
 def _header(report: Report, view: View) -> Iterator[Line]:
@@ -65,7 +64,9 @@ def _header(report: Report, view: View) -> Iterator[Line]:
         text = f"not the built-in values: {some(told, view.most(6))}"
         yield from flow([], [Span(text)], hang=2, width=view.width)
     if view.verbose > 1:
-        yield from flow([], [Span("$ " + " ".join(report.argv), "dim")], hang=2, width=view.width)
+        yield from flow(
+            [], [Span(shlex.join(report.argv), "dim")], hang=2, width=view.width, advice=True
+        )
         yield from flow(
             [], [Span(f"preflight {report.preflight}", "dim")], hang=2, width=view.width
         )
@@ -148,13 +149,13 @@ def _passed(report: Report, view: View) -> Iterator[Line]:
     if view.verbose > 1:
         for host, one in told:
             at = where(gather([(host, one)])[0].places, hosts=view.hosts)
-            yield from head(one.status, _row(one.check, at, against(one)), view)
+            yield from first_line(one.status, _row(one.check, at, against(one)), view)
         return
     for group in gather(told):
         values = [value(one.measured, one.unit) for one in group.variants]
         text = some(list(dict.fromkeys(values)), 4)
         text += f", expected {group.expected}" if group.expected else ""
-        yield from head(
+        yield from first_line(
             group.status, _row(group.checks[0], where(group.places, hosts=view.hosts), text), view
         )
 
@@ -172,14 +173,14 @@ def _skipped(report: Report, view: View) -> Iterator[Line]:
     most = view.most(6)
     for reason, skipped in told[:most]:
         checks = list(dict.fromkeys(one.check for _, one in skipped))
-        text = f"{len(skipped):,}: {reason or 'no reason given'}"
-        yield from head(
+        text = f"{len(skipped):,} x {reason or 'no reason given'}"
+        yield from first_line(
             Status.SKIP, [Span(text), Span(f"  ({some(checks, view.most(3))})", "dim")], view
         )
     if len(told) > most:
         left = sum(len(skipped) for _, skipped in told[most:])
-        text = f"{left:,}: {plural(len(told) - most, 'other reason')} (-v lists them)"
-        yield from head(Status.SKIP, [Span(text)], view)
+        text = f"{left:,} x {plural(len(told) - most, 'other reason')} (-v lists them)"
+        yield from first_line(Status.SKIP, [Span(text)], view)
 
 
 def _unanswered(host: HostReport, view: View) -> Iterator[Line]:
@@ -191,11 +192,13 @@ def _unanswered(host: HostReport, view: View) -> Iterator[Line]:
         matters = STATUS_OF_MISSING[one.kind] is Status.ERROR and one.kind != "no-tool"
         if one.text in shown or not (matters or view.verbose):
             continue
-        at = f"{host.host}  " if view.hosts else ""
-        text = f"{at}{one.probe}  {one.kind}: {one.text}"
+        at = f"{host.host} " if view.hosts else ""
+        text = f"{at}{one.probe}: {one.text.removeprefix(f'{one.probe}: ')}"
         yield from flow([Span(f"{'note':<7}", "dim")], [Span(text)], hang=7, width=view.width)
 
 
 def _hints(report: Report, view: View) -> Iterator[Line]:
     for hint in report.hints:
-        yield from flow([Span(f"{'next':<7}", "dim")], [Span(hint)], hang=7, width=view.width)
+        yield from flow(
+            [Span(f"{'next':<7}", "dim")], [Span(hint)], hang=7, width=view.width, advice=True
+        )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from preflight.model import Action, Finding, Report, Result, Scalar, Status
+from preflight.model import Action, Evidence, Finding, Report, Result, Scalar, Status
 from preflight.units import number
 
 ACTIONS: dict[Action, str] = {
@@ -46,6 +47,10 @@ DOMAINS = {
     "site": "Site checks",
 }
 
+# Advice that is nothing but a command, told from a sentence that begins with its name.
+_COMMAND = re.compile(
+    r"(?:\$|sudo|preflight|nvidia-smi|systemctl|sysctl|srun|scontrol|ssh) (?!.*(?:[,;:.] |\())"
+)
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -82,15 +87,43 @@ def against(result: Result) -> str:
 
 
 def weight(finding: Finding) -> str:
-    """`41 %, confidence high`."""
-    share = "" if finding.share is None else f"{number(finding.share * 100)} %"
+    """`share 41 %, confidence high`."""
+    share = "" if finding.share is None else f"share {number(finding.share * 100)} %"
     confidence = f"confidence {finding.confidence}" if finding.confidence else ""
     return ", ".join(part for part in (share, confidence) if part)
+
+
+def source(evidence: Evidence) -> str:
+    """`nvidia-smi:212`: where a person finds the line."""
+    line = f":{evidence.line}" if evidence.line else ""
+    return f"{evidence.source or evidence.probe}{line}"
+
+
+def is_command(text: str) -> bool:
+    """Whether a piece of advice is a command to paste; `$ ` marks one that is not known by name."""
+    return bool(_COMMAND.match(text))
+
+
+def explain(status: Status, checks: Sequence[str], runbook: str) -> str:
+    """What to type to read more.
+
+    Of an undetermined check only its own page: its runbook is for a fault that nobody has seen.
+    """
+    if status is Status.ERROR:
+        return f"preflight explain {checks[0]}" if len(checks) == 1 else ""
+    return f"preflight explain {runbook or checks[0]}"
 
 
 def plural(count: int, noun: str) -> str:
     """`1 check`, `31 checks`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def some(names: Sequence[str], most: int, *, more: str = "-v lists them") -> str:
+    """The first names of a list, and how many more there are and where."""
+    if len(names) <= most + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most:,} more ({more})"
 
 
 def when(report: Report) -> str:
@@ -110,10 +143,7 @@ def verdict(report: Report) -> str:
             f"{report.verdict.value}: {counts.fail:,} failed, {counts.warn:,} warned, "
             f"{counts.passed:,} passed, {counts.skip:,} skipped, {counts.error:,} undetermined"
         )
-    silent = sum(1 for host in report.hosts if not host.results)
-    if silent and not report.findings:
-        text += f"; nothing known of {silent:,} of {plural(len(report.hosts), 'host')}"
-    if report.findings:
-        bad = sum(1 for finding in report.findings if finding.status is Status.FAIL)
-        text += f"; {plural(len(report.findings), 'finding')}, {bad} failed"
-    return text
+    silent = sum(1 for host in report.hosts if not host.results and host.verdict is Status.ERROR)
+    told = [f"{silent:,} of {plural(len(report.hosts), 'host')} silent"] if silent else []
+    told += [plural(len(report.findings), "finding")] if report.findings else []
+    return "; ".join([text, ", ".join(told)] if told else [text])

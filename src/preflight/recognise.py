@@ -1,0 +1,264 @@
+"""Which known tool wrote this text: a file or a paste -> Raws, cut where one tool's output ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from preflight import capture
+from preflight.errors import UsageError
+from preflight.model import Raw
+from preflight.signatures import (
+    BOUNDARIES,
+    GOES_ON,
+    INDENTED,
+    KNOWN_BUT_UNREAD,
+    NOT_TEXT,
+    PROMPTS,
+    READS,
+    SENTENCES,
+    TOOLS,
+)
+
+#: Larger input is refused: it is held in memory about three times.
+MAX_BYTES = 1 << 30
+_GZIP = b"\x1f\x8b"
+_NESTED = 3  # gzip within gzip
+
+_BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+# Terminal sequences, ECMA-48: CSI (colours, cursor), OSC and DCS (titles, links), and the rest.
+_ESCAPES = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[]P^_X][^\x07\x1b\n]*(?:\x07|\x1b\\\\)?|\x1b[ -/]*[0-~]"
+)
+_TYPED_OVER = re.compile("^[^\n\b]*\b[^\n]*", re.MULTILINE)
+#: Controls, and what str.splitlines takes for the end of a line but an editor does not.
+_CONTROLS = re.compile("[\x01-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
+_BINARY = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f]")
+_BINARY_SHARE = 0.05
+
+_BLANK = re.compile(r"[ \t\n]*\n")
+_OBJECT = re.compile(r"\s*\{")
+_REPORT = re.compile(r'"schema"\s*:\s*"preflight\.report/\d')
+_XML, _XML_BEGIN, _XML_END = "nvidia-smi", "<nvidia_smi_log", "</nvidia_smi_log>"
+_TEXT = "nvidia-smi-q"
+
+
+def _one_of(rows: Iterable[tuple[str, Iterable[str]]], blanks: str) -> re.Pattern[str]:
+    """Matches a line and names the row; `added`: indentation or mail quotes around the paste."""
+    groups = (f"(?P<{name}>{'|'.join(patterns)})" for name, patterns in rows)
+    return re.compile(rf"(?P<added>(?:[ \t]*> ?)*{blanks})(?:{'|'.join(groups)})", re.MULTILINE)
+
+
+_PATTERNS = {**TOOLS, **KNOWN_BUT_UNREAD}
+_TOOL_OF_GROUP = {f"n{i}": name for i, name in enumerate(_PATTERNS)}
+_ROWS = [(f"n{i}", patterns) for i, patterns in enumerate(_PATTERNS.values())]
+_LINE = _one_of(
+    [_ROWS[0], ("boundary", (*BOUNDARIES, *PROMPTS)), ("sentence", SENTENCES), *_ROWS[1:]],
+    r"[ \t]*(?![ \t])",
+)
+_INDENTED = _one_of(
+    [(f"n{i}", INDENTED[name]) for i, name in enumerate(_PATTERNS) if name in INDENTED],
+    r"[ \t]*?",
+)
+
+
+class _Part(Struct):
+    """Lines of one tool. `line`: lines of the text before it; `added`: what each begins with."""
+
+    tool: str
+    start: int
+    line: int
+    added: str
+    end: int = 0
+
+
+def recognise(data: bytes, source: str) -> list[Raw]:
+    """One Raw (without a host) for each tool whose output is in `data`; a capture's Raws as stored.
+
+    Raises UsageError that says what it is instead, and what is read. `source` is the name shown.
+    Where one tool wrote several parts, the lines between them are left empty: lines count as in
+    the source.
+    """
+    cut = False
+    for _ in range(_NESTED):
+        if capture.is_capture(data):
+            return capture.read(data).raws
+        if not data.startswith(_GZIP):
+            break
+        data, cause = capture.unpacked(data, MAX_BYTES + 1)
+        cut |= bool(cause)
+    text = _text(data, source)
+    if _OBJECT.match(text) and _REPORT.search(text):
+        raise UsageError(f"{source} is a report, not recorded output", f"preflight report {source}")
+    parts = list(_parts(text))
+    wrote = {part.tool for part in parts}
+    raws = [_raw(name, text, parts, source) for name in TOOLS if name in wrote]
+    if not raws:
+        raise _unrecognised(source, parts)
+    return [replace(raw, truncated=True) for raw in raws] if cut else raws
+
+
+def _unrecognised(source: str, parts: list[_Part]) -> UsageError:
+    if not parts:
+        return UsageError(f"{source}: not recognised as the output of a known tool", READS)
+    what = f"{source} looks like {parts[0].tool}, which this version does not read yet"
+    return UsageError(what, READS)
+
+
+def _text(data: bytes, source: str) -> str:
+    """The lines as the tool wrote them, one for each line of the source; raises UsageError."""
+    if len(data) > MAX_BYTES:
+        hint = f"grep -aE 'NVRM|Xid|nvidia|mlx5|AER' {source} > smaller.log"
+        raise UsageError(f"{source} is over {MAX_BYTES >> 30} GiB", hint)
+    kind = next((name for begin, name in NOT_TEXT.items() if data.startswith(begin)), "")
+    if kind or data[257:262] == b"ustar":
+        raise UsageError(f"{source} is {kind or 'a tar archive; unpack it'}", READS)
+    text = _decoded(data)
+    if not text or text.isspace():
+        raise UsageError(f"{source} is empty", READS)
+    # A crash leaves long runs of zeros in a log; in a binary they are everywhere.
+    head = re.sub("\0{64,}", "", text[: 1 << 20])
+    if len(_BINARY.findall(head)) > _BINARY_SHARE * len(head):
+        raise UsageError(f"{source} is not text", READS)
+    return _cleaned(text)
+
+
+def _decoded(data: bytes) -> str:
+    for bom, codec in _BOMS:
+        if data.startswith(bom):
+            return str(memoryview(data)[len(bom) :], codec, "replace")
+    head = data[:4096]
+    for codec, high in (("utf-16-le", head[1::2]), ("utf-16-be", head[::2])):
+        if high.count(0) > 0.4 * len(head):  # of ASCII text one half, and every second byte
+            return data.decode(codec, "replace")
+    return data.decode("utf-8", "replace")
+
+
+def _cleaned(text: str) -> str:
+    if "\r" in text:
+        text = text.replace("\r\n", "\n") if "\n" in text else text.replace("\r", "\n")
+        text = re.sub("\r+\n", "\n", text)
+    if "\x1b" in text or "\x9b" in text:
+        text = _ESCAPES.sub("", text)
+    if "\b" in text:
+        text = _TYPED_OVER.sub(_typed, text)
+    return _CONTROLS.sub(" ", text.replace("\0", ""))
+
+
+def _typed(line: re.Match[str]) -> str:
+    """A line as it stands after its backspaces."""
+    kept: list[str] = []
+    for char in line[0]:
+        if char != "\b":
+            kept.append(char)
+        elif kept:
+            kept.pop()
+    return "".join(kept)
+
+
+def _lines(text: str) -> Iterator[tuple[int, int, int]]:
+    """Begin, end and number (from 0) of each line that is not blank."""
+    start = number = 0
+    while start < len(text):
+        if text[start] in " \t\n" and (blank := _BLANK.match(text, start)):
+            number += text.count("\n", start, blank.end())
+            start = blank.end()
+            continue
+        end = text.find("\n", start) + 1 or len(text)
+        yield start, end, number
+        start, number = end, number + 1
+
+
+def _parts(text: str) -> Iterator[_Part]:
+    """Who wrote which lines. One without a signature belongs to the tool above it."""
+    here: _Part | None = None
+    left: _Part | None = None  # whom the tool of `here` interrupted
+    known = 0  # how far a part reaches whose end was seen at its beginning
+    for start, end, number in _lines(text):
+        if start < known:
+            continue
+        if here and not _has(here.added, text, start, end):
+            here.end = start
+            yield here
+            here = None
+        found = _LINE.match(text, start)
+        if found is None and text[start] in " \t>":
+            found = _INDENTED.match(text, start)
+        bounds = found is not None and found.lastgroup == "boundary"
+        fresh = _fresh(found, here, number) or _resumed(left, text, start, number)
+        if not (fresh or bounds):
+            continue
+        if here:
+            here.end = start
+            yield here
+        left, here = None if bounds else here, fresh
+        if fresh and found and (whole := _whole(fresh, found, text, end)):
+            fresh.end = known = whole
+            yield fresh
+            here = None
+    if here:
+        here.end = len(text)
+        yield here
+
+
+def _has(added: str, text: str, start: int, end: int) -> bool:
+    """Whether the line has what stands before the others; a quoted blank line ends with it."""
+    return text.startswith(added, start) or text[start:end].rstrip() == added.rstrip()
+
+
+def _fresh(found: re.Match[str] | None, here: _Part | None, number: int) -> _Part | None:
+    """What begins with this line; None where nothing does, or where it goes on."""
+    group = found.lastgroup if found else None
+    tool = _TEXT if group == "sentence" else _TOOL_OF_GROUP.get(group or "")
+    if found is None or tool is None:
+        return None
+    again = tool == _XML and found.string.startswith("<?xml", found.end("added"))
+    if here and here.tool == tool and not again:
+        return None
+    return _Part(tool, found.start(), number, found["added"])
+
+
+def _resumed(left: _Part | None, text: str, start: int, number: int) -> _Part | None:
+    """The interrupted part, where this line is surely its own."""
+    if left is None or left.tool not in GOES_ON or not text.startswith(left.added, start):
+        return None
+    goes_on = GOES_ON[left.tool].match(text, start + len(left.added))
+    return _Part(left.tool, start, number, left.added) if goes_on else None
+
+
+def _whole(part: _Part, found: re.Match[str], text: str, end: int) -> int:
+    """Where the part ends, if its first line tells: a sentence, an XML document; else 0."""
+    if found.lastgroup == "sentence":
+        return end
+    if part.tool != _XML:
+        return 0
+    opened = text.find(_XML_BEGIN, part.start) + 1
+    following = text.find(_XML_BEGIN, opened) if opened else -1
+    closed = text.find(_XML_END, part.start, following if following > 0 else len(text))
+    return 0 if closed < 0 else text.find("\n", closed) + 1 or len(text)
+
+
+def _raw(tool: str, text: str, parts: list[_Part], source: str) -> Raw:
+    """All that one tool wrote; of several XML documents the last that is whole, or the last."""
+    mine = [part for part in parts if part.tool == tool]
+    if tool == _XML:
+        whole = [part for part in mine if text.find(_XML_END, part.start, part.end) >= 0]
+        mine = (whole or mine)[-1:]
+    pieces, line = [], mine[0].line
+    for part in mine:
+        piece = _without(part.added, text[part.start : part.end])
+        pieces += ["\n" * (part.line - line), piece]
+        line = part.line + piece.count("\n")
+    stdout = pieces[1] if len(pieces) == 2 else "".join(pieces)
+    return Raw("", tool, stdout=stdout, source=source, line_offset=mine[0].line)
+
+
+def _without(added: str, lines: str) -> str:
+    """The lines without what stands before each of them."""
+    if not added:
+        return lines
+    blank = rf"{re.escape(added.rstrip())}[ \t]*$|[ \t]+$"
+    return re.sub(rf"^(?:{re.escape(added)}|{blank})", "", lines, flags=re.MULTILINE)

@@ -1,0 +1,55 @@
+"""The table of renderers: a report in, pieces of text out; nothing is printed here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import PurePath
+
+from preflight.errors import UsageError
+from preflight.model import Report
+
+#: Format -> the module whose `render` writes it, imported on first use.
+RENDERERS = {
+    "text": "preflight.reports.text",
+    "json": "preflight.reports.json",
+    "jsonl": "preflight.reports.jsonl",
+    "junit": "preflight.reports.junit",
+    "markdown": "preflight.reports.markdown",
+}
+
+#: What the end of a file's name says of its format.
+SUFFIXES = {
+    ".txt": "text",
+    ".json": "json",
+    ".jsonl": "jsonl",
+    ".xml": "junit",
+    ".md": "markdown",
+}
+
+
+def render(
+    report: Report, fmt: str, *, verbose: int = 0, quiet: bool = False, facts: bool = False
+) -> Iterator[str]:
+    """The report in a format, in pieces to be written one after the other; raises UsageError.
+
+    `verbose` and `quiet` are for text alone: the other formats are always whole. Facts of several
+    hosts are written only with `facts`.
+    """
+    if fmt not in RENDERERS:
+        raise UsageError(f"{fmt!r} is not a format", f"use one of: --format {'|'.join(RENDERERS)}")
+    pieces: Iterator[str] = import_module(RENDERERS[fmt]).render(
+        report, verbose=verbose, quiet=quiet, facts=facts
+    )
+    return pieces
+
+
+def format_of(name: str) -> str:
+    """The format that a file's name asks for; raises UsageError."""
+    suffix = PurePath(name).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(
+            f"{name!r}: no report format has the suffix {suffix or '(none)'!r}",
+            f"end the name in one of {' '.join(SUFFIXES)}",
+        )
+    return SUFFIXES[suffix]

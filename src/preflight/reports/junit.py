@@ -1,0 +1,136 @@
+"""JUnit XML, for CI systems: a suite per host, a case per check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from xml.etree import ElementTree
+
+from msgspec import Struct
+
+from preflight.model import SEVERITY, Finding, HostReport, Report, Result, Status
+from preflight.nodesets import fold
+from preflight.printable import printable
+from preflight.reports.wording import ACTIONS, against, explain, source, weight
+from preflight.verdict import verdict_of
+
+_ELEMENTS = {Status.FAIL: "failure", Status.ERROR: "error", Status.SKIP: "skipped"}
+_COUNTED = {Status.FAIL: "failures", Status.ERROR: "errors", Status.SKIP: "skipped"}
+
+
+class Case(Struct, frozen=True):
+    """One check on one host, with what is to be said of each of its subjects."""
+
+    name: str
+    domain: str
+    status: Status
+    message: str = ""
+    text: str = ""
+
+
+def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterator[str]:
+    """The document."""
+    suites = [(host.host, _host_cases(host)) for host in report.hosts]
+    if report.fleet:
+        suites.append(("fleet", _cases(report.fleet)))
+    if report.findings:
+        suites.append(("findings", [_finding_case(finding) for finding in report.findings]))
+    root = ElementTree.Element("testsuites", {"name": f"preflight {report.command}"})
+    for name, cases in suites:
+        root.append(_suite(name, cases, report))
+    _count(root, [case for _, cases in suites for case in cases], report.elapsed_s)
+    ElementTree.indent(root)
+    xml = ElementTree.tostring(root, encoding="unicode")
+    yield f'<?xml version="1.0" encoding="UTF-8"?>\n{xml}\n'
+
+
+def _host_cases(host: HostReport) -> list[Case]:
+    if host.results:
+        return _cases(host.results)
+    told = [f"{one.probe}: {one.kind}: {one.text}" for one in host.missing]
+    message = told[0] if told else "nothing was judged, and nothing says why"
+    return [Case("host.answers", "host", host.verdict, message, "\n".join(told))]
+
+
+def _cases(results: Sequence[Result]) -> list[Case]:
+    by_check: dict[str, list[Result]] = {}
+    for result in results:
+        by_check.setdefault(result.check, []).append(result)
+    return [_case(check, found) for check, found in by_check.items()]
+
+
+def _case(check: str, results: Sequence[Result]) -> Case:
+    status = verdict_of(result.status for result in results)
+    told: dict[str, list[str]] = {}
+    for result in sorted(results, key=lambda one: SEVERITY.index(one.status)):
+        if result.status is not Status.PASS:
+            told.setdefault(f"{result.status.value} {{}}: {_sentence(result)}", []).append(
+                result.subject
+            )
+    lines = [line.replace("{}", fold(subjects), 1) for line, subjects in told.items()]
+    message = lines[0].partition(" ")[2] if lines and status is not Status.PASS else ""
+    for part in (_advice, _seen, _more):
+        lines += dict.fromkeys(line for result in results for line in part(result))
+    return Case(check, check.partition(".")[0], status, message, "\n".join(lines))
+
+
+def _sentence(result: Result) -> str:
+    told = ": ".join(part for part in (against(result), result.reason) if part)
+    return told or result.title
+
+
+def _advice(result: Result) -> Iterator[str]:
+    if result.status in (Status.FAIL, Status.WARN):
+        action = ACTIONS[result.action]
+        told = ((f"why: {result.why}", result.why), (f"do: {action}", action))
+        yield from (text for text, known in told if known)
+        yield from (f"  - {step}" for step in result.fix)
+
+
+def _seen(one: Result | Finding) -> Iterator[str]:
+    return (f"seen: {source(line)}  {line.text or line.field}" for line in one.evidence)
+
+
+def _more(result: Result) -> Iterator[str]:
+    if result.status not in (Status.PASS, Status.SKIP):
+        yield f"more: {explain(result.status, [result.check], result.runbook)}"
+
+
+def _finding_case(finding: Finding) -> Case:
+    name = " ".join(part for part in (finding.finding, finding.subject) if part)
+    text = "\n".join([*(f"do: {step}" for step in finding.fix), *_seen(finding)])
+    return Case(name, "finding", finding.status, weight(finding) or finding.finding, text)
+
+
+def _suite(name: str, cases: Sequence[Case], report: Report) -> ElementTree.Element:
+    suite = ElementTree.Element(
+        "testsuite",
+        {"name": printable(name), "hostname": printable(name), "timestamp": report.started_at},
+    )
+    _count(suite, cases, report.elapsed_s)
+    for case in cases:
+        # GitLab and Jenkins tell cases apart by these two; the host keeps equal checks apart.
+        names = {"classname": f"{name}.{case.domain}", "name": case.name, "time": "0"}
+        element = ElementTree.SubElement(
+            suite, "testcase", {key: printable(told) for key, told in names.items()}
+        )
+        _outcome(element, case)
+    return suite
+
+
+def _outcome(element: ElementTree.Element, case: Case) -> None:
+    # Line by line: what is unsafe becomes an escape, and the line ends stay.
+    text = "\n".join(map(printable, case.text.split("\n")))
+    if case.status in _ELEMENTS:
+        attributes = {"message": printable(case.message)}
+        if case.status is not Status.SKIP:
+            attributes["type"] = case.status.value
+        ElementTree.SubElement(element, _ELEMENTS[case.status], attributes).text = text
+    elif text:
+        ElementTree.SubElement(element, "system-out").text = text
+
+
+def _count(element: ElementTree.Element, cases: Sequence[Case], elapsed_s: float) -> None:
+    element.set("tests", str(len(cases)))
+    for status, attribute in _COUNTED.items():
+        element.set(attribute, str(sum(case.status is status for case in cases)))
+    element.set("time", f"{elapsed_s:.3f}")

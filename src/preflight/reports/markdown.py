@@ -1,0 +1,200 @@
+"""An incident ticket: verdict, what failed and what to do, the evidence folded away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from preflight.model import Evidence, Finding, Report, Status
+from preflight.nodesets import fold
+from preflight.printable import printable
+from preflight.reports.groups import Group, bad, entries, headline, where
+from preflight.reports.wording import (
+    ACTIONS,
+    explain,
+    is_command,
+    some,
+    source,
+    value,
+    verdict,
+    weight,
+    when,
+)
+from preflight.units import format_duration
+
+_HEADINGS = {
+    Status.FAIL: "Failed",
+    Status.ERROR: "Could not be determined",
+    Status.WARN: "Warnings",
+    Status.PASS: "Found in order",
+}
+# Backslash before what Markdown reads; entities for HTML, and for what a forge turns into a link
+# or a mention (@name, #1, www., http://).
+_MARKS = re.compile(r"([\\`*_\[\]#|~$])|^([-+=])|(?<=^\d)([.)])")
+#: Lines of evidence in a ticket; the JSON report has them all.
+_MOST_EVIDENCE = 40
+_LINKS = re.compile(r"(?i)(?<=:)//|(?<=www)\.")
+
+
+def escape(text: str) -> str:
+    """Text from a host as Markdown shows it and does not obey it."""
+    shown = _MARKS.sub(lambda match: f"\\{match.group()}", printable(text))
+    shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _LINKS.sub(_entities, shown.replace("@", "&#64;"))
+
+
+def _entities(match: re.Match[str]) -> str:
+    return "".join(f"&#{ord(char)};" for char in match.group())
+
+
+def code(text: str) -> str:
+    """A code span that holds any text; not for tables, where `|` ends it."""
+    shown = printable(text)
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", shown)), default=0))
+    pad = " " if len(fence) > 1 else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def prose(text: str) -> str:
+    """Advice: its commands in backticks stay code, the rest is escaped."""
+    if is_command(text):
+        return code(text.removeprefix("$ "))
+    parts = re.split(r"`([^`]+)`", text)
+    return "".join(code(part) if at % 2 else escape(part) for at, part in enumerate(parts))
+
+
+def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterator[str]:
+    """The ticket."""
+    for line in _ticket(report):
+        yield line + "\n"
+
+
+def _ticket(report: Report) -> Iterator[str]:
+    names = fold(host.host for host in report.hosts)
+    on = f" on {escape(names)}" if names else ""
+    yield f"# {report.verdict.value}: preflight {escape(report.command)}{on}"
+    yield ""
+    yield f"**{escape(verdict(report))}**"
+    yield ""
+    told = (when(report), f"level {report.level}", format_duration(report.elapsed_s))
+    yield escape(", ".join((*told, f"version {report.preflight}")))
+    yield from [""] if report.overrides else []
+    for one in report.overrides:
+        yield f"- not the built-in value: {escape(f'{one.id}={one.value} ({one.source})')}"
+    yield from _machines(report)
+    yield from _sections(report)
+    yield from _not_checked(report)
+    if report.hints:
+        yield from ("", "## Next", "", *(f"- {prose(hint)}" for hint in report.hints))
+
+
+def _machines(report: Report) -> Iterator[str]:
+    yield from ("", "| host | verdict | hardware |", "|---|---|---|")
+    alike: dict[tuple[Status, str], list[str]] = {}
+    for host in report.hosts:
+        summary = host.summary or "; ".join(dict.fromkeys(one.text for one in host.missing))
+        alike.setdefault((host.verdict, summary), []).append(host.host)
+    for (status, summary), hosts in alike.items():
+        yield f"| {escape(fold(hosts))} | {status.value} | {escape(summary)} |"
+
+
+def _sections(report: Report) -> Iterator[str]:
+    groups, many = bad(report), len(report.hosts) > 1
+    for status, heading in _HEADINGS.items():
+        parts = [list(_finding(one)) for one in report.findings if one.status is status]
+        parts += [list(_group(one, many)) for one in groups if one.status is status]
+        if status is Status.ERROR:
+            parts += list(_silent(report))
+        if parts:
+            yield from ("", f"## {heading}")
+        for part in parts:
+            yield ""
+            yield from part
+
+
+def _group(group: Group, many: bool) -> Iterator[str]:
+    name = group.checks[0] if len(group.checks) == 1 else f"{len(group.checks)} checks"
+    yield f"### {escape(name)} on {escape(where(group.places, hosts=many, brief=True))}"
+    yield ""
+    reasons = list(dict.fromkeys(one.reason for one in group.variants if one.reason))
+    told = [escape(headline(group)), prose(group.title), *map(escape, reasons)]
+    if group.status is Status.ERROR:
+        told = list(map(escape, reasons)) or ["could not be determined"]
+    yield "; ".join(part for part in told if part).strip()
+    yield ""
+    if group.status is Status.ERROR:
+        if len(group.checks) > 1:
+            yield f"- checks: {escape(', '.join(group.checks))}"
+    else:
+        yield from _advice(ACTIONS[group.action], group.fix)
+        yield from [f"- **Why:** {prose(group.why)}"] if group.why else []
+    yield from _each(group, many)
+    more = explain(group.status, group.checks, group.runbook)
+    yield from [f"- **More:** {code(more)}"] if more else []
+    yield from _evidence([(host if many else "", one) for host, one in group.evidence])
+
+
+def _each(group: Group, many: bool) -> Iterator[str]:
+    told = []
+    for variant in group.variants if len(group.variants) > 1 else ():
+        measured = value(variant.measured, variant.unit, unlike=group.expected)
+        told.append(f"{measured} at {where(variant.places, hosts=many, brief=True)}")
+    devices = [
+        f"{where([place], hosts=many)} {place.device}" for place in group.places if place.device
+    ]
+    for label, texts in (("Each", told), ("Device", devices)):
+        if texts:
+            yield f"- **{label}:** {escape(some(texts, 40, more='in the JSON report'))}"
+
+
+def _advice(action: str, fix: Sequence[str]) -> Iterator[str]:
+    if action or fix:
+        yield f"- **Do:** {prose(action or fix[0])}"
+    for step in fix if action else fix[1:]:
+        yield f"  - {prose(step)}"
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    told = [escape(part) for part in (finding.subject, weight(finding)) if part]
+    yield f"### {escape(finding.finding)}" + "".join(f", {part}" for part in told)
+    yield ""
+    yield from _advice("", finding.fix)
+    yield from _evidence([("", one) for one in finding.evidence])
+
+
+def _silent(report: Report) -> Iterator[list[str]]:
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for host in report.hosts:
+        if not host.results and host.verdict is Status.ERROR:
+            told = tuple(f"{one.kind}: {one.text}" for one in host.missing)
+            alike.setdefault(tuple(dict.fromkeys(told)), []).append(host.host)
+    for told, names in alike.items():
+        lines = [f"- {escape(text)}" for text in told]
+        yield [f"### Nothing is known of {escape(fold(names))}", "", *lines]
+
+
+def _evidence(shown: Sequence[tuple[str, Evidence]]) -> Iterator[str]:
+    if not shown:
+        return
+    lines = [
+        printable(f"{host} {source(one)}  {one.text or one.field}".strip()) for host, one in shown
+    ]
+    if len(lines) > _MOST_EVIDENCE:
+        lines[_MOST_EVIDENCE:] = [
+            f"and {len(lines) - _MOST_EVIDENCE} more lines, in the JSON report"
+        ]
+    runs = [len(run) for line in lines for run in re.findall("`+", line)]
+    fence = "`" * max(3, 1 + max(runs, default=0))
+    yield from ("", "<details><summary>Evidence</summary>", "", f"{fence}text")
+    yield from (*lines, fence, "", "</details>")
+
+
+def _not_checked(report: Report) -> Iterator[str]:
+    skipped: dict[str, list[str]] = {}
+    for _, result in entries(report):
+        if result.status is Status.SKIP:
+            skipped.setdefault(result.reason or "no reason given", []).append(result.check)
+    if skipped:
+        yield from ("", "## Not checked", "")
+    for reason, checks in skipped.items():
+        yield f"- {len(checks)} x {escape(reason)}: {escape(', '.join(dict.fromkeys(checks)))}"

@@ -1,0 +1,189 @@
+"""How the output of each known tool looks: tables of patterns, matched at the start of a line.
+
+Adding a tool is one row. A pattern sees the line without its indentation, and without what was put
+before every line of a paste. No pattern may hold a capturing group.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
+_CLOCK = r"\d\d:\d\d:\d\d"
+_ISO = rf"\d{{4}}-\d\d-\d\d[T ]{_CLOCK}"
+_ZONE = r"(?:Z|[+-]\d\d:?\d\d)"
+_FACILITY = r"(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d)"
+_LEVEL = "(?:emerg|alert|crit|err|warn|notice|info|debug)"
+#: Who writes about hardware, links and the driver in a system log. A log of other programs alone
+#: is not taken for one in which a fault would show.
+_LOGGERS = r"(?:kernel|systemd(?:-[\w-]+)?|NetworkManager|nvidia-[\w-]+|nv-[\w-]+|mcelog|rasdaemon)"
+_STAMP = (
+    rf"(?:{_MONTH} [ \d]\d {_CLOCK}(?:\.\d+)?|{_DAY} {_ISO} [\w+-]+|{_ISO}(?:[.,]\d+)?{_ZONE}?"
+    r"|\d{10}\.\d{6})"
+)
+_BUS_ID = r"[\dA-Fa-f]{4,8}:[\dA-Fa-f]{2}:[\dA-Fa-f]{2}\.[\dA-Fa-f]"
+_SECTIONS = (
+    r"(?:E[Cc][Cc] (?:Errors|Mode)|Retired Pages|Remapped Rows|Max (?:Customer Boost )?Clocks"
+    r"|Clocks (?:Throttle|Event) Reasons(?: Counters)?|(?:Default )?Applications Clocks|MIG Mode"
+    r"|(?:FB|BAR1|Conf Compute Protected) Memory Usage|(?:GPU |Module |GPU Memory )?Power Readings"
+    r"|Encoder Stats|FBC Stats|GPU (?:Operation|Virtualization) Mode|Inforom Version|Fabric)"
+)
+_FIELDS = (
+    "(?:GPU UUID|Product Architecture|Performance State|Persistence Mode|Compute Mode"
+    "|VBIOS Version|GPU Part Number|MultiGPU Board|Addressing Mode)"
+)
+
+#: Probe -> the lines at which its tool's output begins, or surely goes on. The kernel log is
+#: first: its files are the large ones.
+TOOLS: dict[str, tuple[str, ...]] = {
+    "kernel-log": (
+        # dmesg, -T, -d, --reltime. UCX too writes [seconds], but since 1970.
+        rf"(?:<\d{{1,3}}>)?\[(?: *\d{{1,9}}\.\d{{6}}(?: <[ \d.]+>)?|<[ \d.]+>| *\+\d+\.\d{{6}}"
+        rf"|{_DAY} {_MONTH} [ \d]\d {_CLOCK} \d{{4}}|{_MONTH}\d\d \d\d:\d\d)\]",
+        rf"{_FACILITY} *:{_LEVEL} *: ",  # dmesg -x
+        rf"{_ISO},\d{{6}}{_ZONE} ",  # dmesg --time-format iso
+        # syslog, and journalctl's short forms
+        rf"(?:<\d{{1,3}}>)?(?:1 )?{_STAMP} (?:\S+ )?{_LOGGERS}(?:\[\d+\])?(?:: | - )",
+        r"-- (?:Logs begin|Journal begins|Boot [\da-f]{32}|Reboot)\b",
+        r"\{(?=[^\n]*\"__REALTIME_TIMESTAMP\")(?=[^\n]*\"MESSAGE\")",  # journalctl -o json
+        r"\d{1,4},\d+,\d+,[-c+E](?:,[^;\n]*)?;",  # /dev/kmsg
+        r"dmesg-(?:erst|efi|ramoops)[\w.-]*:?$|(?:Panic|Oops|Emergency)#\d+ Part\d+",  # pstore
+        rf"\[{_MONTH} [ \d]\d \d{{4}} {_CLOCK}\] \[[A-Z]+\] \[tid \d+\]",  # fabric manager
+        # journalctl -o cat
+        r"NVRM: |nvidia-(?:nvswitch\d*|nvlink|peermem|modeset|uvm)(?:: | nv_)",
+        r"(?:nvidia|pcieport|mlx[45]_core) [\da-f:.]{7,12}: ",
+        r"(?:\{\d+\})?\[Hardware Error\]: |mce: ",
+    ),
+    "nvidia-smi": (
+        r"<\?xml [^>\n]*\?>[\s>]*<(?:!DOCTYPE )?nvidia_smi_log\b",
+        r"<!DOCTYPE nvidia_smi_log\b|<nvidia_smi_log>|<gpu id=\"",
+    ),
+    "nvidia-smi-q": (
+        r"=+NVSMI LOG=+",
+        # `nvidia-smi --version` has fewer blanks
+        r"(?:Timestamp|Driver Version|CUDA Version|Attached GPUs) {15,}: ",
+        rf"GPU {_BUS_ID}[ \t]*$",
+    ),
+}
+#: The same where the tool itself indents the line, as far as the pattern begins with.
+INDENTED: dict[str, tuple[str, ...]] = {
+    "nvidia-smi-q": (
+        rf" {{4}}{_SECTIONS}[ \t]*$",
+        rf" {{4}}{_FIELDS} {{4,}}: ",
+        r" {8}GPU (?:Current|Shutdown|Slowdown|Max Operating|T\.Limit) Temp {4,}: ",
+    ),
+}
+#: What nvidia-smi says in place of a report: each is one line, and what follows is not its own.
+SENTENCES = (
+    r"NVIDIA-SMI has failed because ",
+    r"Failed to initialize NVML: |NVML library version: \d",
+    r"Unable to de(?:termine|tect) the device handle for (?:GPU|gpu)",
+    r"No devices were found\.?[ \t]*$",
+)
+#: After another tool's line in its midst (a kernel message on the console) this goes on.
+GOES_ON = {"nvidia-smi-q": re.compile(r" {4,}\S[^\n]*? : ")}
+
+#: Lines between outputs: Markdown fences, `script`, the rules of nvidia-bug-report.
+BOUNDARIES = (
+    r"(?:```|~~~)\w*[ \t]*$",
+    r"Script (?:started|done)\b",
+    r"_{20,}[ \t]*$|\*{3} [/\w]",
+)
+_COMMANDS = (
+    "nvidia-smi|nvidia-bug-report|dcgmi|dmesg|journalctl|lspci|lsmod|modinfo|lscpu|numactl|sysctl"
+    r"|ulimit|ibstat|ibstatus|ibv_devinfo|ib_\w+|mlxlink|mlxconfig|ipmitool|fio|ethtool|ip|preflight"
+    "|systemctl|cat|tail|head|less|more|zcat|grep|egrep|zgrep|sed|awk|ls|ll|cd|pwd|echo|date|uptime"
+    "|uname|hostname|ps|top|htop|free|df|mount|history|clear|exit|logout|watch|su|ssh|srun|salloc"
+    "|sbatch|sinfo|scontrol|mpirun|torchrun|python3?|docker|kubectl|modprobe|rmmod|reboot|type"
+    "|Get-Content"
+)
+_USER_AT = r"(?:\[[^\]\n@]{1,64}@[^\]\n]{1,200}\]|[\w.-]{1,64}@[\w.-]{1,64}[: ][^$#%>\n]{0,200})"
+_MARK = (
+    r"(?:\([\w .+-]{1,64}\) ?)?(?:"  # (a Python environment)
+    rf"{_USER_AT}[$#%>] ?"  # root@node-07:~#, [user@node ~]$
+    r"|PS [A-Z]:\\[^>\n]{0,200}> ?|[A-Z]:\\[^>\n]{0,200}>"  # PowerShell, cmd
+    r"|[\w.:~/-]{0,64} ?[$#%❯➜λ] +)"  # $, #, bash-5.1$, node-07:~ #
+)
+#: A prompt with a command that is known, or an unmistakable one with none. Less would cut at a
+#: process' name or a value.
+PROMPTS = (
+    rf"{_MARK}(?:sudo +(?:-\S+ +)*|time +|\w+=\S* +)*(?:[\w./\\:-]*[/\\])?"
+    rf"(?:{_COMMANDS})(?:\.exe|\.sh)?(?=[\s|;&<>]|$)",
+    rf"{_USER_AT}[$#%][ \t]*$",
+)
+
+_RANK = r"(?:\d+: ?|\[\d+,\d+\]<std\w+>: ?|\[[\w:]+\]: ?|[\w.-]+: )?"
+#: What other tools' output is called -> the lines that show it. Moves to TOOLS with its reader.
+KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
+    "the table of `nvidia-smi`": (r"\| NVIDIA-SMI [\d.]+ ",),
+    "`nvidia-smi --version` output": (r"NVIDIA-SMI version +: ",),
+    "`nvidia-smi --query-gpu` output": (
+        r"(?:index|name|uuid|timestamp|serial|driver_version|pci\.bus_id|gpu_\w+)"
+        r"(?:, [\w.]+(?: \[[^\]\n]+\])?)+$",
+    ),
+    "`nvidia-smi topo` output": (r"GPU0[ \t]+(?:GPU1|CPU Affinity)\b",),
+    "`nvidia-smi nvlink` or `nvidia-smi -L` output": (r"GPU \d+: [^\n]+\(UUID: ",),
+    "`nvidia-smi dmon` output": (r"# ?(?:Date|Time|gpu) +(?:Time|gpu|pwr|pid|sm)\b",),
+    "`lspci` output": (
+        r"(?:[\da-f]{4}:)?[\da-f]{2}:[\da-f]{2}\.[0-7] (?:[A-Z3][\w ./-]+)(?: \[\w{4}\])?: ",
+    ),
+    "`ibstat` output": (r"CA '\w+'$",),
+    "`ibstatus` output": (r"Infiniband device '",),
+    "`ibv_devinfo` output": (r"hca_id:\s",),
+    "perftest output (ib_write_bw and its like)": (
+        r"(?:RDMA_Write|RDMA_Read|Send|Atomic\w*|Raw Ethernet) [\w ]*(?:BW|Latency)[\w ]* Test$",
+    ),
+    "fio output": (r"\{? *\"fio version\" *:", r"fio-\d+\.\d+\S*$", r"\w+: \(groupid=\d+, jobs="),
+    "nccl-tests output": (
+        rf"{_RANK}#\s+(?:nThread \d|size\s+count\s+type|Using devices|Collective test starting)",
+        r"/[^\n]{0,200}/all_reduce_perf$",
+    ),
+    "an NCCL debug log": (
+        rf"{_RANK}(?:[\w.-]+:\d+:\d+ \[\d+\] (?:[\w/.]+:\d+ )?)?NCCL (?:INFO|WARN) ",
+    ),
+    "an NCCL watchdog report": (r"[^\n]{0,120}?Watchdog caught collective operation timeout",),
+    "`dcgmi diag` output": (
+        r"\| (?:Diagnostic +\| Result|[\w ]+? +\| (?:Pass|Fail|Skip|Warn)\b)",
+        r"\|-----  [A-Z]\w+  -+\+",
+        r"\"DCGM (?:GPU )?Diagnostic\" *:",
+    ),
+    "`ipmitool sdr` output": (
+        r"[^\n|]{17}\| (?:[\dA-F]{2}h|no reading|0x[\da-f]+|-?[\d.]+ [\w %]+?) *\| "
+        r"(?:ok|n[scra]|cr)\b",
+    ),
+    "PyTorch's collect_env": (
+        r"PyTorch version: |Collecting environment information|PyTorch: \d|CUDA available: ",
+    ),
+    "`ds_report` output": (r"DeepSpeed C\+\+/CUDA extension op report",),
+    "`sysctl -a` output": (r"(?:abi|crypto|debug|dev|fs|kernel|net|user|vm)\.[\w./-]+ = ",),
+    "`lscpu` output": (r"Architecture: +\w",),
+    "`numactl -H` output": (r"available: \d+ nodes? \(",),
+    "`ulimit -a` output": (r"(?:core file size|max locked memory) +\(",),
+    "a profiler trace": (
+        r"[\[{ ]*\"(?:traceEvents|distributedInfo|deviceProperties|schemaVersion)\" *:",
+        r"\[\{\"name\":[^\n]{0,400}?\"ph\": ?\"",
+    ),
+    "a training log": (
+        rf"{_RANK}(?:iteration +\d+/|step: ?\d+/\d+ |\| epoch \d+:|\{{'(?:eval_|train_)?loss': )",
+        r"\[titan\] |[^\n]{0,120}?(?:\bBatch \d+ Loss: |OVERFLOW! Rank \d|\*\*\* Running training)",
+        rf"{_RANK}(?:Traceback \(most recent|RuntimeError: |ERROR: Unexpected bus error)",
+        rf"{_RANK}(?:terminate called after| ?> (?:datasets|building) )",
+    ),
+}
+#: Files of another kind, by how they begin.
+NOT_TEXT: dict[bytes, str] = {
+    b"PK\x03\x04": "a zip archive (a PyTorch checkpoint is one)",
+    b"\x80\x02": "a Python pickle (an NCCL flight recorder dump is one), which is never loaded",
+    b"\x80\x04": "a Python pickle, which is never loaded",
+    b"\x89PNG": "a picture; the text is needed",
+    b"\xff\xd8\xff": "a picture; the text is needed",
+    b"%PDF-": "a PDF document; the text is needed",
+    b"\xfd7zXZ\x00": "packed with xz; unpack it with `xz -dk`",
+    b"\x28\xb5\x2f\xfd": "packed with zstd; unpack it with `zstd -dk`",
+    b"BZh": "packed with bzip2; unpack it with `bunzip2 -k`",
+}
+READS = (
+    "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, a kernel log (`dmesg`, `journalctl -k`, "
+    "syslog, fabric manager), a capture of preflight"
+)

@@ -1,0 +1,32 @@
+"""What several tests need: real samples, and the rule for components that are absent."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+SAMPLES = Path(__file__).resolve().parent / "samples"
+
+
+def require(component: str, present: bool) -> None:
+    """Go on only where `component` is here: skip on a developer's machine, fail under CI=true.
+
+    Tests that need a GPU call `pytest.skip` themselves: no GPU is promised to CI.
+    """
+    if present:
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{component} is missing, and CI must have it", pytrace=False)
+    pytest.skip(f"needs {component}")
+
+
+def sample(path: str) -> str:
+    """The text of tests/samples/`path`, line ends as recorded; UnicodeDecodeError if not UTF-8."""
+    return sample_bytes(path).decode()
+
+
+def sample_bytes(path: str) -> bytes:
+    """The bytes of tests/samples/`path`."""
+    return (SAMPLES / path).read_bytes()
