@@ -158,11 +158,22 @@ def _read(raw: Raw) -> Any:
     probe = probe_of(raw.probe)
     if failed is not None or probe is None:
         return failed
-    text = raw.stdout if isinstance(raw.stdout, str) else raw.stdout.decode(errors="replace")
     try:
-        return probe.parse(text)
+        return probe.parse(answer_text(raw, probe))
     except ParseError as error:
         return _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
+
+
+def answer_text(raw: Raw, probe: Probe | None) -> str:
+    """What the probe reads: standard output, for some with standard error behind it."""
+    text = _text(raw.stdout)
+    if probe is not None and probe.with_stderr and raw.stderr:
+        text = f"{text}\n{_text(raw.stderr)}"
+    return text
+
+
+def _text(data: str | bytes) -> str:
+    return data if isinstance(data, str) else data.decode(errors="replace")
 
 
 def _failed(raw: Raw) -> Missing | None:
@@ -193,8 +204,7 @@ def _exited(raw: Raw) -> Missing:
 
 
 def _first_line(data: str | bytes) -> str:
-    text = data if isinstance(data, str) else data.decode(errors="replace")
-    return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "")
+    return next((line.strip()[:200] for line in _text(data).splitlines() if line.strip()), "")
 
 
 def _best(read: Mapping[str, Any], suppliers: Sequence[str]) -> Any:
@@ -319,6 +329,5 @@ def _site(raw: Raw) -> Known[SiteAnswer]:
         return failed
     from preflight.probes.site import site_answer
 
-    text = raw.stdout if isinstance(raw.stdout, str) else raw.stdout.decode(errors="replace")
-    return replace(site_answer(text), rc=raw.rc if raw.rc is not None else NOT_IN_INPUT,
-                   probe=raw.probe)  # fmt: skip
+    rc = NOT_IN_INPUT if raw.rc is None else raw.rc
+    return replace(site_answer(_text(raw.stdout)), rc=rc, probe=raw.probe)

@@ -49,7 +49,9 @@ _TEXT = "nvidia-smi-q"
 def _one_of(rows: Iterable[tuple[str, Iterable[str]]], blanks: str) -> re.Pattern[str]:
     """Matches a line and names the row; `added`: indentation or mail quotes around the paste."""
     groups = (f"(?P<{name}>{'|'.join(patterns)})" for name, patterns in rows)
-    return re.compile(rf"(?P<added>(?:[ \t]*> ?)*{blanks})(?:{'|'.join(groups)})", re.MULTILINE)
+    return re.compile(
+        rf"(?P<added>(?:[ \t]*> ?){{0,9}}{blanks})(?:{'|'.join(groups)})", re.MULTILINE
+    )
 
 
 _PATTERNS = {**TOOLS, **KNOWN_BUT_UNREAD}
@@ -57,11 +59,11 @@ _TOOL_OF_GROUP = {f"n{i}": name for i, name in enumerate(_PATTERNS)}
 _ROWS = [(f"n{i}", patterns) for i, patterns in enumerate(_PATTERNS.values())]
 _LINE = _one_of(
     [_ROWS[0], ("boundary", (*BOUNDARIES, *PROMPTS)), ("sentence", SENTENCES), *_ROWS[1:]],
-    r"[ \t]*(?![ \t])",
+    r"[ \t]{0,64}(?![ \t])",
 )
 _INDENTED = _one_of(
     [(f"n{i}", INDENTED[name]) for i, name in enumerate(_PATTERNS) if name in INDENTED],
-    r"[ \t]*?",
+    r"[ \t]{0,64}?",
 )
 
 
@@ -184,6 +186,8 @@ def _parts(text: str) -> Iterator[_Part]:
             here.end = start
             yield here
             here = None
+        if here and _goes_on(here, text, start):
+            continue
         found = _LINE.match(text, start)
         if found is None and text[start] in " \t>":
             found = _INDENTED.match(text, start)
@@ -222,11 +226,16 @@ def _fresh(found: re.Match[str] | None, here: _Part | None, number: int) -> _Par
 
 
 def _resumed(left: _Part | None, text: str, start: int, number: int) -> _Part | None:
-    """The interrupted part, where this line is surely its own."""
-    if left is None or left.tool not in GOES_ON or not text.startswith(left.added, start):
-        return None
-    goes_on = GOES_ON[left.tool].match(text, start + len(left.added))
-    return _Part(left.tool, start, number, left.added) if goes_on else None
+    if left and _goes_on(left, text, start):
+        return _Part(left.tool, start, number, left.added)
+    return None
+
+
+def _goes_on(part: _Part, text: str, start: int) -> bool:
+    """Whether this line is surely of that tool, whatever else it looks like."""
+    surely = GOES_ON.get(part.tool)
+    begins = text.startswith(part.added, start)
+    return bool(surely and begins and surely.match(text, start + len(part.added)))
 
 
 def _whole(part: _Part, found: re.Match[str], text: str, end: int) -> int:

@@ -81,7 +81,8 @@ SENTENCES = (
     r"Unable to de(?:termine|tect) the device handle for (?:GPU|gpu)",
     r"No devices were found\.?[ \t]*$",
 )
-#: After another tool's line in its midst (a kernel message on the console) this goes on.
+#: Lines that are surely the tool's own: it goes on with them, even after a line of another tool (a
+#: kernel message on the console).
 GOES_ON = {"nvidia-smi-q": re.compile(r" {4,}\S[^\n]*? : ")}
 
 #: Lines between outputs: Markdown fences, `script`, the rules of nvidia-bug-report.
@@ -142,7 +143,7 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     "an NCCL debug log": (
         rf"{_RANK}(?:[\w.-]+:\d+:\d+ \[\d+\] (?:[\w/.]+:\d+ )?)?NCCL (?:INFO|WARN) ",
     ),
-    "an NCCL watchdog report": (r"[^\n]{0,120}?Watchdog caught collective operation timeout",),
+    "an NCCL watchdog report": (r"(?:\[[^\]\n]{1,80}\]:? ?){1,3}Watchdog caught",),
     "`dcgmi diag` output": (
         r"\| (?:Diagnostic +\| Result|[\w ]+? +\| (?:Pass|Fail|Skip|Warn)\b)",
         r"\|-----  [A-Z]\w+  -+\+",
@@ -166,7 +167,7 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     ),
     "a training log": (
         rf"{_RANK}(?:iteration +\d+/|step: ?\d+/\d+ |\| epoch \d+:|\{{'(?:eval_|train_)?loss': )",
-        r"\[titan\] |[^\n]{0,120}?(?:\bBatch \d+ Loss: |OVERFLOW! Rank \d|\*\*\* Running training)",
+        r"\[titan\] |\[INFO\|trainer\.py|\[[\d-]{10} [\d:,]{12}\] \[[A-Z]+\] \[\w+\.py:",
         rf"{_RANK}(?:Traceback \(most recent|RuntimeError: |ERROR: Unexpected bus error)",
         rf"{_RANK}(?:terminate called after| ?> (?:datasets|building) )",
     ),

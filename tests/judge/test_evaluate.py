@@ -7,11 +7,11 @@ from typing import Any, get_args
 import pytest
 from msgspec.structs import replace
 
+from preflight.errors import UsageError
 from preflight.facts.gpu import Gpu, GpuInventory, Pcie, Power, Throttle
 from preflight.facts.host import Host
 from preflight.judge import overrides
 from preflight.judge.evaluate import judge
-from preflight.errors import UsageError
 from preflight.model import (
     STATUS_OF_MISSING,
     Action,

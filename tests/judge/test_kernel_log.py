@@ -196,11 +196,14 @@ INFORMS = {
     "gpu.xid.63": xid("9.0", 63),
     "nic.unplugged": "[9.0] mlx5_core 0000:1b:00.1: Port module event: module 1, Cable unplugged",
 }
+#: More of the same than is in order.
+FIRES["gpu.xid.63"] = ("\n".join([INFORMS["gpu.xid.63"]] * 9), "WARN")
+FIRES["nic.unplugged"] = ("\n".join([INFORMS["nic.unplugged"]] * 3), "WARN")
 QUIET = "[    0.000000] Linux version 6.8.0\n[   12.0] usb 1-2: new device\n"
 
 
 def test_every_row_is_seen_to_fire_and_to_pass() -> None:
-    assert {check.id for check in shipped()} == {*FIRES, *INFORMS}
+    assert {check.id for check in shipped()} == set(FIRES)
     results = judged(QUIET)
     assert len(results) == len(shipped())
     for one in results:
@@ -224,7 +227,7 @@ def test_a_row_fires(check: str) -> None:
 @pytest.mark.parametrize("check", INFORMS)
 def test_a_row_informs(check: str) -> None:
     one = of(judged(INFORMS[check]), check)
-    assert (one.status, one.measured, one.expected) == (Status.PASS, 1, "any number")
+    assert (one.status, one.measured) == (Status.PASS, 1)
     assert one.subject != "node-07"
 
 

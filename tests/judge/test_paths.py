@@ -30,7 +30,7 @@ def test_a_missing_list_is_one_missing_value_and_an_empty_list_reaches_nothing()
 
 
 def test_a_missing_record_travels() -> None:
-    (one,) = reach(Host("h"), parse("memory.available_fraction"))
+    (one,) = reach(Host("h"), parse("memory.available_percent"))
     assert one.value is NOT_IN_INPUT
 
 

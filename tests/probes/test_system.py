@@ -22,7 +22,7 @@ container_file /.dockerenv
 device_node /dev/nvidia0
 device_node /dev/nvidia3
 allocation NVIDIA_VISIBLE_DEVICES 0,3
-allocation CUDA_VISIBLE_DEVICES 
+allocation CUDA_VISIBLE_DEVICES
 """
 
 
@@ -105,7 +105,7 @@ def test_lscpu_on_metal_and_in_a_guest() -> None:
 
 def test_meminfo() -> None:
     told = meminfo("MemTotal:  1000 kB\nMemFree: 5 kB\nMemAvailable:  250 kB\nSwapTotal: 0 kB\n")
-    assert (told.total_bytes, told.available_fraction, told.line) == (1024000, 0.25, 3)
+    assert (told.total_bytes, told.available_percent, told.line) == (1024000, 25.0, 3)
     with pytest.raises(ParseError):
         meminfo("")
 

@@ -35,7 +35,7 @@ def run(options: Options, streams: Streams) -> int:
 
 
 def _error_number(words: str, by_id: dict[str, Check]) -> Check | None:
-    """'79', 'xid 79', 'Xid: 79', 'sxid 20034' -> its check; that of unlisted codes if it has none."""
+    """'79', 'xid 79', 'sxid 20034' -> its check, or the check of all codes without a row."""
     match = re.fullmatch(r"(s?)(?:xid)?\W*(\d+)", words.lower())
     if not match:
         return None

@@ -96,13 +96,13 @@ class Temperature(Struct, frozen=True):
 
 
 class Power(Struct, frozen=True):
-    """Watts. `limit_fraction` is draw over the enforced limit."""
+    """Watts. `limit_percent` is draw over the enforced limit."""
 
     draw_w: Known[float] = NOT_IN_INPUT
     limit_w: Known[float] = NOT_IN_INPUT  # enforced
     default_limit_w: Known[float] = NOT_IN_INPUT
     max_limit_w: Known[float] = NOT_IN_INPUT
-    limit_fraction: Known[float] = NOT_IN_INPUT
+    limit_percent: Known[float] = NOT_IN_INPUT
 
 
 class Clocks(Struct, frozen=True):
@@ -192,6 +192,7 @@ class Gpu(Struct, frozen=True):
     memory: Memory = field(default_factory=Memory)
     fabric: Fabric = field(default_factory=Fabric)
     processes: Known[tuple[Process, ...]] = NOT_IN_INPUT
+    graphical: Known[bool] = NOT_IN_INPUT  # a graphics session holds it (Xorg, a compositor)
 
 
 class Driver(Struct, frozen=True):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from preflight.assemble import probe_of
+from preflight.assemble import answer_text, probe_of
 from preflight.model import Evidence, Raw, Result
 from preflight.printable import printable
 
@@ -30,8 +30,8 @@ def _found(
     raw = by_probe.get(evidence.probe)
     if raw is None or evidence.line is None:
         return None
-    text = raw.stdout if isinstance(raw.stdout, str) else raw.stdout.decode(errors="replace")
     probe = probe_of(evidence.probe)
+    text = answer_text(raw, probe)
     line = evidence.line
     if probe and probe.locate and evidence.field:
         line = probe.locate(text, line, evidence.field)

@@ -18,7 +18,9 @@ def gpu_present(host: Host, checks: Sequence[Check]) -> list[Result]:
 
 def _present(host: Host, check: Check) -> Result:
     inventory = host.gpu_inventory
-    seen = [count for count in (inventory.on_pci, inventory.listed) if isinstance(count, int)]
+    gpus = 0 if isinstance(host.gpus, Missing) else len(host.gpus)
+    counts = (inventory.on_pci, inventory.listed)
+    seen = [gpus, *(count for count in counts if isinstance(count, int))]
     if any(seen):
         return result(check, host.name, Status.PASS, max(seen), "at least 1")
     if isinstance(inventory.on_pci, Missing) and isinstance(inventory.listed, Missing):

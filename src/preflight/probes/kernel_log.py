@@ -34,7 +34,7 @@ _DENIED = (
 )  # fmt: skip
 
 
-@probe("dmesg", ["dmesg"], timeout_s=10)
+@probe("dmesg", ["dmesg"], timeout_s=10, needs_root=True)
 def dmesg(text: str) -> KernelLog:
     """The kernel's ring buffer."""
     return replace(parse_kernel_log(text), probe="dmesg")
@@ -44,6 +44,7 @@ def dmesg(text: str) -> KernelLog:
     "journalctl",
     ["journalctl", "-k", "-b", "-o", "short-iso-precise", "--no-pager"],
     timeout_s=20,
+    needs_root=True,
 )
 def journalctl(text: str) -> KernelLog:
     """The kernel's messages of this boot, as the journal kept them."""

@@ -60,8 +60,8 @@ def _margin(facts: Facts) -> Known[int]:
     return _worst(relative, absolute)
 
 
-def _fraction(draw: float, limit: float) -> Known[float]:
-    return draw / limit if limit > 0 else Missing("unreadable", "the enforced limit is 0 W")
+def _percent(draw: float, limit: float) -> Known[float]:
+    return 100 * draw / limit if limit > 0 else Missing("unreadable", "the enforced limit is 0 W")
 
 
 #: fact -> how it follows from the others; later ones may use earlier ones.
@@ -72,8 +72,8 @@ DERIVED: dict[str, Callable[[Facts], Known[Any]]] = {
     "temperature.memory_margin_c": lambda facts: _difference(
         facts["temperature.memory_max_c"], facts["temperature.memory_c"]
     ),
-    "power.limit_fraction": lambda facts: _combine(
-        _fraction, facts["power.draw_w"], facts["power.limit_w"]
+    "power.limit_percent": lambda facts: _combine(
+        _percent, facts["power.draw_w"], facts["power.limit_w"]
     ),
     "retired.total": lambda facts: _combine(
         lambda single, double: single + double,
@@ -86,6 +86,6 @@ DERIVED: dict[str, Callable[[Facts], Known[Any]]] = {
 SHOWN_BY: dict[str, tuple[str, ...]] = {
     "temperature.margin_c": ("temperature.tlimit_c", "temperature.gpu_c"),
     "temperature.memory_margin_c": ("temperature.memory_c",),
-    "power.limit_fraction": ("power.draw_w",),
+    "power.limit_percent": ("power.draw_w",),
     "retired.total": ("retired.single_bit", "retired.double_bit"),
 }

@@ -230,11 +230,9 @@ def _sources(form: Form) -> dict[str, Source]:
     found: dict[str, Source] = {}
     for tags, labels, rows in _SECTIONS:
         for fact, convert, tag_names, label_names in rows:
-            new = _spellings(tags, tag_names) if form == "xml" else _spellings(labels, label_names)
-            if form == "text":
-                new = (tuple(Addend(a.path.lower(), a.optional) for a in sum_) for sum_ in new)
+            where = (tags, tag_names) if form == "xml" else (labels.lower(), label_names.lower())
             before = found[fact].spellings if fact in found else ()
-            found[fact] = Source(convert, (*before, *new))
+            found[fact] = Source(convert, (*before, *_spellings(*where)))
     return found
 
 

@@ -118,8 +118,12 @@ def _silent(probe: str, index: int, lost: LostGpu) -> Gpu:
     facts: dict[str, Any] = {f.name: why for f in structs.fields(Gpu) if f.name not in own}
     for name, group in _GROUPS.items():
         facts[name] = group(**{f.name: why for f in structs.fields(group)})
-    answers = why if why.kind == "denied" else False
-    return Gpu(index, f"gpu{index}", lost.bus_id, lost.line, probe, answers, **facts)
+    return Gpu(index, f"gpu{index}", lost.bus_id, lost.line, probe, _answers_to(lost), **facts)
+
+
+def _answers_to(lost: LostGpu) -> Known[bool]:
+    """A refusal tells who may ask, not how the GPU is."""
+    return lost.missing if lost.missing.kind == "denied" else False
 
 
 def _gpu(form: Form, probe: str, index: int, block: Block, lost: LostGpu | None) -> Gpu:
@@ -129,9 +133,10 @@ def _gpu(form: Form, probe: str, index: int, block: Block, lost: LostGpu | None)
     leave_to_host(facts)
     for fact, derive in DERIVED.items():
         facts[fact] = derive(facts)
-    facts["answers"] = False if lost else _answers(block)
+    facts["answers"] = _answers_to(lost) if lost else _answers(block)
     facts["unreadable"] = _errors(form, block)
     facts["processes"] = _processes(form, block)
+    facts["graphical"] = _graphical(facts["processes"])
     facts["mig.instances"] = _instances(form, block, facts["mig.mode"])
     top: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {name: {} for name in _GROUPS}
@@ -230,6 +235,12 @@ def _processes(form: Form, block: Block) -> Known[tuple[Process, ...]]:
         used = NOT_IN_INPUT if memory is None else bytes_of(memory)
         found.append(Process(number, (kind or "").strip(), _known(name), used))
     return tuple(found)
+
+
+def _graphical(processes: Known[tuple[Process, ...]]) -> Known[bool]:
+    if isinstance(processes, Missing):
+        return processes
+    return any("G" in process.kind for process in processes)
 
 
 def _none(said: str) -> Known[tuple[Any, ...]]:

@@ -46,7 +46,7 @@ def locate(text: str, record_line: int, field_path: str) -> int:
     return line_of("xml", block, field_path) or record_line
 
 
-@probe("nvidia-smi", ["nvidia-smi", "-q", "-x"], timeout_s=30, locate=locate)
+@probe("nvidia-smi", ["nvidia-smi", "-q", "-x"], timeout_s=30, with_stderr=True, locate=locate)
 def nvidia_smi_xml(text: str) -> NvidiaSmi:
     """One report. Of a text that was cut, the GPUs that are whole; raises ParseError."""
     lost = lost_gpus(text)

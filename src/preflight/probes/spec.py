@@ -17,6 +17,8 @@ class Probe(Struct, frozen=True):
 
     command: Command
     parse: Callable[[str], Any]
+    #: Some tools say on standard error what belongs to their answer.
+    with_stderr: bool = False
     #: (answer, first line of the record, field path in it) -> the line that shows the field.
     locate: Callable[[str, int, str], int] | None = None
 
@@ -27,13 +29,14 @@ def probe(
     *,
     timeout_s: int = 30,
     needs_root: bool = False,
+    with_stderr: bool = False,
     locate: Callable[[str, int, str], int] | None = None,
 ) -> Callable[[F], F]:
     """Attach the question to the function that reads its answer, and nothing more."""
 
     def attach(parse: F) -> F:
         command = Command(name, tuple(argv), timeout_s=timeout_s, needs_root=needs_root)
-        parse.probe = Probe(command, parse, locate)  # type: ignore[attr-defined]
+        parse.probe = Probe(command, parse, with_stderr, locate)  # type: ignore[attr-defined]
         return parse
 
     return attach
