@@ -156,54 +156,15 @@ def test_ports_without_cable_are_information() -> None:
     assert ports == ["0000:1b:00.1", "0000:9d:00.1"]
 
 
-RECOVERY = "GPU recovery action changed from 0x4 (Drain and Reset) to"
-#: Check -> text that it must complain of, and the status.
-FIRES: dict[str, tuple[str, str]] = {
-    "gpu.xid.154": (xid("9.0", 154, rest=f"{RECOVERY} 0x2 (Node Reboot Required)"), "FAIL"),
-    "gpu.xid.other": (xid("9.0", 998), "WARN"),
-    **{
-        f"gpu.xid.{code}": (xid("9.0", code, rest="RLW_CTRL Fatal XC0 i0 Link 05 (0x1)"), "FAIL")
-        for code in range(144, 151)
-    },
-    **{f"gpu.xid.{code}": (xid("9.0", code), "WARN")
-       for code in (13, 31, 32, 43, 45, 69, 92, 94, 121)},
-    **{f"gpu.xid.{code}": (xid("9.0", code), "FAIL")
-       for code in (46, 48, 54, 61, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 143)},
-    **{
-        f"gpu.sxid.{name}": (
-            f"[9.0] nvidia-nvswitch0: SXid (PCI:0000:05:00.0): {code}, Fatal, Link 3 x", "FAIL")
-        for name, code in
-        (("12028", 12028), ("20034", 20034), ("correctable", 12021), ("other", 14017))
-    },
-    "kernel.off_bus": ("[9.0] NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.", "FAIL"),
-    "pcie.limited": (sample("kernel_log/pcie_limited_by_gen4_switch_h100.log"), "WARN"),
-    "nic.slot_power": (
-        "[9.0] mlx5_core 0000:1a:00.0: mlx5_pcie_event:299:(pid 9): Detected insufficient power on "
-        "the PCIe slot (27W).", "WARN"),
-    "nic.link_flap": ("[9.0] mlx5_core 0000:1a:00.0 eth2: Link down\n" * 3, "WARN"),
-    "gpu.peermem": (sample("kernel_log/peermem_invalid_context.log"), "WARN"),
-    "kernel.segfault_cuda": (sample("kernel_log/libnccl_segfault_decoded_iso.log"), "WARN"),
-    "kernel.oom": ("[9.0] Out of memory: Killed process 4711 (python3) total-vm:1kB", "WARN"),
-    "kernel.hung_task": ("[9.0] INFO: task cp:77 blocked for more than 122 seconds.", "WARN"),
-    "kernel.panic": ("[9.0] Kernel panic - not syncing: Fatal machine check", "FAIL"),
-    "kernel.panic_asked": ("[9.0] Kernel panic - not syncing: sysrq triggered crash", "WARN"),
-    "kernel.mce": ("[9.0] {1}[Hardware Error]: event severity: fatal", "FAIL"),
-    "pcie.aer_uncorrected": (
-        "[9.0] nvme 0000:41:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=x", "FAIL"),
-}  # fmt: skip
-#: Checks that never complain: what they count is information.
+#: Once is information; more of the same is told, see seen_to_fail.yaml.
 INFORMS = {
     "gpu.xid.63": xid("9.0", 63),
     "nic.unplugged": "[9.0] mlx5_core 0000:1b:00.1: Port module event: module 1, Cable unplugged",
 }
-#: More of the same than is in order.
-FIRES["gpu.xid.63"] = ("\n".join([INFORMS["gpu.xid.63"]] * 9), "WARN")
-FIRES["nic.unplugged"] = ("\n".join([INFORMS["nic.unplugged"]] * 3), "WARN")
 QUIET = "[    0.000000] Linux version 6.8.0\n[   12.0] usb 1-2: new device\n"
 
 
-def test_every_row_is_seen_to_fire_and_to_pass() -> None:
-    assert {check.id for check in shipped()} == set(FIRES)
+def test_every_row_passes_on_a_quiet_log() -> None:
     results = judged(QUIET)
     assert len(results) == len(shipped())
     for one in results:
@@ -211,17 +172,6 @@ def test_every_row_is_seen_to_fire_and_to_pass() -> None:
             Status.PASS, "node-07", 0, "events",
         )  # fmt: skip
         assert one.expected
-
-
-@pytest.mark.parametrize("check", FIRES)
-def test_a_row_fires(check: str) -> None:
-    text, status = FIRES[check]
-    results = judged(text)
-    assert {one.check for one in results if one.status is not Status.PASS} == {check}
-    worst = next(one for one in results if one.check == check and one.status is not Status.PASS)
-    assert worst.status.value == status
-    assert worst.reason and worst.why and worst.fix and worst.runbook and worst.evidence
-    assert worst.measured
 
 
 @pytest.mark.parametrize("check", INFORMS)

@@ -1,0 +1,104 @@
+"""Every check of the catalogue is seen to pass, to fail and to be undetermined: seen_to_fail.yaml.
+
+A check that cannot fail, or cannot pass, is a defect.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from preflight.collect import examine
+from preflight.judge.load import DOMAINS, load
+from preflight.judge.overrides import ask
+from preflight.model import Check, Raw, Result, Status
+from tests.conftest import sample
+
+ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(
+    (Path(__file__).parent / "seen_to_fail.yaml").read_text(encoding="utf-8")
+)
+
+ONE_GPU = "0000:01:00.0 0x030200 0x10de 0x20b2 nvidia\nend\n"
+#: What inputs are made of: probe -> sample or text.
+BASES: dict[str, dict[str, str]] = {
+    "h100": {"nvidia-smi-q": "nvidia_smi_q/h100_sxm_x8_535.183_one_gpu_throttled.txt"},
+    "metal": {"nvidia-smi-q": "nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt"},
+    "a100": {"nvidia-smi": "nvidia_smi_xml/a100_sxm4_80gb_mig_535.54.xml"},
+    "v13": {"nvidia-smi": "nvidia_smi_xml/rtx_pro_6000_blackwell_590.44_v13.xml"},
+    "pages": {"nvidia-smi-q": "nvidia_smi_q/d_page_retirement_535.86_x8_clean.txt"},
+    "quiet": {"kernel-log": "[    0.000000] Linux version 6.8.0\n[   12.0] usb 1-2: new device\n"},
+    "host": {
+        "nvidia-smi": "nvidia_smi_xml/a100_sxm4_80gb_mig_535.54.xml",
+        "identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\nuid 0\n",
+        "pci": ONE_GPU,
+        "meminfo": "MemTotal: 1000 kB\nMemAvailable: 900 kB\n",
+    },
+}
+#: Edits that make the base sound: the sample announces four GPUs and holds one.
+WHOLE = {"host": [["<attached_gpus>4", "<attached_gpus>1"]]}
+
+
+@cache
+def _checks() -> dict[str, Check]:
+    return {check.id: check for check in load(DOMAINS).checks}
+
+
+def _raws(entry: dict[str, Any], case: dict[str, Any]) -> list[Raw]:
+    texts = {
+        probe: sample(text) if re.fullmatch(r"[\w/.-]+", text) else text
+        for probe, text in BASES[entry["base"]].items()
+    }
+    first = next(iter(texts))
+    for pattern, replacement in WHOLE.get(entry["base"], []) + case.get("edit", []):
+        edited, times = re.subn(pattern, replacement, texts[first], count=1)
+        assert times == 1, f"{pattern!r} changes nothing"
+        texts[first] = edited
+    if "lines" in case:
+        texts[first] = "".join(f"{line}\n" for line in case["lines"])
+    if "sample" in case:
+        texts[first] = sample(case["sample"])
+    raws = {probe: Raw("node-07", probe, (probe,), 0, text) for probe, text in texts.items()}
+    for probe, text in case.get("raws", {}).items():
+        raws[probe] = Raw("node-07", probe, (probe,), 0, text)
+    if case.get("denied"):
+        raws[first] = Raw("node-07", first, (first,), 1, "", f"{first}: Operation not permitted")
+    if "absent" in case:
+        raws[case["absent"]] = Raw("node-07", case["absent"], (case["absent"],), 127)
+    return list(raws.values())
+
+
+def _judge(name: str, key: str) -> list[Result]:
+    entry = ENTRIES[name]
+    checks = [_checks()[name]]
+    if entry.get("asked"):
+        checks = ask(checks, [name], stated=False)
+    report = examine("node-07", _raws(entry, entry.get(key) or {}), checks)
+    subject = entry.get("subject")
+    return [one for one in report.results if subject in (None, one.subject)]
+
+
+def test_the_table_names_every_check_and_no_other() -> None:
+    assert set(ENTRIES) == set(_checks())
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_it_passes(name: str) -> None:
+    assert {one.status for one in _judge(name, "pass")} == {Status.PASS}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_it_fails(name: str) -> None:
+    worst = [one for one in _judge(name, "fail") if one.status is not Status.PASS]
+    assert {one.status.value for one in worst} == {ENTRIES[name]["status"]}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_what_cannot_be_read_is_undetermined(name: str) -> None:
+    worst = [one for one in _judge(name, "unreadable") if one.status is not Status.PASS]
+    assert {one.status for one in worst} == {Status.ERROR}
+    assert all(one.reason for one in worst)
