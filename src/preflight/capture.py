@@ -89,16 +89,12 @@ def decode(line: bytes) -> Raw:
 
 
 def _storable(output: str | bytes) -> str | _Base64:
-    if isinstance(output, str):
-        try:
-            output.isascii() or output.encode()
-        except UnicodeEncodeError:  # lone surrogates: what stands for undecodable bytes
-            return _Base64(output.encode("utf-8", "surrogatepass"))
-        return output
+    # Lone surrogates, which stand for undecodable bytes, are no UTF-8 either.
+    data = output if isinstance(output, bytes) else output.encode("utf-8", "surrogatepass")
     try:
-        return output.decode()
+        return data.decode()
     except UnicodeDecodeError:
-        return _Base64(output)
+        return _Base64(data)
 
 
 class Writer:
@@ -114,10 +110,12 @@ class Writer:
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         # An argument that is no UTF-8 has lone surrogates, which JSON cannot hold.
         shown = tuple(one.encode("utf-8", "backslashreplace").decode() for one in argv)
-        self._header = Header(SCHEMA, __version__, created_at or now, shown)
+        header = Header(SCHEMA, __version__, created_at or now, shown)
+        self._unwritten = _ENCODER.encode(header) + b"\n"
         self._target = Path(os.path.realpath(path))
         self._part = self._target.with_name(f".{self._target.name}.{secrets.token_hex(4)}.part")
-        self._answers = self._kept_bytes = self._kept_answers = 0
+        self._answers = self._kept_answers = self._kept_bytes = 0
+        self._intact = True
         self._broken: PreflightError | None = None
 
     def __enter__(self) -> Writer:
@@ -130,11 +128,6 @@ class Writer:
             hint = f"mkdir -p {self.path.parent}" if isinstance(error, FileNotFoundError) else ""
             raise UsageError(f"{self.path}: cannot be written: {error.strerror}", hint) from error
         self._engine = zlib.compressobj(6, zlib.DEFLATED, _GZIP)  # its header has no time, no name
-        try:
-            self._put(_ENCODER.encode(self._header) + b"\n", zlib.Z_SYNC_FLUSH)
-        except PreflightError:
-            self._part.unlink()
-            raise
         return self
 
     def write(self, raws: Iterable[Raw] | Raw) -> None:
@@ -144,37 +137,39 @@ class Writer:
         self._put(b"".join(lines), zlib.Z_SYNC_FLUSH)
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        if self._broken is None:
+        if self._intact:
             with suppress(PreflightError):
                 self._put(b"", zlib.Z_FINISH)
-        if (kind or self._broken) and not self._kept_answers:
-            self._part.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._file.close()  # after an error this tries once more to write what is left
+        if not self._intact:
+            os.truncate(self._part, self._kept_bytes)
+        if not (self._kept_answers or (self._intact and kind is None)):
+            self._part.unlink()
         else:
             self._part.replace(self._target)
         if self._broken and kind is None:
             raise self._broken
 
     def _put(self, data: bytes, flush: int) -> None:
-        """Write through to the system; after an error the file ends with the last whole host."""
-        if self._broken is not None:
+        """Write through to the system. An error or an interrupt leaves the file not intact."""
+        if self._broken:
             raise self._broken
+        self._intact = False
         try:
-            self._file.write(self._engine.compress(data) + self._engine.flush(flush))
+            self._file.write(self._engine.compress(self._unwritten + data))
+            self._file.write(self._engine.flush(flush))
             self._file.flush()
-            kept_bytes = self._file.tell()
             if flush == zlib.Z_FINISH:  # a network file system tells of a full disk only here
                 os.fsync(self._file.fileno())
-                self._file.close()
         except OSError as error:
-            with suppress(OSError):
-                self._file.close()  # tries once more to write what is left
-            os.truncate(self._part, self._kept_bytes)
             kept = f"its first {self._kept_answers} answers" if self._kept_answers else "nothing"
             what = f"{self.path}: the capture cannot be written: {error.strerror}; {kept} kept"
             hint = f"make room (df -h {self.path.parent}), or name a file elsewhere"
             self._broken = PreflightError(what, hint)
             raise self._broken from error
-        self._kept_bytes, self._kept_answers = kept_bytes, self._answers
+        self._unwritten, self._intact = b"", True
+        self._kept_bytes, self._kept_answers = self._file.tell(), self._answers
 
 
 class Reader:
@@ -190,8 +185,9 @@ class Reader:
         self._bad: list[str] = []
         header = _header(_first_line(source))
         if header is None:
-            hint = "preflight capture --save x.capture.gz writes one"
-            raise UsageError(f"{self._name} is not a capture", hint)
+            raise UsageError(
+                f"{self._name} is not a capture", "preflight capture --save x.capture.gz"
+            )
         if header.schema != SCHEMA:
             what = f"{self._name} has the form {header.schema}; this version reads {SCHEMA}"
             raise UsageError(what, "pip install --upgrade gpu-preflight")
@@ -226,7 +222,9 @@ class Reader:
             number = 1
             while line := lines.readline(MAX_LINE_BYTES + 1):
                 if len(line) > MAX_LINE_BYTES:
-                    unpacking.cause = "read no further: a line is over 256 MiB, cut"
+                    unpacking.cause = (
+                        f"read no further: over {MAX_LINE_BYTES >> 20} MiB a line, cut"
+                    )
                     break
                 if unpacking.cause and not line.endswith(b"\n"):
                     break

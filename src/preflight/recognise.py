@@ -87,7 +87,7 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     cut = False
     for _ in range(_NESTED):
         if capture.is_capture(data):
-            return capture.read(data).raws
+            return list(capture.Reader(data, source))
         if not data.startswith(_GZIP):
             break
         data, cause = capture.unpacked(data, MAX_BYTES + 1)

@@ -22,6 +22,7 @@ _STAMP = (
     rf"(?:{_MONTH} [ \d]\d {_CLOCK}(?:\.\d+)?|{_DAY} {_ISO} [\w+-]+|{_ISO}(?:[.,]\d+)?{_ZONE}?"
     r"|\d{10}\.\d{6})"
 )
+_SYSLOG = rf"(?:<\d{{1,3}}>)?(?:1 )?{_STAMP} (?:\S+ )?[\w.@/-]+(?:\[\d+\])?: "
 _BUS_ID = r"[\dA-Fa-f]{4,8}:[\dA-Fa-f]{2}:[\dA-Fa-f]{2}\.[\dA-Fa-f]"
 _SECTIONS = (
     r"(?:E[Cc][Cc] (?:Errors|Mode)|Retired Pages|Remapped Rows|Max (?:Customer Boost )?Clocks"
@@ -53,7 +54,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
         # journalctl -o cat
         r"NVRM: |nvidia-(?:nvswitch\d*|nvlink|peermem|modeset|uvm)(?:: | nv_)",
         r"(?:nvidia|pcieport|mlx[45]_core) [\da-f:.]{7,12}: ",
-        r"(?:\{\d+\})?\[Hardware Error\]: |mce: ",
+        r"(?:\{\d+\})?\[Hardware Error\]: |mce: |Linux version \d",
     ),
     "nvidia-smi": (
         r"<\?xml [^>\n]*\?>[\s>]*<(?:!DOCTYPE )?nvidia_smi_log\b",
@@ -83,7 +84,10 @@ SENTENCES = (
 )
 #: Lines that are surely the tool's own: it goes on with them, even after a line of another tool (a
 #: kernel message on the console).
-GOES_ON = {"nvidia-smi-q": re.compile(r" {4,}\S[^\n]*? : ")}
+GOES_ON = {
+    "nvidia-smi-q": re.compile(r" {4,}\S[^\n]*? : "),
+    "kernel-log": re.compile(_SYSLOG),
+}
 
 #: Lines between outputs: Markdown fences, `script`, the rules of nvidia-bug-report.
 BOUNDARIES = (
@@ -165,6 +169,7 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
         r"[\[{ ]*\"(?:traceEvents|distributedInfo|deviceProperties|schemaVersion)\" *:",
         r"\[\{\"name\":[^\n]{0,400}?\"ph\": ?\"",
     ),
+    "a system log with no line of the kernel": (_SYSLOG,),
     "a training log": (
         rf"{_RANK}(?:iteration +\d+/|step: ?\d+/\d+ |\| epoch \d+:|\{{'(?:eval_|train_)?loss': )",
         r"\[titan\] |\[INFO\|trainer\.py|\[[\d-]{10} [\d:,]{12}\] \[[A-Z]+\] \[\w+\.py:",

@@ -156,6 +156,7 @@ def test_ports_without_cable_are_information() -> None:
     assert ports == ["0000:1b:00.1", "0000:9d:00.1"]
 
 
+RECOVERY = "GPU recovery action changed from 0x4 (Drain and Reset) to"
 #: Once is information; more of the same is told, see seen_to_fail.yaml.
 INFORMS = {
     "gpu.xid.63": xid("9.0", 63),

@@ -43,8 +43,9 @@ class Redactor:
         self._given: dict[tuple[str, str], str] = {}
         self._counts: dict[str, int] = {}
         self._hosts: dict[str, str] = {}
+        self._domains: set[str] = set()  # short names of which the full name is known
         self._pattern: re.Pattern[str] | None = None
-        self._users = {name for name in users if len(name) > 1 and name.lower() not in COMMON}
+        self._users = {name for name in users if len(name) > 1 and not COMMON.fullmatch(name)}
         self.know(hosts)
 
     def know(self, hosts: Iterable[str]) -> None:
@@ -55,22 +56,25 @@ class Redactor:
     def host(self, name: str) -> str:
         """The stand-in of a host; a name that many hosts have, such as localhost, stays."""
         lower = name.lower()
-        if not name or lower in COMMON or STAND_IN.fullmatch(name):
+        if not name or COMMON.fullmatch(name) or STAND_IN.fullmatch(name):
             return name
         if lower not in self._hosts:
             short = lower if _ADDRESS.fullmatch(lower) else lower.partition(".")[0]
             # node-07 and node-07.site are one; node-07.site and node-07.other are two.
-            two = any(known.startswith(f"{short}.") for known in self._hosts)
-            same = None if two else self._hosts.get(short)
+            same = None if short in self._domains else self._hosts.get(short)
             self._hosts[lower] = same or self.stand_in("host", lower)
-            if short not in COMMON:
+            if not COMMON.fullmatch(short):
                 self._hosts.setdefault(short, self._hosts[lower])
+            if short != lower:
+                self._domains.add(short)
             self._pattern = None
         return self._hosts[lower]
 
     def stand_in(self, kind: str, original: str) -> str:
         """`ipv4-1`: the same for the same original, in capitals or not."""
-        key = kind, original.lower()
+        # 0x506b4b0300c0ffee is 506b:4b03:00c0:ffee in other places.
+        short = original.lower()
+        key = kind, short.replace(":", "") if kind == "guid" else short
         if key not in self._given:
             self._counts[kind] = self._counts.get(kind, 0) + 1
             self._given[key] = f"{kind}-{self._counts[kind]}"
@@ -108,7 +112,7 @@ class Redactor:
             told = match["v"]
             if NO_VALUE.fullmatch(told) or STAND_IN.fullmatch(told) or rule.but(match):
                 return match[0]
-            if rule.kind in ("user", "host") and told.lower() in COMMON:
+            if rule.kind in ("user", "host") and COMMON.fullmatch(told):
                 return match[0]
             shown = self.host(told) if rule.kind == "host" else self.stand_in(rule.kind, told)
             start, end = (at - match.start() for at in match.span("v"))
@@ -150,7 +154,7 @@ class Redactor:
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
     """One pattern for all: names that differ in their numbers are one alternative."""
-    shapes = {re.sub(r"\d+", r"\\d{1,9}", re.escape(name)) for name in names}
+    shapes = {re.sub(r"\d+", r"\\d{1,20}", re.escape(name)) for name in names}
     told = "|".join(sorted(shapes, key=lambda shape: (-len(shape), shape)))
     domain = r"(?:\.[a-z][a-z0-9-]{0,62}){0,6}"
     return re.compile(rf"(?i)(?<![a-z0-9])(?P<v>{told})(?P<domain>{domain})(?![a-z0-9])")
@@ -172,9 +176,15 @@ def _is_name(text: str) -> bool:
 # --- reports and captures ----------------------------------------------------------------------
 
 #: Words of preflight itself: ids, statuses, times.
-_OURS = frozenset(
-    "schema preflight command level status verdict kind check runbook action started_at unit".split()
+_OURS = re.compile(
+    "schema|preflight|command|level|status|verdict|kind|check|runbook|action|started_at|unit"
 )
+# Keys that say what their text is, where the text alone does not.
+_TELLING = re.compile(
+    r"serial|asset_tag|^sn$|user|owner|hostname|guid|version|driver|firmware|bios|pass|pwd|secret"
+    r"|credential|token|key"
+)
+_JUDGED = ("measured", "expected")
 _ABOUT_VERSIONS = re.compile(r"version|driver|cudnn|firmware|vbios|ofed")
 
 
@@ -234,7 +244,7 @@ class _Walker:
         if isinstance(value, dict):
             about = _ABOUT_VERSIONS.search(str(value.get("check", ""))) is not None
             return {
-                name: self.walk(part, "version" if about and name == "measured" else name)
+                name: self.walk(part, "version" if about and name in _JUDGED else name)
                 for name, part in value.items()
             }
         if isinstance(value, (list, tuple)):
@@ -245,14 +255,13 @@ class _Walker:
         return in_arguments(value) if key == "argv" else value
 
     def _text(self, text: str, key: str) -> str:
-        if key in _OURS:
+        if _OURS.fullmatch(key):
             return text
         if key == "host" and self._full:
             return self._redactor.host(text)
         if key == "device" and re.fullmatch(r"\d{9,20}", text):
             key = "serial"
         if (key, text) not in self._done:
-            # The key goes along: `serial`, `user`, `password` say what the text is.
-            told = self._clean(f"{key}: {text}")
-            self._done[key, text] = told.partition(": ")[2]
+            head = f"{key}: " if _TELLING.search(key) else ""
+            self._done[key, text] = self._clean(head + text)[len(head) :]
         return self._done[key, text]

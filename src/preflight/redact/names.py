@@ -18,11 +18,11 @@ STAND_IN = re.compile(r"(?:host|ipv4|ipv6|mac|guid|uuid|serial|user|email)-\d+|\
 NO_VALUE = re.compile(
     r"(?i)\[?n/?a\]?|none|null|unknown|not|true|false|yes|no|default|to|[0:-]+|[f:-]+|(.)\1+"
 )
-# Words of logs and tools: to replace them would change what a text says.
-COMMON = frozenset(
-    "localhost localdomain hostname host input local node gpu cpu nvidia cuda nccl kernel linux "
-    "systemd ubuntu debian centos rocky rhel master worker server client login compute head test "
-    "default root nobody admin user daemon unknown all any data home shared public".split()
+#: Words of logs and tools: to replace them would change what a text says.
+COMMON = re.compile(
+    r"(?i)localhost|localdomain|hostname|host|input|local|node|gpu|cpu|nvidia|cuda|nccl|kernel|linux"
+    r"|systemd|ubuntu|debian|centos|rocky|rhel|master|worker|server|client|login|compute|head|test"
+    r"|default|root|nobody|admin|user|daemon|unknown|all|any|data|home|shared|public"
 )
 #: A host may be called gpu7 too; in a sentence that is the GPU.
 SUBJECT = re.compile(r"(?:gpu|mlx\d_|nvme|eth|ib|rank|cpu|numa)\d{1,2}")
@@ -35,12 +35,12 @@ _OUI = (
     "|b8cef6|b83fd2|9c0591|946dae|a088c2|e8ebd3|fc6a1c|900a84|5c2573|58a2e1|001175"
 )
 _BEFORE_A_VERSION = re.compile(
-    r"(?i)(?:ver(?:sion)?s?|rev(?:ision)?|release|firmware|fw|bios|inforom|driver|build|cudnn"
-    r"|cublas|nccl|cuda|tensorrt|ofed|nvidia[\w-]{0,40}|lib\w{1,40})[\w-]{0,20}[\"']?"
-    r"[\s:=(,v@^~<>!]{0,40}$|==[ ]?$"
+    r"(?i)(?<![a-z])(?:ver(?:sion)?s?|rev(?:ision)?|release|firmware|fw|[v]?bios|inforom|driver"
+    r"|build|cudnn|cublas|nccl|cuda|tensorrt|ofed|nvidia[\w-]{0,40}|lib\w{1,40})[\w-]{0,20}[\"']?"
+    r"(?:[\s:=(,v@^~<>!\"']|\b(?:at|least|most|is|one|of|not|expected)\b){0,40}$|==[ ]?$"
 )
 # MLNX_OFED 5.8-1.1.2.1, but not 10.0.0.1-10.0.0.9.
-_INSIDE_A_VERSION = re.compile(r"(?<![\d.])\d{1,4}(?:\.\d{1,4}){0,2}-$")
+_INSIDE_A_VERSION = re.compile(r"(?<![\d.])\d{1,4}(?:\.\d{1,4}){1,2}-$")
 
 
 class Rule(NamedTuple):
@@ -85,6 +85,12 @@ def _is_unit(match: Match) -> bool:
     return match["v"].endswith((".service", ".socket", ".scope", ".slice", ".target", ".timer"))
 
 
+def _is_level(match: Match) -> bool:
+    # `user  :warn  :` is a facility and a level of a log (dmesg -x).
+    levels = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
+    return match["v"] in levels
+
+
 def _never(_: Match) -> bool:
     return False
 
@@ -110,13 +116,13 @@ ADDRESSES = (
     _rule("mac", rf"(?<![\w-])(?=[\d-]{{0,17}}[A-Fa-f])(?P<v>{_HH}(?:-{_HH}){{5}})(?![\w-])"),
     _rule(
         "guid",
-        r"(?i)guid[\"']?[ \t]{0,40}[:=(][ \t]{0,20}[\"']?(?P<v>(?:0x)?[0-9a-f]{8,16})\b",
+        r"(?i)guid[\"']?[ \t]{0,40}[:=(][ \t]{0,20}[\"']?(?:0x)?(?P<v>[0-9a-f]{8,16})\b",
     ),
     _rule("guid", r"(?i)(?<![\w:])(?P<v>[0-9a-f]{4}(?::[0-9a-f]{4}){3})(?![\w:])"),
     _rule(
         "guid",
-        rf"(?i)(?:\b[HSR]-|\b)(?P<v>(?:0x)?(?:(?:{_OUI})[0-9a-f]{{10}}|[0-9a-f]{{6}}0300"
-        r"[0-9a-f]{6}))\b",
+        rf"(?i)(?:(?<=\b[HSR]-)|\b0x)(?P<v>(?:{_OUI})[0-9a-f]{{10}}|[0-9a-f]{{6}}0300"
+        r"[0-9a-f]{6})\b",
     ),
 )
 #: After them.
@@ -141,8 +147,8 @@ REST = (
     _rule("serial", r"(?i)<(?:\w{1,40}_)?serial(?:_?(?:number|no|num))?>(?P<v>[^<\s]{3,64})<"),
     _rule(
         "serial",
-        r"(?i)\bserial(?:[ _-]?(?:number|num|no))?\.?[\"']?[ \t]{0,60}(?:\bis\b|[:=#])[ \t]{0,40}"
-        r"[\"']?(?P<v>[a-z0-9][\w-]{1,62}[a-z0-9])",
+        r"(?i)(?<![a-z])serial(?:[ _-]?(?:number|num|no))?\.?[\"']?[ \t]{0,60}(?:\bis\b|[:=#])"
+        r"[ \t]{0,40}[\"']?(?P<v>[a-z0-9][\w-]{1,62}[a-z0-9])",
         _is_no_serial,
     ),
     _rule("serial", r"(?i)\bserial (?P<v>(?=[A-Z]{0,31}\d)[A-Z0-9]{8,32})\b"),
@@ -157,6 +163,7 @@ REST = (
         "user",
         r"(?i)\b(?:(?:sudo_)?user(?:name|_?id)?|logname|owner)[\"']?[ \t]{0,8}[=:][ \t]{0,8}"
         r"[\"']?(?P<v>[a-z_][\w.-]{0,62}\w)",
+        _is_level,
     ),
     _rule("user", r"\b(?:e?uid|gid)=\d{1,10}\((?P<v>[^)\s]{1,64})\)"),
     _rule("user", r"\b(?:for|by|of) (?:invalid )?user (?P<v>[A-Za-z_][\w.-]{0,62}\w)"),
