@@ -25,8 +25,7 @@ from preflight import __version__
 from preflight.errors import PreflightError, UsageError
 from preflight.model import Raw
 
-FAMILY = "preflight.capture/"
-SCHEMA = FAMILY + "1"
+SCHEMA = "preflight.capture/1"
 #: What is unpacked of one file: 350 KB a host make this 3,000 hosts.
 MAX_BYTES = 1 << 30
 MAX_LINE_BYTES = 256 << 20
@@ -53,39 +52,32 @@ class Captured(Struct, frozen=True):
 
 
 class _Base64(Struct, frozen=True):
-    """Output that is not UTF-8."""
-
     base64: bytes
 
 
 class _Line(Raw, frozen=True):
-    """A Raw as it is stored: JSON has no bytes."""
+    """A Raw as it is stored: JSON has no bytes for output that is not UTF-8."""
 
     stdout: str | _Base64 = ""  # type: ignore[assignment]
     stderr: str | _Base64 = ""  # type: ignore[assignment]
 
 
-_ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(_Line)
-_HEADER_DECODER = msgspec.json.Decoder(Header)
 #: RecursionError: a line that nests thousands deep.
 _UNREADABLE = (msgspec.DecodeError, RecursionError)
 
 
 def encode(raw: Raw) -> bytes:
     """One line of a capture, with its line end."""
-    stored = asdict(raw)
-    stored.update(stdout=_storable(raw.stdout), stderr=_storable(raw.stderr))
-    return _ENCODER.encode(_Line(**stored)) + b"\n"
+    output = {"stdout": _storable(raw.stdout), "stderr": _storable(raw.stderr)}
+    return msgspec.json.encode(_Line(**{**asdict(raw), **output})) + b"\n"
 
 
 def decode(line: bytes) -> Raw:
     """The Raw in one line; raises msgspec.DecodeError, or RecursionError where it nests deep."""
     stored = asdict(_DECODER.decode(line))
-    for stream in ("stdout", "stderr"):
-        if isinstance(stored[stream], _Base64):
-            stored[stream] = stored[stream].base64
-    return Raw(**stored)
+    packed = {name: value.base64 for name, value in stored.items() if isinstance(value, _Base64)}
+    return Raw(**{**stored, **packed})
 
 
 def _storable(output: str | bytes) -> str | _Base64:
@@ -100,9 +92,9 @@ def _storable(output: str | bytes) -> str | _Base64:
 class Writer:
     """Writes a capture: opened before the work starts, under its own name only at the end.
 
-    An exception in the `with` block keeps what was collected. So does an error of the disk, cut
-    after the last whole host, which is raised as PreflightError. Where no answer was written, none
-    of this leaves a file, and an earlier one stays. Not for several threads at once.
+    An exception in the block keeps what was collected; so does an error of the disk, cut after the
+    last whole host and raised as PreflightError where it is met. Without an answer neither leaves
+    a file, and an earlier one stays. Not for several threads at once.
     """
 
     def __init__(self, path: Path | str, argv: Sequence[str] = (), created_at: str = "") -> None:
@@ -111,7 +103,7 @@ class Writer:
         # An argument that is no UTF-8 has lone surrogates, which JSON cannot hold.
         shown = tuple(one.encode("utf-8", "backslashreplace").decode() for one in argv)
         header = Header(SCHEMA, __version__, created_at or now, shown)
-        self._unwritten = _ENCODER.encode(header) + b"\n"
+        self._unwritten = msgspec.json.encode(header) + b"\n"
         self._target = Path(os.path.realpath(path))
         self._part = self._target.with_name(f".{self._target.name}.{secrets.token_hex(4)}.part")
         self._answers = self._kept_answers = self._kept_bytes = 0
@@ -122,7 +114,7 @@ class Writer:
         """Raises UsageError where the file cannot be made."""
         try:
             if self._target.exists() and not self._target.is_file():
-                raise UsageError(f"{self.path} is not a file", "name one: --save x.capture.gz")
+                raise UsageError(f"{self.path} is not a file", "name one that ends in .capture.gz")
             self._file: BinaryIO = self._part.open("xb")
         except OSError as error:
             hint = f"mkdir -p {self.path.parent}" if isinstance(error, FileNotFoundError) else ""
@@ -137,19 +129,22 @@ class Writer:
         self._put(b"".join(lines), zlib.Z_SYNC_FLUSH)
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        if self._intact:
-            with suppress(PreflightError):
+        failure: PreflightError | None = None
+        try:
+            if self._intact:
                 self._put(b"", zlib.Z_FINISH)
+        except PreflightError as full:
+            failure = full
         with suppress(OSError):
             self._file.close()  # after an error this tries once more to write what is left
         if not self._intact:
             os.truncate(self._part, self._kept_bytes)
-        if not (self._kept_answers or (self._intact and kind is None)):
-            self._part.unlink()
-        else:
+        if self._kept_answers or (self._intact and kind is None):
             self._part.replace(self._target)
-        if self._broken and kind is None:
-            raise self._broken
+        else:
+            self._part.unlink()
+        if failure and kind is None:
+            raise failure
 
     def _put(self, data: bytes, flush: int) -> None:
         """Write through to the system. An error or an interrupt leaves the file not intact."""
@@ -185,9 +180,8 @@ class Reader:
         self._bad: list[str] = []
         header = _header(_first_line(source))
         if header is None:
-            raise UsageError(
-                f"{self._name} is not a capture", "preflight capture --save x.capture.gz"
-            )
+            hint = "preflight capture -o x.capture.gz"
+            raise UsageError(f"{self._name} is not a capture", hint)
         if header.schema != SCHEMA:
             what = f"{self._name} has the form {header.schema}; this version reads {SCHEMA}"
             raise UsageError(what, "pip install --upgrade gpu-preflight")
@@ -222,9 +216,7 @@ class Reader:
             number = 1
             while line := lines.readline(MAX_LINE_BYTES + 1):
                 if len(line) > MAX_LINE_BYTES:
-                    unpacking.cause = (
-                        f"read no further: over {MAX_LINE_BYTES >> 20} MiB a line, cut"
-                    )
+                    unpacking.cause = "read no further: a line is too long, cut"
                     break
                 if unpacking.cause and not line.endswith(b"\n"):
                     break
@@ -264,8 +256,8 @@ def _first_line(source: Path | str | bytes) -> bytes:
 
 def _header(line: bytes) -> Header | None:
     with suppress(*_UNREADABLE):
-        header = _HEADER_DECODER.decode(line)
-        return header if header.schema.startswith(FAMILY) else None
+        header = msgspec.json.decode(line, type=Header)
+        return header if header.schema.startswith("preflight.capture/") else None
     return None
 
 

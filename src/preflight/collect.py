@@ -79,24 +79,27 @@ def examine(
 def examine_all(
     hosts: Iterable[tuple[str, list[Raw]]], checks: Sequence[Check], *, facts: bool = False
 ) -> Iterator[HostReport]:
-    """Every host's report in the order given; many hosts on all cores, few at a time in memory."""
+    """Every host's report in the order given; many hosts on all cores, few at a time in memory.
+    `facts`: keep those of all hosts; those of a single host are kept anyway."""
     waiting = iter(hosts)
     first = [host for _, host in zip(range(POOL_FROM_HOSTS), waiting, strict=False)]
     if len(first) < POOL_FROM_HOSTS:
-        yield from (examine(name, raws, checks, facts=facts) for name, raws in first)
+        keep = facts or len(first) == 1
+        yield from (examine(name, raws, checks, facts=keep) for name, raws in first)
         return
-    yield from _examine_in_pool(first, waiting, checks)
+    yield from _examine_in_pool(first, waiting, checks, facts)
 
 
 def _examine_in_pool(
     first: list[tuple[str, list[Raw]]],
     rest: Iterator[tuple[str, list[Raw]]],
     checks: Sequence[Check],
+    facts: bool,
 ) -> Iterator[HostReport]:
     workers = min(len(os.sched_getaffinity(0)), 16)
     # fork: the checks are there already; nothing here has started a thread yet.
     with ProcessPoolExecutor(
-        workers, get_context("fork"), initializer=_set_checks, initargs=(checks,)
+        workers, get_context("fork"), initializer=_start_worker, initargs=(checks, facts)
     ) as pool:
         pending = [pool.submit(_examine_packed, *host) for host in first]
         while pending:
@@ -107,17 +110,19 @@ def _examine_in_pool(
 
 
 _checks: Sequence[Check] = ()
+_keep_facts = False
 _pack = msgspec.msgpack.Encoder()
 _unpack = msgspec.msgpack.Decoder(HostReport).decode
 
 
-def _set_checks(checks: Sequence[Check]) -> None:
-    global _checks
-    _checks = checks
+def _start_worker(checks: Sequence[Check], facts: bool) -> None:
+    """Each worker of the pool gets these once, not with every host."""
+    global _checks, _keep_facts
+    _checks, _keep_facts = checks, facts
 
 
 def _examine_packed(name: str, raws: list[Raw]) -> bytes:
-    return _pack.encode(examine(name, raws, _checks))
+    return _pack.encode(examine(name, raws, _checks, facts=_keep_facts))
 
 
 def _facts(host: Host) -> dict[str, Any]:

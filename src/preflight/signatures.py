@@ -23,7 +23,10 @@ _STAMP = (
     r"|\d{10}\.\d{6})"
 )
 _SYSLOG = rf"(?:<\d{{1,3}}>)?(?:1 )?{_STAMP} (?:\S+ )?[\w.@/-]+(?:\[\d+\])?: "
-_BUS_ID = r"[\dA-Fa-f]{4,8}:[\dA-Fa-f]{2}:[\dA-Fa-f]{2}\.[\dA-Fa-f]"
+#: As it is, with digits blotted out, and as the oldest drivers wrote it.
+_BUS_ID = (
+    r"(?:[\dA-FXa-fx]{4,8}:[\dA-FXa-fx]{2}:[\dA-FXa-fx]{2}\.[\dA-FXa-fx]|\d{1,3}:\d{1,3}:\d{1,3})"
+)
 _SECTIONS = (
     r"(?:E[Cc][Cc] (?:Errors|Mode)|Retired Pages|Remapped Rows|Max (?:Customer Boost )?Clocks"
     r"|Clocks (?:Throttle|Event) Reasons(?: Counters)?|(?:Default )?Applications Clocks|MIG Mode"
@@ -61,7 +64,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"<!DOCTYPE nvidia_smi_log\b|<nvidia_smi_log>|<gpu id=\"",
     ),
     "nvidia-smi-q": (
-        r"=+NVSMI LOG=+",
+        r"=+ ?NVSMI LOG ?=+",
         # `nvidia-smi --version` has fewer blanks
         r"(?:Timestamp|Driver Version|CUDA Version|Attached GPUs) {15,}: ",
         rf"GPU {_BUS_ID}[ \t]*$",
@@ -77,10 +80,10 @@ INDENTED: dict[str, tuple[str, ...]] = {
 }
 #: What nvidia-smi says in place of a report: each is one line, and what follows is not its own.
 SENTENCES = (
-    r"NVIDIA-SMI has failed because ",
+    r"NVIDIA-SMI (?:has failed because|couldn't find) ",
     r"Failed to initialize NVML: |NVML library version: \d",
     r"Unable to de(?:termine|tect) the device handle for (?:GPU|gpu)",
-    r"No devices were found\.?[ \t]*$",
+    r"No (?:supported )?(?:devices|GPUs) were found\.?[ \t]*$|(?:NVIDIA )?Driver Not Loaded[ \t]*$",
 )
 #: Lines that are surely the tool's own: it goes on with them, even after a line of another tool (a
 #: kernel message on the console).

@@ -5,10 +5,11 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+from preflight.assemble import assemble
+from preflight.cli.asking import CAPTURE_SUFFIX, Captures, ask_here, shown_commands
 from preflight.cli.exit import Exit
-from preflight.cli.judging import Question, ask_here, make_plan
+from preflight.cli.judging import Question, make_plan
 from preflight.cli.options import Options
-from preflight.cli.saving import CAPTURE_SUFFIX
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
 from preflight.judge.load import DOMAINS
@@ -23,12 +24,12 @@ def run(options: Options, streams: Streams) -> int:
         raise UsageError(f"-o {path}: a capture's name ends in {CAPTURE_SUFFIX}",
                          f"-o {path.name}{CAPTURE_SUFFIX}")  # fmt: skip
     if options.dry_run:
-        for command in plan.commands:
-            streams.report([f"{command.probe}\n"])
+        streams.report([*shown_commands(plan.commands, options), f"would write {path}\n"])
         return Exit.OK
-    raws = ask_here(plan.commands, options, streams, [path])
-    from preflight.assemble import assemble
-
+    captures = Captures([path], options.redact)
+    raws = ask_here(plan.commands, options, streams, captures)
+    for error in captures.failed:
+        raise error
     assembled = assemble(raws[0].host, raws)
     if not options.quiet:
         for each in assembled.missing:
@@ -36,4 +37,4 @@ def run(options: Options, streams: Streams) -> int:
     told = len(raws) - len(assembled.missing)
     shown = f"{path}: {told} of {len(raws)} answers; read it with: preflight run --from {path}"
     streams.report([f"{shown}\n"])
-    return Exit.OK if not isinstance(assembled.host.identity, Missing) else Exit.UNDETERMINED
+    return Exit.UNDETERMINED if isinstance(assembled.host.identity, Missing) else Exit.OK

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import shlex
-import socket
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from datetime import datetime, timezone
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from preflight import __version__, datafiles, strict_yaml
 from preflight.assemble import commands_for
+from preflight.cli.asking import Captures, Keeper, ask_here, shown_commands
+from preflight.cli.clock import now
 from preflight.cli.exit import Exit, exit_status
 from preflight.cli.options import Options
-from preflight.cli.saving import captures, open_targets, write_all
+from preflight.cli.saving import Targets, capture_paths, opened_targets
 from preflight.cli.streams import Streams
-from preflight.collect import ask, examine, examine_all, trimmed
-from preflight.errors import PreflightError, UsageError
+from preflight.collect import examine, examine_all
+from preflight.errors import UsageError
 from preflight.judge import load, overrides
 from preflight.model import (
     LEVELS,
@@ -34,7 +31,8 @@ from preflight.model import (
     Report,
     Status,
 )
-from preflight.reports import RENDERERS
+from preflight.redact.secrets import in_arguments
+from preflight.reports import RENDERERS, render
 from preflight.units import parse_duration
 from preflight.verdict import count, verdict_of
 
@@ -63,28 +61,27 @@ def judge_and_report(question: Question, options: Options, streams: Streams) -> 
     plan = make_plan(question, options)
     if options.dry_run:
         return _dry_run(plan, options, streams)
-    targets = open_targets(options.save)
-    began, started_at = time.monotonic(), now()
-    try:
-        hosts = _recorded(plan, options) if options.from_ else _live(plan, options, streams)
+    captures = Captures(capture_paths(options.save), options.redact)
+    with opened_targets(options.save) as targets:
+        began, started_at = time.monotonic(), now()
+        hosts = _hosts(plan, options, streams, captures)
         report = _report(question, plan, options, hosts, started_at, began)
-    except BaseException:
-        for target in targets:
-            target.drop()
-        raise
-    streams.done()
-    if options.redact:
-        from preflight.redact import Redactor, redact_report
+        streams.done()
+        return finish(shown(report, options), options, streams, targets, captures)
 
-        report = redact_report(report, Redactor(host.host for host in report.hosts))
-    return finish(report, options, streams, lambda: write_all(
-        targets, report, facts=options.facts, note=streams.note
-    ))  # fmt: skip
+
+def shown(report: Report, options: Options) -> Report:
+    """The report as it may be shown. Results hold no secrets; facts may."""
+    if not options.redact and not any(host.facts for host in report.hosts):
+        return report
+    from preflight.redact import Redactor, redact_report
+
+    return redact_report(report, Redactor(), full=options.redact)
 
 
 def finish(
-    report: Report, options: Options, streams: Streams,
-    save: Callable[[], list[PreflightError]] = list,
+    report: Report, options: Options, streams: Streams, targets: Targets,
+    captures: Captures | None = None,
 ) -> int:  # fmt: skip
     """Print the report, write the files, and say by exit status how it went."""
     if options.format == "text":
@@ -93,10 +90,10 @@ def finish(
         painted = map(streams.paint, lines(report, verbose=options.verbose, quiet=options.quiet))
         streams.report(painted)
     else:
-        from preflight.reports import render
-
-        streams.report(render(report, options.format, verbose=options.verbose, facts=options.facts))
-    failed = save()
+        streams.report(render(report, options.format, facts=options.facts))
+    failed = [*targets.write(report, facts=options.facts), *(captures.failed if captures else ())]
+    for path in [*targets.written, *(captures.written if captures else ())]:
+        streams.note(f"saved {path}")
     for error in failed:
         streams.note(f"error: {error.what}")
         streams.note(f"hint: {error.hint}")
@@ -107,11 +104,6 @@ def finish(
         exit_zero=options.exit_zero,
     )
     return Exit.COULD_NOT_START if failed and status is Exit.OK else status
-
-
-def now() -> str:
-    """UTC, as reports write it."""
-    return f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _hold(options: Options) -> None:
@@ -158,73 +150,32 @@ def _profile(name: str | None) -> Iterator[Override]:
         yield Override(identifier, value, f"profile {name}")
 
 
-def _live(plan: Plan, options: Options, streams: Streams) -> list[HostReport]:
-    """This machine, asked now."""
-    raws = ask_here(plan.commands, options, streams, captures(options.save))
-    return [examine(raws[0].host if raws else "", raws, plan.checks, facts=True)]
+def _hosts(plan: Plan, options: Options, streams: Streams, captures: Captures) -> list[HostReport]:
+    if options.from_:
+        return list(_recorded(plan, options, captures))
+    raws = ask_here(plan.commands, options, streams, captures)
+    return [examine(raws[0].host, raws, plan.checks, facts=True)]
 
 
-def ask_here(
-    commands: Sequence[Command], options: Options, streams: Streams, save: Sequence[Path]
-) -> list[Raw]:
-    """All answers of this machine. They are written to the captures in `save`; interrupted, what
-    came so far is written unasked."""
-    from preflight.transports.local import Local
-
-    timeout_s = parse_duration(options.host_timeout)
-    transport = Local(socket.gethostname(), timeout_s, options.sudo)
-    kept: list[Raw] = []
-    writers = [_writer(path, options) for path in save]
-    try:
-        ask(transport, trimmed(commands, timeout_s), kept, streams.step)
-    except KeyboardInterrupt:
-        _rescue(kept, options, streams)
-        raise
-    finally:
-        for writer in writers:
-            writer(kept)
-    return kept
-
-
-def _writer(path: Path, options: Options) -> Callable[[list[Raw]], None]:
-    from preflight.capture import Writer
-    from preflight.redact import Redactor, redact_raw
-
-    writer = Writer(path, argv=tuple(sys.argv))
-
-    def write(raws: list[Raw]) -> None:
-        redactor = Redactor({raw.host for raw in raws})
-        with writer:
-            masked = (redact_raw(raw, redactor, full=options.redact) for raw in raws)
-            writer.write(list(masked))
-
-    return write
-
-
-def _rescue(kept: list[Raw], options: Options, streams: Streams) -> None:
-    """Save what an interrupted run has collected, here or in the temporary directory."""
-    if not kept:
-        streams.note("interrupted before the first answer: there is nothing to save")
-        return
-    name = f"preflight-interrupted-{kept[0].host}-{now().replace(':', '')}.capture.gz"
-    for folder in (Path.cwd(), Path(tempfile.gettempdir())):
-        with suppress(OSError, PreflightError):
-            _writer(folder / name, options)(kept)
-            streams.note(f"interrupted; {len(kept)} answers are saved: {folder / name}")
-            return
-
-
-def _recorded(plan: Plan, options: Options) -> list[HostReport]:
+def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[HostReport]:
     """Hosts from files. A file that is not recognised is there as a host without results, so that
     it cannot be overlooked."""
-    from preflight.transports import recorded
+    from preflight.transports.recorded import open_inputs
 
-    source = recorded.open_inputs(options.from_, sys.stdin.buffer)
-    hosts = list(examine_all(source.hosts(), plan.checks, facts=True))
+    source = open_inputs(options.from_, sys.stdin.buffer)
+    with captures.opened() as keeper:
+        hosts = _kept(source.hosts(), keeper)
+        yield from examine_all(hosts, plan.checks, facts=options.facts)
     for file, why in source.bad():
-        missing = (MissingProbe(file, "unreadable", why),)
-        hosts.append(HostReport(file, Status.ERROR, missing))
-    return hosts
+        yield HostReport(file, Status.ERROR, (MissingProbe(file, "unreadable", why),))
+
+
+def _kept(
+    hosts: Iterator[tuple[str, list[Raw]]], keeper: Keeper
+) -> Iterator[tuple[str, list[Raw]]]:
+    for name, raws in hosts:
+        keeper.put(raws)
+        yield name, raws
 
 
 def _report(
@@ -233,7 +184,7 @@ def _report(
 ) -> Report:  # fmt: skip
     return Report(
         command=question.command,
-        argv=tuple(sys.argv[1:]),
+        argv=tuple(in_arguments(sys.argv[1:])),
         level=options.level,
         started_at=started_at,
         elapsed_s=round(time.monotonic() - began, 2),
@@ -251,17 +202,7 @@ def _dry_run(plan: Plan, options: Options, streams: Streams) -> int:
     if options.from_:
         streams.report([f"would read {', '.join(options.from_)}; nothing would be run\n"])
         return Exit.OK
-    commands = trimmed(plan.commands, parse_duration(options.host_timeout))
-    text = [
-        f"on {socket.gethostname()}, one after another, at most {options.host_timeout} in all:\n"
-    ]
-    for each in commands:
-        sudo = ["sudo", "-n"] if options.sudo and each.needs_root else []
-        shown = shlex.join([*sudo, *each.argv])
-        if "\n" in shown and not options.verbose:
-            shown = f"a script of {shown.count(chr(10)) + 1} lines that only reads (-v shows it)"
-        text.append(f"  at most {each.timeout_s:>3} s  {each.probe:<12} {shown}\n")
-    files = [*options.save] or ["nothing"]
-    text.append(f"{len(plan.checks)} checks; would write {', '.join(files)}\n")
-    streams.report(text)
+    streams.report(shown_commands(plan.commands, options))
+    files = ", ".join(options.save) or "nothing"
+    streams.report([f"{len(plan.checks)} checks; would write {files}\n"])
     return Exit.OK

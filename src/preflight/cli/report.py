@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from preflight.cli.judging import finish
+from preflight.cli.judging import finish, shown
 from preflight.cli.options import Options
-from preflight.cli.saving import open_targets, write_all
+from preflight.cli.saving import opened_targets
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
 from preflight.model import Report
@@ -24,15 +24,10 @@ def run(options: Options, streams: Streams) -> int:
             f"--format {options.format!r} is no choice", f"one of {', '.join(RENDERERS)}"
         )
     reports = [_read(Path(name)) for name in options.reports]
-    targets = open_targets(options.save)
     report = reports[0] if len(reports) == 1 else merge(reports)
-    if options.redact:
-        from preflight.redact import Redactor, redact_report
-
-        report = redact_report(report, Redactor(host.host for host in report.hosts))
-    return finish(report, options, streams, lambda: write_all(
-        targets, report, facts=True, note=streams.note
-    ))  # fmt: skip
+    options.facts = True  # what the reports hold is kept
+    with opened_targets(options.save) as targets:
+        return finish(shown(report, options), options, streams, targets)
 
 
 def _read(path: Path) -> Report:

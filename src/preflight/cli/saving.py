@@ -1,19 +1,18 @@
-"""Files the user asked for: opened before the work starts, whole or not there afterwards."""
+"""Reports the user wants in files: opened before the work starts, whole or not there afterwards."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from preflight.cli.asking import CAPTURE_SUFFIX
 from preflight.errors import PreflightError, UsageError
 from preflight.model import Report
 from preflight.reports import SUFFIXES, render
-
-CAPTURE_SUFFIX = ".capture.gz"
 
 
 class Target(Struct):
@@ -34,33 +33,49 @@ class Target(Struct):
                 os.fsync(file.fileno())
             self.part.replace(self.path)
         except OSError as error:
-            self.drop()
             raise PreflightError(
                 f"{self.path} was not written: {error.strerror}",
-                "free some space or --save elsewhere; the report above is whole",
+                f"make room (df -h {self.path.parent}) or --save elsewhere; the report was printed",
             ) from None
 
-    def drop(self) -> None:
-        """Leave nothing behind."""
-        with suppress(OSError):
-            self.part.unlink()
+
+class Targets(Struct):
+    """All of them; `written` are in place."""
+
+    each: list[Target] = field(default_factory=list)
+    written: list[Path] = field(default_factory=list)
+
+    def write(self, report: Report, *, facts: bool) -> list[PreflightError]:
+        """Write every file; one that fails does not stop the others."""
+        failed: list[PreflightError] = []
+        for target in self.each:
+            try:
+                target.write(report, facts=facts)
+                self.written.append(target.path)
+            except PreflightError as error:
+                failed.append(error)
+        return failed
 
 
-def captures(names: Sequence[str]) -> list[Path]:
+@contextmanager
+def opened_targets(names: Sequence[str]) -> Iterator[Targets]:
+    """A target for each report to be saved; UsageError for an unknown suffix or a closed place.
+    What was not put in place is gone at the end."""
+    targets = Targets()
+    try:
+        for name in names:
+            if not name.endswith(CAPTURE_SUFFIX):
+                targets.each.append(_open(Path(name)))
+        yield targets
+    finally:
+        for target in targets.each:
+            with suppress(OSError):
+                target.part.unlink()
+
+
+def capture_paths(names: Sequence[str]) -> list[Path]:
     """Those of `names` that are to be captures."""
     return [Path(name) for name in names if name.endswith(CAPTURE_SUFFIX)]
-
-
-def open_targets(names: Sequence[str]) -> list[Target]:
-    """A target for each report to be saved; UsageError for an unknown suffix or a closed place."""
-    targets: list[Target] = []
-    try:
-        targets.extend(_open(Path(name)) for name in names if not name.endswith(CAPTURE_SUFFIX))
-    except UsageError:
-        for target in targets:
-            target.drop()
-        raise
-    return targets
 
 
 def _open(path: Path) -> Target:
@@ -76,17 +91,3 @@ def _open(path: Path) -> Target:
         hint = "make the directory first, or name another place"
         raise UsageError(f"--save {path}: {error.strerror}", hint) from None
     return Target(path, SUFFIXES[path.suffix], part)
-
-
-def write_all(
-    targets: Sequence[Target], report: Report, *, facts: bool, note: Callable[[str], None]
-) -> list[PreflightError]:
-    """Write every target; one that fails does not stop the others."""
-    failed: list[PreflightError] = []
-    for target in targets:
-        try:
-            target.write(report, facts=facts)
-            note(f"saved {target.path}")
-        except PreflightError as error:
-            failed.append(error)
-    return failed

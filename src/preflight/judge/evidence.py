@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from preflight.assemble import answer_text, probe_of
 from preflight.model import Evidence, Raw, Result
 from preflight.printable import printable
+from preflight.redact.secrets import secrets
 
 #: Characters of a line that a report shows.
 _SHOWN = 300
@@ -40,7 +41,7 @@ def _found(
     shown = lines[evidence.probe][line - 1 : line]
     return replace(
         evidence,
-        text=printable(shown[0].strip()[:_SHOWN]) if shown else "",
+        text=secrets(printable(shown[0].strip()[:_SHOWN])) if shown else "",
         line=line + raw.line_offset,
         source=raw.source,
         field="",

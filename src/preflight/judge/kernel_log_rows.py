@@ -83,7 +83,10 @@ class Row(Struct, frozen=True):
 _EVERY = ("title", "status", "action", "why", "fix", "runbook", "source")
 #: Table -> keys that every row has, keys that it may have.
 TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "xid": (("code", *_EVERY), ("window_h", "echo_of_s", "latest", "by_text", "follows", "burst", "escalate")),
+    "xid": (
+        ("code", *_EVERY),
+        ("window_h", "echo_of_s", "latest", "by_text", "follows", "burst", "escalate"),
+    ),
     "sxid": (("code", *_EVERY), ("codes", "window_h", "by_text", "follows")),
     "kernel-events": (
         ("id", "kind", *_EVERY),

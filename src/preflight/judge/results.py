@@ -13,6 +13,7 @@ from preflight.model import (
     Status,
 )
 from preflight.printable import printable
+from preflight.redact.secrets import secrets
 
 
 def result(
@@ -29,10 +30,10 @@ def result(
     action: Action | None = None,
 ) -> Result:
     """One result of `check`; text from the host is made safe to print here, for all formats."""
-    shown = printable(measured) if isinstance(measured, str) else measured
+    shown = secrets(printable(measured)) if isinstance(measured, str) else measured
     if status is Status.PASS:
         return Result(check.id, subject, status, shown, expected, unit)
-    reason = printable(reason)
+    reason = secrets(printable(reason))
     if status is Status.SKIP:
         return Result(check.id, subject, status, shown, expected, unit, check.title, reason)
     return Result(

@@ -152,10 +152,11 @@ def evidence(shown: Sequence[tuple[str, Evidence]], view: View) -> Iterator[Line
     most = (2, 8, len(shown))[min(view.verbose, 2)]
     label = "seen"
     for host, one in shown[:most]:
-        text = one.text.strip() or one.field
+        text = " ".join(one.text.split()) or one.field
         if len(text) > _EVIDENCE_CHARACTERS and view.verbose < 2:
             text = f"{text[:_EVIDENCE_CHARACTERS]}..."
-        at = f"{host} {source(one)}" if host and view.hosts else source(one)
+        at = source(one, short=view.verbose < 2)
+        at = f"{host} {at}" if host and view.hosts else at
         yield from labelled(label, f"{at}  {text}".rstrip(), view)
         label = ""
     if len(shown) > most and view.verbose:

@@ -169,13 +169,20 @@ def _skipped(report: Report, view: View) -> Iterator[Line]:
     for entry in entries(report):
         if entry[1].status is Status.SKIP:
             by_reason.setdefault(entry[1].reason, []).append(entry)
+    for reason in list(by_reason):
+        # `brand is not known: not in the input` is one more of `not in the input`.
+        tail = reason.rpartition(": ")[2]
+        if tail != reason and tail in by_reason and not view.verbose:
+            by_reason[tail] += by_reason.pop(reason)
     told = sorted(by_reason.items(), key=lambda one: -len(one[1]))
     most = view.most(6)
     for reason, skipped in told[:most]:
         checks = list(dict.fromkeys(one.check for _, one in skipped))
         text = f"{len(skipped):,} x {reason or 'no reason given'}"
         yield from first_line(
-            Status.SKIP, [Span(text), Span(f"  ({some(checks, view.most(3))})", "dim")], view
+            Status.SKIP,
+            [Span(text), Span(f"  ({some(checks, view.most(3), more='')})", "dim")],
+            view,
         )
     if len(told) > most:
         left = sum(len(skipped) for _, skipped in told[most:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import PurePath
 
 from preflight.model import Action, Evidence, Finding, Report, Result, Scalar, Status
 from preflight.units import number
@@ -93,10 +94,11 @@ def weight(finding: Finding) -> str:
     return ", ".join(part for part in (share, confidence) if part)
 
 
-def source(evidence: Evidence) -> str:
-    """`nvidia-smi:212`: where a person finds the line."""
+def source(evidence: Evidence, *, short: bool = False) -> str:
+    """`nvidia-smi:212`: where a person finds the line; `short`: of a path only the file's name."""
     line = f":{evidence.line}" if evidence.line else ""
-    return f"{evidence.source or evidence.probe}{line}"
+    name = evidence.source or evidence.probe
+    return f"{PurePath(name).name or name if short else name}{line}"
 
 
 def is_command(text: str) -> bool:
@@ -123,7 +125,8 @@ def some(names: Sequence[str], most: int, *, more: str = "-v lists them") -> str
     """The first names of a list, and how many more there are and where."""
     if len(names) <= most + 1:
         return ", ".join(names)
-    return f"{', '.join(names[:most])} and {len(names) - most:,} more ({more})"
+    where = f" ({more})" if more else ""
+    return f"{', '.join(names[:most])} and {len(names) - most:,} more{where}"
 
 
 def when(report: Report) -> str:

@@ -1,0 +1,124 @@
+"""Getting answers: from this machine or from files; into captures where the user wants them."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from preflight.capture import Writer
+from preflight.cli.clock import now
+from preflight.cli.options import Options
+from preflight.cli.streams import Streams
+from preflight.collect import ask, trimmed
+from preflight.errors import PreflightError
+from preflight.model import Command, Raw
+from preflight.redact import Redactor, redact_raw
+from preflight.units import parse_duration
+
+CAPTURE_SUFFIX = ".capture.gz"
+
+
+class Captures(Struct):
+    """Captures to be written. What goes wrong with them is kept: no reason to lose the report."""
+
+    paths: list[Path]
+    redact: bool = False
+    failed: list[PreflightError] = field(default_factory=list)
+    written: list[Path] = field(default_factory=list)
+
+    @contextmanager
+    def opened(self) -> Iterator[Keeper]:
+        """All of them open before the work starts, in place after it, interrupted or not."""
+        with ExitStack() as stack:
+            writers = [stack.enter_context(self._one(path)) for path in self.paths]
+            yield Keeper(writers, Redactor(), self)
+
+    @contextmanager
+    def _one(self, path: Path) -> Iterator[Writer]:
+        writer = Writer(path, argv=tuple(sys.argv))
+        try:
+            with writer:
+                yield writer
+        except PreflightError as error:
+            if error not in self.failed:
+                raise
+        else:
+            self.written.append(path)
+
+
+class Keeper(Struct):
+    """Puts the answers of one host after another into every open capture."""
+
+    writers: list[Writer]
+    redactor: Redactor
+    captures: Captures
+
+    def put(self, raws: Sequence[Raw]) -> None:
+        """Write them, secrets masked, names too where the user wants that."""
+        if not self.writers or not raws:
+            return
+        shown = [redact_raw(raw, self.redactor, full=self.captures.redact) for raw in raws]
+        for writer in self.writers:
+            try:
+                writer.write(shown)
+            except PreflightError as error:
+                self.captures.failed.append(error)
+
+
+def ask_here(
+    commands: Sequence[Command], options: Options, streams: Streams, captures: Captures
+) -> list[Raw]:
+    """All answers of this machine. Interrupted, what came so far is saved, unasked if need be."""
+    from preflight.transports.local import Local
+
+    timeout_s = parse_duration(options.host_timeout)
+    transport = Local(socket.gethostname(), timeout_s, options.sudo)
+    kept: list[Raw] = []
+    try:
+        with captures.opened() as keeper:
+            try:
+                ask(transport, trimmed(commands, timeout_s), kept, streams.step)
+            finally:
+                keeper.put(kept)
+    except KeyboardInterrupt:
+        _rescue(kept, captures, streams)
+        raise
+    return kept
+
+
+def _rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> None:
+    """Say where the answers of an interrupted run are; put them somewhere if they are nowhere."""
+    if not kept:
+        streams.note("interrupted before the first answer: there is nothing to save")
+        return
+    places = list(captures.paths)
+    if not places:
+        name = f"preflight-interrupted-{now().replace(':', '')}{CAPTURE_SUFFIX}"
+        for folder in (Path.cwd(), Path(tempfile.gettempdir())):
+            with suppress(OSError, PreflightError):
+                spare = Captures([folder / name], captures.redact)
+                with spare.opened() as keeper:
+                    keeper.put(kept)
+                places = [folder / name]
+                break
+    for place in places:
+        streams.note(f"interrupted; {len(kept)} answers are saved: {place}")
+
+
+def shown_commands(commands: Sequence[Command], options: Options) -> Iterator[str]:
+    """What --dry-run prints: each command as it would be run, and its limit."""
+    timeout_s = parse_duration(options.host_timeout)
+    yield f"on {socket.gethostname()}, one after another, at most {timeout_s:g} s in all:\n"
+    for each in trimmed(commands, timeout_s):
+        sudo = ["sudo", "-n"] if options.sudo and each.needs_root else []
+        shown = shlex.join([*sudo, *each.argv])
+        if "\n" in shown and not options.verbose:
+            shown = f"a script of {shown.count(chr(10)) + 1} lines that only reads (-v shows it)"
+        yield f"  at most {each.timeout_s:>3} s  {each.probe:<12} {shown}\n"

@@ -1,0 +1,242 @@
+"""Recorded answers in place of a host's: what --from names, sorted by host."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import BinaryIO
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from preflight.capture import Reader, decode, encode, is_capture
+from preflight.errors import UsageError
+from preflight.model import Raw
+from preflight.recognise import MAX_BYTES, recognise
+from preflight.signatures import READS
+
+#: The host of raw tool outputs that were given no name.
+INPUT = "input"
+#: Its -d sections, given as several files, are one answer.
+_SECTIONED = "nvidia-smi-q"
+_FULL_REPORT = re.compile(r"^ {4}Product Name +: ", re.MULTILINE)
+_TOLD = 50
+
+Bad = list[tuple[str, str]]  # (file, why)
+
+
+class Recorded(Struct):
+    """The raws of each host. `bad`: (file, why) where a file was refused or is damaged."""
+
+    hosts: dict[str, list[Raw]]
+    bad: Bad
+
+
+class _Source(Struct, frozen=True):
+    """One file that can be read. `name`: what the user called the host, else empty."""
+
+    name: str
+    label: str
+    answers: Reader | list[Raw]
+
+
+class Inputs:
+    """What `[NAME=]FILE` options name, opened. FILE is `-` for the standard input, or a folder: its
+    files by name, hidden ones and sub-folders left out.
+
+    Where two files answer the same question for a host the later counts, but sections of
+    `nvidia-smi -q -d` add up. Raises UsageError where no file can be used at all, and from `hosts`
+    where one NAME would be several hosts.
+    """
+
+    def __init__(self, specs: Sequence[str], stdin: BinaryIO) -> None:
+        self._refused: Bad = []
+        self._damaged: Bad = []
+        self._sources = _sources(specs, stdin, self._refused)
+
+    def bad(self) -> Bad:
+        """(file, why) of what was refused, and of what `hosts` found damaged."""
+        return [*self._refused, *self._damaged]
+
+    def hosts(self) -> Iterator[tuple[str, list[Raw]]]:
+        """Each host once, one at a time in memory.
+
+        Captures are read twice, first to count where each host occurs. One that occurs once is
+        yielded at once; of others the earlier answers wait, packed to about a tenth of their size.
+        """
+        awaited = Counter(host for host, _ in _pieces(self._sources, []))
+        waiting: dict[str, list[bytes]] = {}
+        self._damaged = []
+        for host, raws in _pieces(self._sources, self._damaged):
+            awaited[host] -= 1
+            if awaited[host] > 0:
+                waiting.setdefault(host, []).append(_pack(raws))
+            else:
+                yield host, _merged([*map(_unpack, waiting.pop(host, [])), raws])
+        for host, packed in waiting.items():  # a file changed between the two looks
+            yield host, _merged([*map(_unpack, packed)])
+
+
+def open_inputs(specs: Sequence[str], stdin: BinaryIO) -> Inputs:
+    """For many hosts: raw outputs are read now, captures when `hosts` comes to them."""
+    return Inputs(specs, stdin)
+
+
+def inputs(specs: Sequence[str], stdin: BinaryIO) -> Recorded:
+    """For few: everything at once, in memory."""
+    opened = Inputs(specs, stdin)
+    hosts = dict(opened.hosts())
+    return Recorded(hosts, opened.bad())
+
+
+def _pack(raws: list[Raw]) -> bytes:
+    return zlib.compress(b"".join(map(encode, raws)), 1)
+
+
+def _unpack(packed: bytes) -> list[Raw]:
+    return [decode(line) for line in zlib.decompress(packed).splitlines()]
+
+
+def _pieces(sources: list[_Source], bad: Bad) -> Iterator[tuple[str, list[Raw]]]:
+    """The answers in the order given, a host's as far as they stand together in one file."""
+    hosts_of: dict[str, str] = {}
+    for source in sources:
+        empty = True
+        for stored, raws in groupby(source.answers, key=_host):
+            empty = False
+            host = source.name or stored or INPUT
+            if source.name and stored and hosts_of.setdefault(host, stored) != stored:
+                what = f"{source.label} cannot be called {host}: it would be two hosts, "
+                hint = f"leave the name out: --from {source.label}"
+                raise UsageError(f"{what}{hosts_of[host]} and {stored}", hint)
+            yield host, [raw if raw.host == host else replace(raw, host=host) for raw in raws]
+        if isinstance(source.answers, Reader) and source.answers.damage:
+            bad.append((source.label, source.answers.damage))
+        elif empty:
+            bad.append((source.label, "holds no answers"))
+
+
+def _host(raw: Raw) -> str:
+    return raw.host
+
+
+def _sources(specs: Sequence[str], stdin: BinaryIO, bad: Bad) -> list[_Source]:
+    sources: list[_Source] = []
+    hints: set[str] = set()
+    for name, label, path in _files(specs, bad):
+        try:
+            content = path if path and _is(path.is_file) else _read(path, label, stdin)
+            answers: Reader | list[Raw]
+            if is_capture(content):
+                answers = Reader(content, label)
+            else:
+                data = content if isinstance(content, bytes) else _read(path, label, stdin)
+                answers = recognise(data, label)
+            sources.append(_Source(name, label, answers))
+        except UsageError as error:
+            bad.append((label, error.what.removeprefix(label).lstrip(": ")))
+            hints.update(filter(None, [error.hint]))
+    if not sources:
+        raise _nothing(bad, hints)
+    return sources
+
+
+def _nothing(bad: Bad, hints: set[str]) -> UsageError:
+    lines = [f"{file}: {why}" for file, why in bad[:_TOLD]]
+    if len(bad) > _TOLD:
+        lines.append(f"and {len(bad) - _TOLD} files more")
+    head = [] if len(lines) == 1 else ["none of the files could be used:"]
+    return UsageError("\n  ".join([*head, *lines]), hints.pop() if len(hints) == 1 else READS)
+
+
+def _read(path: Path | None, label: str, stdin: BinaryIO) -> bytes:
+    """A whole file or the standard input; at most one byte more than is recognised."""
+    try:
+        if path is None:
+            return stdin.read(MAX_BYTES + 1)
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{label} cannot be read: {error.strerror}") from error
+
+
+def _files(specs: Sequence[str], bad: Bad) -> Iterator[tuple[str, str, Path | None]]:
+    """Name, label and path (None: standard input) of each file, each once for a name."""
+    seen: set[tuple[str, Path | None]] = set()
+    for spec in specs:
+        name, file = _split(spec)
+        path = None if file == "-" else Path(file)
+        for one in _in_folder(path, bad) if path and _is(path.is_dir) else [path]:
+            key = (name, one and one.resolve())
+            if key not in seen:
+                seen.add(key)
+                yield name, str(one or "standard input"), one
+
+
+def _split(spec: str) -> tuple[str, str]:
+    """NAME and FILE; a file whose own name holds `=` is meant before a name is."""
+    name, equals, file = spec.partition("=")
+    if not equals or "/" in name or _is(Path(spec).exists):
+        return "", spec
+    if not (name and file):
+        raise UsageError(f"--from {spec}: expected [NAME=]FILE", "--from node-07=dmesg.txt")
+    return name, file
+
+
+def _in_folder(folder: Path, bad: Bad) -> list[Path | None]:
+    try:
+        visible = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError as error:
+        bad.append((str(folder), f"cannot be read: {error.strerror}"))
+        return []
+    files: list[Path | None] = [path for path in visible if _is(path.is_file)]
+    if not files:
+        why = "holds no files" + (", only folders; name one of them" if visible else "")
+        bad.append((str(folder), why))
+    return files
+
+
+def _is(test: Callable[[], bool]) -> bool:
+    """pathlib's question, with no for an answer where the folder may not be looked into."""
+    try:
+        return test()
+    except OSError:
+        return False
+
+
+def _merged(pieces: list[list[Raw]]) -> list[Raw]:
+    """The answers of one host from several files, in the files' order."""
+    if len(pieces) == 1:
+        return pieces[0]
+    answers: dict[str, list[Raw]] = {}
+    for piece in pieces:
+        fresh: dict[str, list[Raw]] = {}
+        for raw in piece:
+            fresh.setdefault(raw.probe, []).append(raw)
+        for probe, raws in fresh.items():
+            earlier = answers.get(probe)
+            adds = probe == _SECTIONED and not _FULL_REPORT.search(_text(raws[0]))
+            answers[probe] = [_joined(earlier[-1], raws[0])] if earlier and adds else raws
+    return [raw for raws in answers.values() for raw in raws]
+
+
+def _joined(first: Raw, second: Raw) -> Raw:
+    """Two texts as one; the source says from which line on they are the second's, and blank lines
+    make up for those that its file has before it."""
+    text = _text(first)
+    text += "" if text.endswith("\n") else "\n"
+    begins = first.line_offset + text.count("\n") + 1
+    source = (
+        f"{first.source or 'a capture'}, then {second.source or 'a capture'} from line {begins}"
+    )
+    stdout = text + "\n" * second.line_offset + _text(second)
+    truncated = first.truncated or second.truncated
+    return replace(first, stdout=stdout, source=source, truncated=truncated)
+
+
+def _text(raw: Raw) -> str:
+    return raw.stdout if isinstance(raw.stdout, str) else raw.stdout.decode(errors="replace")
