@@ -1,0 +1,88 @@
+"""Lines fit, commands can be pasted, and nothing of the text is lost."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from preflight.printable import printable
+from preflight.reports.layout import GLUE, Span, cells, flow, plain
+
+
+def laid(text: str, *, head: str = "", hang: int = 4, width: int = 40, advice: bool = False) -> str:
+    lines = flow([Span(head)], [Span(text)], hang=hang, width=width, advice=advice)
+    return "\n".join(map(plain, lines))
+
+
+def test_words_go_to_the_next_line_whole() -> None:
+    assert laid("one two three four", head="a:  ", width=12) == "a:  one two\n    three\n    four"
+
+
+def test_a_name_that_is_too_long_is_broken_after_a_comma() -> None:
+    assert laid("node[01,03,05,07,09]", hang=2, width=14) == "node[01,03,05,\n  07,09]"
+
+
+def test_a_word_without_a_comma_is_broken_anywhere() -> None:
+    assert laid("x" * 25, hang=2, width=12) == f"{'x' * 12}\n  {'x' * 10}\n  {'x' * 3}"
+
+
+def test_wide_characters_take_two_columns() -> None:
+    assert cells("漢a\u0301") == 3
+    assert laid("漢" * 7, hang=0, width=6) == "漢漢漢\n漢漢漢\n漢"
+
+
+def test_glue_holds_a_line_together() -> None:
+    assert laid(f"one gpu7{GLUE}65", head="", hang=0, width=9) == "one\ngpu7 65"
+
+
+def test_columns_between_spans_are_kept() -> None:
+    spans = [Span("a", "bold"), Span("  b"), Span("  c")]
+    (line,) = flow([Span("FAIL  ", "fail")], spans, hang=6, width=40)
+    assert plain(line) == "FAIL  a  b  c"
+    assert [span.style for span in line] == ["fail", "bold", "", ""]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "preflight run --hosts 'node[01-16] x' --level standard --save report.json",
+        "sudo nvidia-smi --gpu-reset -i 3 --and --many --more --options",
+        '$ echo "a b c d e f g h" | tee /some/where/far/away -a -b -c',
+    ],
+)
+def test_a_command_is_broken_so_that_the_shell_joins_it(command: str) -> None:
+    shown = laid(command, advice=True, hang=4, width=30)
+    assert shown.count(" \\\n") == shown.count("\n") > 0
+    joined = shown.replace("\\\n", "")
+    assert shlex.split(joined) == shlex.split(command.removeprefix("$ "))
+
+
+def test_a_command_in_a_sentence_stays_whole_where_it_can() -> None:
+    assert laid("look at `lspci -vv -s 1b:00`, then", advice=True, width=26) == (
+        "look at\n    `lspci -vv -s 1b:00`,\n    then"
+    )
+
+
+def test_a_sentence_that_begins_like_a_command_is_prose() -> None:
+    told = "preflight run adds tests, takes 10 min, and writes nothing"
+    assert "\\" not in laid(told, advice=True, width=30)
+
+
+def test_backticks_of_a_host_are_no_command() -> None:
+    assert laid("`rm -rf` " * 3, width=12, hang=0) == "`rm -rf` `rm\n-rf` `rm\n-rf`"
+    assert "\\" not in laid("sudo nvidia-smi --gpu-reset -i 3", width=12, hang=0)
+
+
+def test_what_a_terminal_obeys_is_shown() -> None:
+    assert laid("a\x1b[2Jb\r\nc\u202ed") == "a\\x1b[2Jb\\x0d\\x0ac\\u202ed"
+
+
+@given(st.text(), st.integers(20, 100), st.integers(0, 14))
+def test_every_line_fits_and_no_letter_is_lost(text: str, width: int, hang: int) -> None:
+    shown = laid(text, width=width, hang=hang)
+    assert all(cells(line) <= width for line in shown.split("\n"))
+    letters = [char for char in printable(text) if char.isalnum()]
+    assert [char for char in shown if char.isalnum()] == letters
