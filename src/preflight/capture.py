@@ -63,8 +63,7 @@ class _Line(Raw, frozen=True):
 
 
 _DECODER = msgspec.json.Decoder(_Line)
-#: RecursionError: a line that nests thousands deep.
-_UNREADABLE = (msgspec.DecodeError, RecursionError)
+_UNREADABLE = (msgspec.DecodeError, RecursionError)  # the second where a line nests deep
 
 
 def encode(raw: Raw) -> bytes:
@@ -74,7 +73,7 @@ def encode(raw: Raw) -> bytes:
 
 
 def decode(line: bytes) -> Raw:
-    """The Raw in one line; raises msgspec.DecodeError, or RecursionError where it nests deep."""
+    """The Raw in one line; raises msgspec.DecodeError or RecursionError."""
     stored = asdict(_DECODER.decode(line))
     packed = {name: value.base64 for name, value in stored.items() if isinstance(value, _Base64)}
     return Raw(**{**stored, **packed})

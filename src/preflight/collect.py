@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from typing import Any, Protocol
 
 import msgspec
@@ -17,7 +15,7 @@ from preflight.judge.evaluate import judge
 from preflight.judge.evidence import attach
 from preflight.model import Check, Command, HostReport, Missing, Raw
 from preflight.units import format_bytes
-from preflight.verdict import verdict_of
+from preflight.verdict import host_verdict
 
 #: Fewer hosts than this are judged in one process: starting others costs about 50 ms.
 POOL_FROM_HOSTS = 24
@@ -68,7 +66,7 @@ def examine(
     attach(results, raws)
     return HostReport(
         host=name,
-        verdict=verdict_of(result.status for result in results),
+        verdict=host_verdict(results, assembled.missing),
         missing=tuple(assembled.missing),
         summary=summary(assembled.host),
         facts=_facts(assembled.host) if facts else None,
@@ -96,6 +94,9 @@ def _examine_in_pool(
     checks: Sequence[Check],
     facts: bool,
 ) -> Iterator[HostReport]:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
     workers = min(len(os.sched_getaffinity(0)), 16)
     # fork: the checks are there already; nothing here has started a thread yet.
     with ProcessPoolExecutor(

@@ -40,6 +40,7 @@ _BINARY = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f]")
 _BINARY_SHARE = 0.05
 
 _BLANK = re.compile(r"[ \t\n]*\n")
+_REST = re.compile(r"[ \t]*\n?")
 _OBJECT = re.compile(r"\s*\{")
 _REPORT = re.compile(r'"schema"\s*:\s*"preflight\.report/\d')
 _XML, _XML_BEGIN, _XML_END = "nvidia-smi", "<nvidia_smi_log", "</nvidia_smi_log>"
@@ -247,7 +248,10 @@ def _whole(part: _Part, found: re.Match[str], text: str, end: int) -> int:
     opened = text.find(_XML_BEGIN, part.start) + 1
     following = text.find(_XML_BEGIN, opened) if opened else -1
     closed = text.find(_XML_END, part.start, following if following > 0 else len(text))
-    return 0 if closed < 0 else text.find("\n", closed) + 1 or len(text)
+    if closed < 0:
+        return 0
+    rest = _REST.match(text, closed + len(_XML_END))  # not the next document in the same line
+    return rest.end() if rest else 0
 
 
 def _raw(tool: str, text: str, parts: list[_Part], source: str) -> Raw:

@@ -129,7 +129,7 @@ def test_a_site_probe_is_a_list_of_words_with_a_limit(tmp_path: Path, probe: str
 
 def test_every_shipped_check_names_a_runbook_that_is_there() -> None:
     books = runbooks.load()
-    checks = load(DOMAINS).checks
+    checks = load(DOMAINS, hold=True).checks
     assert len(checks) > 60
     assert {check.runbook for check in checks} - set(books) == set()
     assert set(books) - {check.runbook for check in checks} == set(), "runbooks nobody points to"

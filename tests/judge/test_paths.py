@@ -6,7 +6,7 @@ import pytest
 
 from preflight.facts.gpu import Gpu, Mig, MigInstance, Pcie
 from preflight.facts.host import Host, SiteAnswer
-from preflight.judge.paths import element_type, parse, reach
+from preflight.judge.paths import check, element_type, parse, reach
 from preflight.model import NOT_IN_INPUT, Evidence, Missing
 
 GPUS = (
@@ -65,14 +65,16 @@ def test_a_site_fact() -> None:
 )
 def test_unknown_paths_say_what_there_is(text: str, told: str) -> None:
     with pytest.raises(ValueError, match=r".*") as error:
-        parse(text)
+        check(parse(text))
     assert told in str(error.value)
 
 
 def test_where_paths_begin_at_the_element() -> None:
     assert element_type(parse("gpus[*].pcie.width")) is Gpu
     assert element_type(parse("driver.state")) is None
-    assert parse("mig.mode", Gpu).rest == ("mig", "mode")
+    check(parse("mig.mode"), Gpu)
+    with pytest.raises(ValueError, match="no fact 'mode'"):
+        check(parse("mode"), Gpu)
 
 
 def test_a_list_value_is_reached_whole() -> None:

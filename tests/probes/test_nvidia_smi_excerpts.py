@@ -74,7 +74,7 @@ def test_sections_of_one_gpu_are_put_together() -> None:
     first, second = found.gpus
     assert (first.line, second.line) == (2, 7)
     assert (first.ecc.mode, second.ecc.mode) == ("Enabled", "Disabled")
-    assert (first.retired.total, second.retired.total) == (3, NOT_IN_INPUT)
+    assert (first.retired.total_pages, second.retired.total_pages) == (3, NOT_IN_INPUT)
     assert (first.processes, second.processes) == ((), NOT_IN_INPUT)
 
 

@@ -39,7 +39,7 @@ def line(text: str, number: int) -> str:
         ("power.limit_w", "<current_power_limit>230.00 W</current_power_limit>"),
         ("clocks.sm_max_mhz", "<sm_clock>2100 MHz</sm_clock>"),
         ("clocks.sm_mhz", "<sm_clock>210 MHz</sm_clock>"),
-        ("retired.total", "<retired_count>N/A</retired_count>"),
+        ("retired.total_pages", "<retired_count>N/A</retired_count>"),
         ("processes", "<processes>"),
         ("mig.instances", "<mig_devices>"),
         ("uuid", "<uuid>GPU-"),
@@ -138,7 +138,7 @@ def test_a_section_without_a_gpu_line() -> None:
 def test_a_section_that_comes_later() -> None:
     text = EIGHT_TEXT + PAGES_TEXT.replace("00000002:00:00.0", "00000000:3B:00.0")
     gpu = nvidia_smi_text.nvidia_smi_text(text).gpus[1]
-    assert gpu.retired.total == 63
+    assert gpu.retired.total_pages == 63
     found = nvidia_smi_text.locate(text, gpu.line, "retired.pending")
     assert line(text, found) == "Pending Page Blacklist : Yes"
     assert line(text, nvidia_smi_text.locate(text, gpu.line, "pcie.width")) == "Current : 16x"

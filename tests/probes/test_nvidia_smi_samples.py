@@ -82,7 +82,7 @@ FACTS: list[tuple[str, int | None, dict[str, Any]]] = [
         "uuid": "GPU-2d959ae9-98a5-1b29-96a6-77f081a0fe8a", "persistence": "Disabled",
         "mig.mode": "Enabled", "pcie.gen": 4, "pcie.gen_max": 4, "pcie.width": 16,
         "utilization_percent": NA, "remap.pending": NA, "remap.banks_none": NA,
-        "retired.total": NA, "temperature.tlimit_c": NA, "temperature.margin_c": 89 - 27,
+        "retired.total_pages": NA, "temperature.tlimit_c": NA, "temperature.margin_c": 89 - 27,
         "temperature.memory_margin_c": 95 - 44, "power.limit_percent": 100 * 67.03 / 500,
         "reset_required": False, "recovery_action": ABSENT, "processes": (),
         "throttle.hw_slowdown": False, "answers": True, "unreadable": (), **CLEAN_ECC,
@@ -96,7 +96,7 @@ FACTS: list[tuple[str, int | None, dict[str, Any]]] = [
     }),
     ("tesla_t4_515.105.xml", 0, {
         "product": "Tesla T4", "performance_state": "P0", "pcie.gen": 3, "pcie.gen_max": 3,
-        "pcie.width": 8, "pcie.width_max": 16, "retired.single_bit": 0, "retired.total": 0,
+        "pcie.width": 8, "pcie.width_max": 16, "retired.single_bit": 0, "retired.total_pages": 0,
         "retired.pending": False, "fan_percent": NA, "memory.total_bytes": 15360 * MIB,
         "clocks.application_mhz": 585, "clocks.sm_max_mhz": 1590,
     }),
@@ -169,7 +169,7 @@ FACTS: list[tuple[str, int | None, dict[str, Any]]] = [
         "throttle.hw_slowdown": ABSENT, "throttle.hw_thermal": ABSENT,
         "memory.total_bytes": ABSENT, "ecc.mode": ABSENT, "processes": ABSENT,
         "temperature.margin_c": ABSENT, "power.limit_percent": ABSENT,
-        "retired.total": ABSENT,
+        "retired.total_pages": ABSENT,
     }),
     ("rtx4090_x8_535.154_idle.txt", None, {
         "unreadable": (), "addressing": "None", "ecc.mode": "Disabled", **NO_ECC,
@@ -200,11 +200,11 @@ FACTS: list[tuple[str, int | None, dict[str, Any]]] = [
         "remap.pending": ABSENT, "product": ABSENT, "line": 1,
     }),
     ("d_page_retirement_535.86_x8_clean.txt", None, {
-        "retired.total": 0, "retired.pending": False, "pcie.width": ABSENT, "uuid": ABSENT,
+        "retired.total_pages": 0, "retired.pending": False, "pcie.width": ABSENT, "uuid": ABSENT,
     }),
     *(
         ("d_page_retirement_535.86_x8_pending_edited.txt", index, {
-            "retired.total": total, "retired.pending": pending,
+            "retired.total_pages": total, "retired.pending": pending,
         })
         for index, (total, pending) in enumerate([
             (65, False), (63, True), (0, False), (6, True),

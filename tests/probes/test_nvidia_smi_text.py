@@ -149,7 +149,7 @@ OLDER = """\
                 "ecc.volatile_dram_corrected": 6,
                 "ecc.volatile_sram_uncorrected": 0,
                 "ecc.aggregate_dram_uncorrected": ABSENT,
-                "retired.total": 3,
+                "retired.total_pages": 3,
                 "retired.pending": True,
                 "throttle.hw_slowdown": True,
                 "throttle.hw_thermal": True,

@@ -63,7 +63,7 @@ def one(fields: str, gpu_id: str = "00000000:1B:00.0") -> Gpu:
             "</multiple_single_bit_retirement><double_bit_retirement><retired_count>ERR!"
             "</retired_count></double_bit_retirement><pending_retirement>Yes"
             "</pending_retirement></retired_pages>",
-            {"retired.single_bit": 3, "retired.total": "unreadable", "retired.pending": True},
+            {"retired.single_bit": 3, "retired.total_pages": "unreadable", "retired.pending": True},
         ),
         (
             "<gpu_power_readings><average_power_draw>N/A</average_power_draw>"

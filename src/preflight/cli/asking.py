@@ -9,18 +9,21 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from preflight.capture import Writer
 from preflight.cli.clock import now
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.collect import ask, trimmed
 from preflight.errors import PreflightError
 from preflight.model import Command, Raw
-from preflight.redact import Redactor, redact_raw
 from preflight.units import parse_duration
+
+if TYPE_CHECKING:
+    from preflight.capture import Writer
+    from preflight.redact.redactor import Redactor
 
 CAPTURE_SUFFIX = ".capture.gz"
 
@@ -34,14 +37,22 @@ class Captures(Struct):
     written: list[Path] = field(default_factory=list)
 
     @contextmanager
-    def opened(self) -> Iterator[Keeper]:
-        """All of them open before the work starts, in place after it, interrupted or not."""
+    def opened(self) -> Iterator[Keeper | None]:
+        """All of them open before the work starts, in place after it, interrupted or not; None
+        where there is none."""
+        if not self.paths:
+            yield None
+            return
+        from preflight.redact.redactor import Redactor
+
         with ExitStack() as stack:
             writers = [stack.enter_context(self._one(path)) for path in self.paths]
             yield Keeper(writers, Redactor(), self)
 
     @contextmanager
     def _one(self, path: Path) -> Iterator[Writer]:
+        from preflight.capture import Writer
+
         writer = Writer(path, argv=tuple(sys.argv))
         try:
             with writer:
@@ -62,8 +73,8 @@ class Keeper(Struct):
 
     def put(self, raws: Sequence[Raw]) -> None:
         """Write them, secrets masked, names too where the user wants that."""
-        if not self.writers or not raws:
-            return
+        from preflight.redact.redactor import redact_raw
+
         shown = [redact_raw(raw, self.redactor, full=self.captures.redact) for raw in raws]
         for writer in self.writers:
             try:
@@ -86,7 +97,8 @@ def ask_here(
             try:
                 ask(transport, trimmed(commands, timeout_s), kept, streams.step)
             finally:
-                keeper.put(kept)
+                if keeper:
+                    keeper.put(kept)
     except KeyboardInterrupt:
         _rescue(kept, captures, streams)
         raise
@@ -105,7 +117,8 @@ def _rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> None:
             with suppress(OSError, PreflightError):
                 spare = Captures([folder / name], captures.redact)
                 with spare.opened() as keeper:
-                    keeper.put(kept)
+                    if keeper:
+                        keeper.put(kept)
                 places = [folder / name]
                 break
     for place in places:

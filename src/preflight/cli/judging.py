@@ -34,7 +34,7 @@ from preflight.model import (
 from preflight.redact.secrets import in_arguments
 from preflight.reports import RENDERERS, render
 from preflight.units import parse_duration
-from preflight.verdict import count, verdict_of
+from preflight.verdict import count, report_verdict
 
 LEVEL_HINT = "quick looked on, nothing was put under load; no check of this version does more"
 
@@ -74,7 +74,7 @@ def shown(report: Report, options: Options) -> Report:
     """The report as it may be shown. Results hold no secrets; facts may."""
     if not options.redact and not any(host.facts for host in report.hosts):
         return report
-    from preflight.redact import Redactor, redact_report
+    from preflight.redact.redactor import Redactor, redact_report
 
     return redact_report(report, Redactor(), full=options.redact)
 
@@ -171,10 +171,11 @@ def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[Host
 
 
 def _kept(
-    hosts: Iterator[tuple[str, list[Raw]]], keeper: Keeper
+    hosts: Iterator[tuple[str, list[Raw]]], keeper: Keeper | None
 ) -> Iterator[tuple[str, list[Raw]]]:
     for name, raws in hosts:
-        keeper.put(raws)
+        if keeper:
+            keeper.put(raws)
         yield name, raws
 
 
@@ -188,7 +189,7 @@ def _report(
         level=options.level,
         started_at=started_at,
         elapsed_s=round(time.monotonic() - began, 2),
-        verdict=verdict_of(host.verdict for host in hosts),
+        verdict=report_verdict(hosts, (), ()),
         counts=count(result for host in hosts for result in host.results),
         hosts=tuple(hosts),
         profile=options.profile,

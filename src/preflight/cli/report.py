@@ -35,7 +35,4 @@ def _read(path: Path) -> Report:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path}: {error}", "a report is made with --save report.json") from None
-    try:
-        return read(text)
-    except UsageError as error:
-        raise UsageError(f"{path}: {error.what}", error.hint) from None
+    return read(text, str(path))

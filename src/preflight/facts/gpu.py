@@ -51,7 +51,7 @@ class Retired(Struct, frozen=True):
 
     single_bit: Known[int] = NOT_IN_INPUT
     double_bit: Known[int] = NOT_IN_INPUT
-    total: Known[int] = NOT_IN_INPUT
+    total_pages: Known[int] = NOT_IN_INPUT
     pending: Known[bool] = NOT_IN_INPUT
 
 

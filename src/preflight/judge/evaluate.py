@@ -116,10 +116,13 @@ def _unresolved(check: Check, one: Reached, missing: Missing) -> Result:
 
 
 def _judge_across(host: Host, check: Check, reached: list[Reached]) -> Result:
-    kept = [one for one in reached if not _left_out(check, one)]
+    reasons = [_left_out(check, one) for one in reached]
+    kept = [one for one, reason in zip(reached, reasons, strict=True) if not reason]
+    unknown = next((reason for reason in reasons if isinstance(reason, Missing)), None)
+    if unknown is not None:
+        return undetermined(check, host.name, unknown)
     if not kept:
-        reason = str(_left_out(check, reached[0]))
-        return result(check, host.name, Status.SKIP, reason=reason)
+        return result(check, host.name, Status.SKIP, reason=str(reasons[0]))
     for one in kept:
         if isinstance(one.value, Missing):
             where = (

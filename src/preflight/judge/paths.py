@@ -22,6 +22,7 @@ UNITS = {
     "percent": "%",
     "s": "s",
     "gbps": "GB/s",
+    "pages": "pages",
 }
 
 
@@ -46,31 +47,34 @@ class Reached(Struct, frozen=True):
     evidence: tuple[Evidence, ...] = ()
 
 
-def parse(text: str, root: type[Any] = Host) -> Path:
-    """Parse and hold against the vocabulary. ValueError says which part is unknown and what there
-    is instead."""
-    if text.startswith("site.") and root is Host:
+def parse(text: str) -> Path:
+    """The path in its parts; ValueError where it is none. Whether there are such facts is another
+    question: `check`."""
+    if text.startswith("site."):
         return _site(text)
     head, star, tail = text.partition("[*]")
     if star and (not tail.startswith(".") or "[" in tail):
         raise ValueError(f"{text!r}: after one [*] comes .name")
     each = tuple(head.split(".")) if star else ()
     rest = tuple((tail[1:] if star else head).split("."))
-    kind = root
-    for name in each:
-        kind = _descend(text, kind, name)
-    if star:
-        kind = _element_type(text, kind)
-    for name in rest:
-        kind = _descend(text, kind, name)
     return Path(text, each, rest, UNITS.get(rest[-1].rpartition("_")[2], ""))
 
 
-def element_type(path: Path) -> Any:
+def check(path: Path, root: Any = Host) -> None:
+    """Hold the path against the vocabulary; ValueError says which part is unknown and what there is
+    instead."""
+    if path.site:
+        return
+    kind = element_type(path, root) if path.each else root
+    for name in path.rest:
+        kind = _descend(path.text, kind, name)
+
+
+def element_type(path: Path, root: Any = Host) -> Any:
     """What `where` paths begin at: the type of the elements, None where the path has no [*]."""
     if not path.each:
         return None
-    kind: Any = Host
+    kind = root
     for name in path.each:
         kind = _descend(path.text, kind, name)
     return _element_type(path.text, kind)

@@ -36,6 +36,9 @@ def result(
     reason = secrets(printable(reason))
     if status is Status.SKIP:
         return Result(check.id, subject, status, shown, expected, unit, check.title, reason)
+    if status is Status.ERROR:  # what the check would advise belongs to a fault nobody has seen
+        return Result(check.id, subject, status, shown, expected, unit, check.title, reason,
+                      device=device)  # fmt: skip
     return Result(
         check.id, subject, status, shown, expected, unit, check.title, reason, check.why, check.fix,
         check.action if action is None else action, check.runbook, device, evidence,

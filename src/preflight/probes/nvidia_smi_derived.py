@@ -75,7 +75,7 @@ DERIVED: dict[str, Callable[[Facts], Known[Any]]] = {
     "power.limit_percent": lambda facts: _combine(
         _percent, facts["power.draw_w"], facts["power.limit_w"]
     ),
-    "retired.total": lambda facts: _combine(
+    "retired.total_pages": lambda facts: _combine(
         lambda single, double: single + double,
         facts["retired.single_bit"],
         facts["retired.double_bit"],
@@ -87,5 +87,5 @@ SHOWN_BY: dict[str, tuple[str, ...]] = {
     "temperature.margin_c": ("temperature.tlimit_c", "temperature.gpu_c"),
     "temperature.memory_margin_c": ("temperature.memory_c",),
     "power.limit_percent": ("power.draw_w",),
-    "retired.total": ("retired.single_bit", "retired.double_bit"),
+    "retired.total_pages": ("retired.single_bit", "retired.double_bit"),
 }
