@@ -75,17 +75,21 @@ def examine(
 
 
 def examine_all(
-    hosts: Iterable[tuple[str, list[Raw]]], checks: Sequence[Check], *, facts: bool = False
+    hosts: Iterable[tuple[str, list[Raw]]],
+    checks: Sequence[Check],
+    *,
+    all_facts: bool = False,
+    one_hosts_facts: bool = False,
 ) -> Iterator[HostReport]:
     """Every host's report in the order given; many hosts on all cores, few at a time in memory.
-    `facts`: keep those of all hosts; those of a single host are kept anyway."""
+    Facts are kept of all hosts, or of one where there is only one."""
     waiting = iter(hosts)
     first = [host for _, host in zip(range(POOL_FROM_HOSTS), waiting, strict=False)]
     if len(first) < POOL_FROM_HOSTS:
-        keep = facts or len(first) == 1
+        keep = all_facts or (one_hosts_facts and len(first) == 1)
         yield from (examine(name, raws, checks, facts=keep) for name, raws in first)
         return
-    yield from _examine_in_pool(first, waiting, checks, facts)
+    yield from _examine_in_pool(first, waiting, checks, all_facts)
 
 
 def _examine_in_pool(

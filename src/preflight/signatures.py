@@ -106,10 +106,10 @@ _COMMANDS = (
     "|sbatch|sinfo|scontrol|mpirun|torchrun|python3?|docker|kubectl|modprobe|rmmod|reboot|type"
     "|Get-Content"
 )
-_USER_AT = r"(?:\[[^\]\n@]{1,64}@[^\]\n]{1,200}\]|[\w.-]{1,64}@[\w.-]{1,64}[: ][^$#%>\n]{0,200})"
+_BRACKETED, _USER_AT = r"\[[^\]\n@]{1,64}@[^\]\n]{1,200}\]", r"[\w.-]{1,64}@[\w.-]{1,64}"
 _MARK = (
     r"(?:\([\w .+-]{1,64}\) ?)?(?:"  # (a Python environment)
-    rf"{_USER_AT}[$#%>] ?"  # root@node-07:~#, [user@node ~]$
+    rf"(?:{_BRACKETED}|{_USER_AT}(?:[: ][^$#%>\n]{{0,200}})?)[$#%>] ?"  # root@node-07:~#
     r"|PS [A-Z]:\\[^>\n]{0,200}> ?|[A-Z]:\\[^>\n]{0,200}>"  # PowerShell, cmd
     r"|[\w.:~/-]{0,64} ?[$#%❯➜λ] +)"  # $, #, bash-5.1$, node-07:~ #
 )
@@ -118,7 +118,7 @@ _MARK = (
 PROMPTS = (
     rf"{_MARK}(?:sudo +(?:-\S+ +)*|time +|\w+=\S* +)*(?:[\w./\\:-]*[/\\])?"
     rf"(?:{_COMMANDS})(?:\.exe|\.sh)?(?=[\s|;&<>]|$)",
-    rf"{_USER_AT}[$#%][ \t]*$",
+    rf"(?:{_BRACKETED}|{_USER_AT}:[^$#%>\n]{{0,200}})[$#%][ \t]*$",
 )
 
 _RANK = r"(?:\d+: ?|\[\d+,\d+\]<std\w+>: ?|\[[\w:]+\]: ?|[\w.-]+: )?"

@@ -24,10 +24,10 @@ def run(options: Options, streams: Streams) -> int:
         raise UsageError(f"-o {path}: a capture's name ends in {CAPTURE_SUFFIX}",
                          f"-o {path.name}{CAPTURE_SUFFIX}")  # fmt: skip
     if options.dry_run:
-        streams.report([*shown_commands(plan.commands, options), f"would write {path}\n"])
+        streams.report([*shown_commands(plan.commands(), options), f"would write {path}\n"])
         return Exit.OK
     captures = Captures([path], options.redact)
-    raws = ask_here(plan.commands, options, streams, captures)
+    raws = ask_here(plan.commands(), options, streams, captures)
     for error in captures.failed:
         raise error
     assembled = assemble(raws[0].host, raws)

@@ -40,11 +40,15 @@ LEVEL_HINT = "quick looked on, nothing was put under load; no check of this vers
 
 
 class Plan(Struct):
-    """What is to be judged, and the questions that takes."""
+    """What is to be judged."""
 
     checks: list[Check]
-    commands: list[Command]
+    site_probes: list[Command]
     overrides: tuple[Override, ...]
+
+    def commands(self) -> list[Command]:
+        """The questions that it takes; recorded answers need none, nor the modules that ask."""
+        return commands_for(self.checks, self.site_probes)
 
 
 class Question(Struct, frozen=True):
@@ -125,7 +129,7 @@ def make_plan(question: Question, options: Options) -> Plan:
     checks = overrides.ask(checks, question.asked, stated=_states_gpus(changes))
     level = next(level for level in LEVELS if level == options.level)
     checks = overrides.select(checks, only=options.only, skip=options.skip, level=level)
-    return Plan(checks, commands_for(checks, catalogue.probes), changes)
+    return Plan(checks, catalogue.probes, changes)
 
 
 def _states_gpus(changes: Sequence[Override]) -> bool:
@@ -153,8 +157,8 @@ def _profile(name: str | None) -> Iterator[Override]:
 def _hosts(plan: Plan, options: Options, streams: Streams, captures: Captures) -> list[HostReport]:
     if options.from_:
         return list(_recorded(plan, options, captures))
-    raws = ask_here(plan.commands, options, streams, captures)
-    return [examine(raws[0].host, raws, plan.checks, facts=True)]
+    raws = ask_here(plan.commands(), options, streams, captures)
+    return [examine(raws[0].host, raws, plan.checks, facts=_wants_facts(options))]
 
 
 def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[HostReport]:
@@ -165,9 +169,16 @@ def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[Host
     source = open_inputs(options.from_, sys.stdin.buffer)
     with captures.opened() as keeper:
         hosts = _kept(source.hosts(), keeper)
-        yield from examine_all(hosts, plan.checks, facts=options.facts)
+        yield from examine_all(
+            hosts, plan.checks, all_facts=options.facts, one_hosts_facts=_wants_facts(options)
+        )
     for file, why in source.bad():
         yield HostReport(file, Status.ERROR, (MissingProbe(file, "unreadable", why),))
+
+
+def _wants_facts(options: Options) -> bool:
+    """Only JSON holds facts."""
+    return options.format == "json" or any(name.endswith(".json") for name in options.save)
 
 
 def _kept(
@@ -203,7 +214,7 @@ def _dry_run(plan: Plan, options: Options, streams: Streams) -> int:
     if options.from_:
         streams.report([f"would read {', '.join(options.from_)}; nothing would be run\n"])
         return Exit.OK
-    streams.report(shown_commands(plan.commands, options))
+    streams.report(shown_commands(plan.commands(), options))
     files = ", ".join(options.save) or "nothing"
     streams.report([f"{len(plan.checks)} checks; would write {files}\n"])
     return Exit.OK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from preflight.errors import ParseError
@@ -51,10 +52,11 @@ class _Part(NamedTuple):
 
 def locate(text: str, record_line: int, field_path: str) -> int:
     """The line of `text` that shows a field of the GPU whose record begins at `record_line`."""
-    lines = text.split("\n")
-    parts = list(_parts(lines[record_line - 1 :], record_line, Head()))
-    if not parts or parts[0].line != record_line:
+    parts = _parts_of(text)
+    at = next((at for at, part in enumerate(parts) if part.line == record_line), None)
+    if at is None:
         return record_line
+    parts = parts[at:]
     address = parts[0].bus_id
     if field_path == "answers":
         for lost in lost_gpus(text):
@@ -67,6 +69,12 @@ def locate(text: str, record_line: int, field_path: str) -> int:
         if line is not None:
             return line
     return record_line
+
+
+# One text is looked into once for all that did not pass.
+@lru_cache(maxsize=2)
+def _parts_of(text: str) -> tuple[_Part, ...]:
+    return tuple(_parts(text.split("\n"), 1, Head()))
 
 
 @probe("nvidia-smi-q", ["nvidia-smi", "-q"], timeout_s=30, locate=locate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
@@ -30,20 +31,28 @@ _BARE_AMPERSAND = re.compile(r"&(?!(?:[A-Za-z_][\w.-]*|#[0-9]+|#x[0-9A-Fa-f]+);)
 
 def locate(text: str, record_line: int, field_path: str) -> int:
     """The line of `text` that shows a field of the GPU whose record begins at `record_line`."""
-    start = text.find("<gpu", _offset(text, record_line))
-    end = text.find(_GPU_END, start)
-    if start < 0 or end < 0 or text.count("\n", 0, start) != record_line - 1:
+    block = _block_at(text, record_line)
+    if block is None:
         return record_line
-    try:
-        root, lines = _parse("\n" * (record_line - 1) + text[start : end + len(_GPU_END)])
-    except ParseError:
-        return record_line
-    block = _block(root, lines)
     if field_path == "answers":
         for lost in lost_gpus(text):
             if lost.bus_id == block.bus_id:
                 return lost.line
     return line_of("xml", block, field_path) or record_line
+
+
+# A GPU with one fault often has several: its block is read once for all of them.
+@lru_cache(maxsize=16)
+def _block_at(text: str, record_line: int) -> Block | None:
+    start = text.find("<gpu", _offset(text, record_line))
+    end = text.find(_GPU_END, start)
+    if start < 0 or end < 0 or text.count("\n", 0, start) != record_line - 1:
+        return None
+    try:
+        root, lines = _parse("\n" * (record_line - 1) + text[start : end + len(_GPU_END)])
+    except ParseError:
+        return None
+    return _block(root, lines)
 
 
 @probe("nvidia-smi", ["nvidia-smi", "-q", "-x"], timeout_s=30, with_stderr=True, locate=locate)
