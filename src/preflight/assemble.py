@@ -235,10 +235,15 @@ def _gpus(smi: Known[NvidiaSmi]) -> Known[tuple[Gpu, ...]]:
 
 def _no_gpu(inventory: GpuInventory, smi: Known[NvidiaSmi]) -> Known[NvidiaSmi]:
     """Where PCI shows no NVIDIA GPU and nvidia-smi lists none, nothing is wrong with either."""
-    if inventory.on_pci != 0 or (isinstance(smi, NvidiaSmi) and smi.gpus):
+    if inventory.on_pci != 0 or not _silent(smi):
         return smi
     others = f"; there is {', '.join(inventory.other_vendors)}" if inventory.other_vendors else ""
     return Missing("not-applicable", f"no NVIDIA GPU on PCI{others}")
+
+
+def _silent(smi: Known[NvidiaSmi]) -> bool:
+    """Whether nvidia-smi told of no GPU. One that hangs waits for something."""
+    return smi.kind != "timeout" if isinstance(smi, Missing) else not smi.gpus
 
 
 def _inventory(
@@ -246,7 +251,7 @@ def _inventory(
 ) -> GpuInventory:
     on_pci, without_driver, others = _on_pci(pci)
     listed = _listed(smi)
-    if on_pci == 0 and not (isinstance(smi, NvidiaSmi) and smi.gpus):
+    if on_pci == 0 and _silent(smi):
         listed = 0
     expected, basis = _expected(identity, on_pci, listed)
     attached = smi if isinstance(smi, Missing) else smi.attached

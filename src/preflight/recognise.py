@@ -45,6 +45,7 @@ _OBJECT = re.compile(r"\s*\{")
 _REPORT = re.compile(r'"schema"\s*:\s*"preflight\.report/\d')
 _XML, _XML_BEGIN, _XML_END = "nvidia-smi", "<nvidia_smi_log", "</nvidia_smi_log>"
 _TEXT = "nvidia-smi-q"
+_SENTENCE = "sentence"  # a row of _LINE, and the tool of a part until it is known whose it is
 
 
 def _one_of(rows: Iterable[tuple[str, Iterable[str]]], blanks: str) -> re.Pattern[str]:
@@ -59,7 +60,7 @@ _PATTERNS = {**TOOLS, **KNOWN_BUT_UNREAD}
 _TOOL_OF_GROUP = {f"n{i}": name for i, name in enumerate(_PATTERNS)}
 _ROWS = [(f"n{i}", patterns) for i, patterns in enumerate(_PATTERNS.values())]
 _LINE = _one_of(
-    [_ROWS[0], ("boundary", (*BOUNDARIES, *PROMPTS)), ("sentence", SENTENCES), *_ROWS[1:]],
+    [_ROWS[0], ("boundary", (*BOUNDARIES, *PROMPTS)), (_SENTENCE, SENTENCES), *_ROWS[1:]],
     r"[ \t]{0,64}(?![ \t])",
 )
 _INDENTED = _one_of(
@@ -97,8 +98,8 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     if _OBJECT.match(text) and _REPORT.search(text):
         raise UsageError(f"{source} is a report, not recorded output", f"preflight report {source}")
     parts = list(_parts(text))
-    wrote = {part.tool for part in parts}
-    raws = [_raw(name, text, parts, source) for name in TOOLS if name in wrote]
+    mine = {tool: _parts_of(tool, parts, text) for tool in TOOLS}
+    raws = [_raw(tool, text, mine[tool], source) for tool in TOOLS if mine[tool]]
     if not raws:
         raise _unrecognised(source, parts)
     return [replace(raw, truncated=True) for raw in raws] if cut else raws
@@ -217,11 +218,12 @@ def _has(added: str, text: str, start: int, end: int) -> bool:
 def _fresh(found: re.Match[str] | None, here: _Part | None, number: int) -> _Part | None:
     """What begins with this line; None where nothing does, or where it goes on."""
     group = found.lastgroup if found else None
-    tool = _TEXT if group == "sentence" else _TOOL_OF_GROUP.get(group or "")
+    tool = _SENTENCE if group == _SENTENCE else _TOOL_OF_GROUP.get(group or "")
     if found is None or tool is None:
         return None
+    own = (tool, _XML, _TEXT) if tool == _SENTENCE else (tool,)
     again = tool == _XML and found.string.startswith("<?xml", found.end("added"))
-    if here and here.tool == tool and not again:
+    if here and here.tool in own and not again:
         return None
     return _Part(tool, found.start(), number, found["added"])
 
@@ -241,7 +243,7 @@ def _goes_on(part: _Part, text: str, start: int) -> bool:
 
 def _whole(part: _Part, found: re.Match[str], text: str, end: int) -> int:
     """Where the part ends, if its first line tells: a sentence, an XML document; else 0."""
-    if found.lastgroup == "sentence":
+    if part.tool == _SENTENCE:
         return end
     if part.tool != _XML:
         return 0
@@ -254,19 +256,30 @@ def _whole(part: _Part, found: re.Match[str], text: str, end: int) -> int:
     return rest.end() if rest else 0
 
 
-def _raw(tool: str, text: str, parts: list[_Part], source: str) -> Raw:
-    """All that one tool wrote; of several XML documents the last that is whole, or the last."""
+def _parts_of(tool: str, parts: list[_Part], text: str) -> list[_Part]:
+    """What one tool wrote; of several XML documents the last that is whole, or the last.
+
+    A sentence beside an XML document goes with it: it may tell of a GPU that the document lacks,
+    and of two answers only the better is looked at.
+    """
     mine = [part for part in parts if part.tool == tool]
-    if tool == _XML:
-        whole = [part for part in mine if text.find(_XML_END, part.start, part.end) >= 0]
-        mine = (whole or mine)[-1:]
-    pieces, line = [], mine[0].line
-    for part in mine:
+    whole = [part for part in mine if text.find(_XML_END, part.start, part.end) >= 0]
+    mine = (whole or mine)[-1:] if tool == _XML else mine
+    home = _XML if any(part.tool == _XML for part in parts) else _TEXT
+    if tool == home:
+        mine += [part for part in parts if part.tool == _SENTENCE]
+    return sorted(mine, key=lambda part: part.start)
+
+
+def _raw(tool: str, text: str, parts: list[_Part], source: str) -> Raw:
+    """The parts as one text, with empty lines for those between them."""
+    pieces, line = [], parts[0].line
+    for part in parts:
         piece = _without(part.added, text[part.start : part.end])
         pieces += ["\n" * (part.line - line), piece]
         line = part.line + piece.count("\n")
     stdout = pieces[1] if len(pieces) == 2 else "".join(pieces)
-    return Raw("", tool, stdout=stdout, source=source, line_offset=mine[0].line)
+    return Raw("", tool, stdout=stdout, source=source, line_offset=parts[0].line)
 
 
 def _without(added: str, lines: str) -> str:

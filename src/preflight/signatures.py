@@ -19,8 +19,13 @@ _LEVEL = "(?:emerg|alert|crit|err|warn|notice|info|debug)"
 #: is not taken for one in which a fault would show.
 _LOGGERS = r"(?:kernel|systemd(?:-[\w-]+)?|NetworkManager|nvidia-[\w-]+|nv-[\w-]+|mcelog|rasdaemon)"
 _STAMP = (
-    rf"(?:{_MONTH} [ \d]\d {_CLOCK}(?:\.\d+)?|{_DAY} {_ISO} [\w+-]+|{_ISO}(?:[.,]\d+)?{_ZONE}?"
-    r"|\d{10}\.\d{6})"
+    rf"(?=[\dA-Z])(?:{_MONTH} [ \d]\d {_CLOCK}(?:\.\d+)?|{_DAY} {_ISO} [\w+-]+"
+    rf"|{_ISO}(?:[.,]\d+)?{_ZONE}?|\d{{10}}\.\d{{6}})"
+)
+_BARE = (
+    r"(?:kernel: |Linux version \d|NVRM: |(?:nvidia|pcieport|mlx[45]_core) [\da-f:.]{7,12}: |mce: "
+    r"|nvidia-(?:nvswitch\d*|nvlink|peermem|modeset|uvm)(?:: | nv_)"
+    r"|(?:\{\d+\})?\[Hardware Error\]: )"
 )
 _SYSLOG = rf"(?:<\d{{1,3}}>)?(?:1 )?{_STAMP} (?:\S+ )?[\w.@/-]+(?:\[\d+\])?: "
 #: As it is, with digits blotted out, and as the oldest drivers wrote it.
@@ -48,16 +53,15 @@ TOOLS: dict[str, tuple[str, ...]] = {
         rf"{_FACILITY} *:{_LEVEL} *: ",  # dmesg -x
         rf"{_ISO},\d{{6}}{_ZONE} ",  # dmesg --time-format iso
         # syslog, and journalctl's short forms
-        rf"(?:<\d{{1,3}}>)?(?:1 )?{_STAMP} (?:\S+ )?{_LOGGERS}(?:\[\d+\])?(?:: | - )",
+        rf"(?:<\d{{1,3}}>)?(?:1 )?{_STAMP} (?:\S+ )?(?:[a-z]+\d?\.[a-z]+ )?"
+        rf"{_LOGGERS}(?:\[\d+\])?(?:: | - )",
+        rf"\[?{_STAMP}\]? {_BARE}",
         r"-- (?:Logs begin|Journal begins|Boot [\da-f]{32}|Reboot)\b",
         r"\{(?=[^\n]*\"__REALTIME_TIMESTAMP\")(?=[^\n]*\"MESSAGE\")",  # journalctl -o json
         r"\d{1,4},\d+,\d+,[-c+E](?:,[^;\n]*)?;",  # /dev/kmsg
         r"dmesg-(?:erst|efi|ramoops)[\w.-]*:?$|(?:Panic|Oops|Emergency)#\d+ Part\d+",  # pstore
         rf"\[{_MONTH} [ \d]\d \d{{4}} {_CLOCK}\] \[[A-Z]+\] \[tid \d+\]",  # fabric manager
-        # journalctl -o cat
-        r"NVRM: |nvidia-(?:nvswitch\d*|nvlink|peermem|modeset|uvm)(?:: | nv_)",
-        r"(?:nvidia|pcieport|mlx[45]_core) [\da-f:.]{7,12}: ",
-        r"(?:\{\d+\})?\[Hardware Error\]: |mce: |Linux version \d",
+        _BARE,  # journalctl -o cat, dmesg -t
     ),
     "nvidia-smi": (
         r"<\?xml [^>\n]*\?>[\s>]*<(?:!DOCTYPE )?nvidia_smi_log\b",
@@ -66,7 +70,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "nvidia-smi-q": (
         r"=+ ?NVSMI LOG ?=+",
         # `nvidia-smi --version` has fewer blanks
-        r"(?:Timestamp|Driver Version|CUDA Version|Attached GPUs) {15,}: ",
+        r"(?:Timestamp|Driver Version|CUDA Version) {15,}: |Attached GPUs +: \d",
         rf"GPU {_BUS_ID}[ \t]*$",
     ),
 }

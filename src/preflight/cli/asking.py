@@ -52,8 +52,10 @@ class Captures(Struct):
     @contextmanager
     def _one(self, path: Path) -> Iterator[Writer]:
         from preflight.capture import Writer
+        from preflight.redact.secrets import in_arguments
 
-        writer = Writer(path, argv=tuple(sys.argv))
+        # A command line may hold the names that --redact is to hide.
+        writer = Writer(path, argv=() if self.redact else tuple(in_arguments(sys.argv)))
         try:
             with writer:
                 yield writer

@@ -126,7 +126,9 @@ def make_plan(question: Question, options: Options) -> Plan:
     catalogue = load.load(question.domains, [Path(name) for name in options.checks])
     changes = (*_profile(options.profile), *map(overrides.parse, options.set_))
     checks = overrides.apply(catalogue.checks, changes)
-    checks = overrides.ask(checks, question.asked, stated=_states_gpus(changes))
+    checks = overrides.mark(checks, question.asked, asked=True)
+    if _states_gpus(changes):
+        checks = overrides.mark(checks, ["gpu.present"], stated=True)
     level = next(level for level in LEVELS if level == options.level)
     checks = overrides.select(checks, only=options.only, skip=options.skip, level=level)
     return Plan(checks, catalogue.probes, changes)

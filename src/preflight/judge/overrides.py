@@ -87,11 +87,10 @@ def select(
     ]
 
 
-def ask(checks: Sequence[Check], asked: Iterable[str], stated: bool) -> list[Check]:
-    """Tell the checks in `asked` that the user asked about just this, or stated a number."""
-    marks = {"asked": True, **({"stated": True} if stated else {})}
-    names = set(asked)
+def mark(checks: Sequence[Check], names: Iterable[str], **marks: bool) -> list[Check]:
+    """Tell the checks of these names what the user asked about or stated."""
+    marked = set(names)
     return [
-        replace(check, row={**check.row, **marks}) if check.id in names else check
+        replace(check, row={**check.row, **marks}) if check.id in marked else check
         for check in checks
     ]

@@ -1,0 +1,78 @@
+# make help says what there is. Everything happens in .venv; nothing outside this folder is changed,
+# save for the Debian packages below, and those only where `make test` runs as root and lacks them.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help run test bench clean packages
+
+# The Python that .venv is made from, once; `make clean` first to change it.
+PYTHON ?= python3
+# For `make run ARGS='--level standard'` and `make test PYTEST_ARGS='-k pcie -x'`.
+ARGS ?=
+PYTEST_ARGS ?=
+
+VENV := .venv
+READY := $(VENV)/.ready
+# What tests need beyond Python, each as command:Debian-package.
+APT := unshare:util-linux mkfs.ext4:e2fsprogs lspci:pciutils gcc:gcc
+
+help:
+	@echo "make run      check this machine: preflight run (ARGS='--level standard' and so on)"
+	@echo "make test     lint, types and tests (PYTEST_ARGS='-k pcie')"
+	@echo "make bench    start-up time and a fleet of 1,000 hosts, against their targets"
+	@echo "make clean    remove .venv and everything that was built"
+	@echo "PYTHON=python3.12 chooses what .venv is made from"
+
+# 1 (something failed) and 3 (something could not be determined) are answers about the machine, not
+# faults of make; 2, 70 and 130 are.
+run: $(READY)
+	@$(VENV)/bin/preflight run $(ARGS); status=$$?; \
+	case $$status in \
+	  0) meaning="nothing failed" ;; \
+	  1) meaning="at least one check failed: see the report" ;; \
+	  2) meaning="preflight could not start" ;; \
+	  3) meaning="nothing failed, but something could not be determined: see the report" ;; \
+	  130) meaning="interrupted" ;; \
+	  *) meaning="a bug in preflight" ;; \
+	esac; \
+	echo "preflight run: exit status $$status ($$meaning)" >&2; \
+	case $$status in 0|1|3) exit 0 ;; *) exit $$status ;; esac
+
+test: packages $(READY)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/pytest -n 2 $(PYTEST_ARGS)
+
+# Both run, even where the first misses its target.
+bench: $(READY)
+	@status=0; \
+	$(VENV)/bin/python -m bench.startup || status=$$?; \
+	$(VENV)/bin/python -m bench.fleet || status=$$?; \
+	exit $$status
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "error: preflight needs Python 3.10 or later, and $(PYTHON) is $$($(PYTHON) -V 2>&1)" >&2; \
+	  echo "hint: make $(or $(MAKECMDGOALS),test) PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@test -x $(VENV)/bin/python || $(PYTHON) -m venv --clear $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -e '.[dev]' -c constraints.txt
+	@touch $@
+
+# Without the right to install, or without a network, the tests that need a command skip themselves
+# and say so; under CI=true they fail.
+packages:
+	@export PATH="$$PATH:/usr/sbin:/sbin" DEBIAN_FRONTEND=noninteractive; missing=""; \
+	for pair in $(APT); do \
+	  command -v "$${pair%%:*}" >/dev/null || missing="$$missing $${pair##*:}"; \
+	done; \
+	[ -n "$$missing" ] || exit 0; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing >/dev/null && exit 0; \
+	fi; \
+	echo "note: not installed:$$missing (tests that need them are skipped)" >&2
