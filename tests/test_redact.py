@@ -13,7 +13,7 @@ from preflight.model import Missing, MissingProbe, Raw, Result, Status
 from preflight.probes.kernel_log import kernel_log
 from preflight.probes.nvidia_smi_text import nvidia_smi_text
 from preflight.probes.nvidia_smi_xml import nvidia_smi_xml
-from preflight.redact import Redactor, redact_raw, redact_report
+from preflight.redact.redactor import Redactor, redact_raw, redact_report
 from preflight.reports.json import encode
 from tests.conftest import SAMPLES, sample
 from tests.reports.built import host, passed, report, rich

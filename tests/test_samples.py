@@ -9,7 +9,7 @@ import pytest
 
 from preflight.collect import examine
 from preflight.judge.load import DOMAINS, load
-from preflight.judge.overrides import ask
+from preflight.judge.overrides import mark
 from preflight.model import HostReport, Raw, Status
 from tests.conftest import SAMPLES, sample_bytes
 
@@ -108,7 +108,7 @@ TABLE: dict[str, tuple[str, ...]] = {
 
 def _judge(name: str) -> HostReport:
     text = sample_bytes(name).decode(errors="replace")
-    checks = ask(load(DOMAINS).checks, ["gpu.present"], stated=False)
+    checks = mark(load(DOMAINS).checks, ["gpu.present"], asked=True)
     return examine("input", [Raw("input", PROBES[name.split("/")[0]], stdout=text)], checks)
 
 

@@ -15,7 +15,7 @@ import yaml
 
 from preflight.collect import examine
 from preflight.judge.load import DOMAINS, load
-from preflight.judge.overrides import ask
+from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
 from tests.conftest import sample
 
@@ -76,7 +76,7 @@ def _judge(name: str, key: str) -> list[Result]:
     entry = ENTRIES[name]
     checks = [_checks()[name]]
     if entry.get("asked"):
-        checks = ask(checks, [name], stated=False)
+        checks = mark(checks, [name], asked=True)
     report = examine("node-07", _raws(entry, entry.get(key) or {}), checks)
     subject = entry.get("subject")
     return [one for one in report.results if subject in (None, one.subject)]

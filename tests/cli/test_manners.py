@@ -186,8 +186,9 @@ def test_a_full_disk_costs_the_file_and_not_the_report(tmp_path: Path) -> None:
     require("root and tmpfs", os.geteuid() == 0 and bool(shutil.which("mount")))
     small = tmp_path / "small"
     small.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", small])
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", small])
     require("tmpfs mounts", mounted.returncode == 0)
+    subprocess.run(["dd", "if=/dev/zero", f"of={small}/filler"], capture_output=True)
     try:
         for name in ("r.json", "r.capture.gz"):
             ran = preflight("gpu-health", "--from", BRAKE, "--save", str(small / name))
@@ -195,7 +196,7 @@ def test_a_full_disk_costs_the_file_and_not_the_report(tmp_path: Path) -> None:
             assert ran.out.splitlines()[-1].startswith("FAIL: 8 failed")
             assert "No space left on device" in ran.err
             assert "hint: " in ran.err
-            assert list(small.iterdir()) == []
+            assert [path.name for path in small.iterdir()] == ["filler"]
         fine = preflight("gpu-health", "--from", FINE, "--save", str(small / "r.json"))
         assert fine.rc == 2
     finally:

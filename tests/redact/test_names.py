@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preflight.redact import Redactor
+from preflight.redact.redactor import Redactor
 
 UUID = "GPU-1a2b3c4d-1111-2222-3333-444455556666"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from preflight.redact import Redactor, secrets
+from preflight.redact.redactor import Redactor, secrets
 
 
 def full(text: str, *hosts: str, users: tuple[str, ...] = ()) -> str:

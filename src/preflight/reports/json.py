@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from preflight.errors import UsageError
 from preflight.model import Report
@@ -21,13 +22,21 @@ _UNSAFE = re.compile(
 
 
 def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterator[str]:
-    """The whole document, its schema first."""
-    document = msgspec.to_builtins(report)
-    if len(report.hosts) > 1 and not facts:
-        for host in document["hosts"]:
-            host["facts"] = None
+    """The whole document, its schema first, in pieces: a thousand hosts are never one string."""
+    document = msgspec.to_builtins(replace(report, hosts=()))
     first = {key: document.pop(key) for key in ("schema", "preflight")}
-    yield encode({**first, **document}, indent=1) + "\n"
+    # A quotation mark inside a text is escaped: the first of these is the key itself.
+    before, key, after = encode({**first, **document}, indent=1).partition('"hosts": []')
+    if not report.hosts:
+        yield f"{before}{key}{after}\n"
+        return
+    yield f'{before}"hosts": ['
+    without_facts = len(report.hosts) > 1 and not facts
+    for number, host in enumerate(report.hosts):
+        shown = replace(host, facts=None) if without_facts and host.facts else host
+        text = encode(shown, indent=1).replace("\n", "\n  ")
+        yield f"{',' if number else ''}\n  {text}"
+    yield f"\n ]{after}\n"
 
 
 def encode(value: Any, *, indent: int = -1) -> str:

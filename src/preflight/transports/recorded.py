@@ -105,19 +105,25 @@ def _pieces(sources: list[_Source], bad: Bad) -> Iterator[tuple[str, list[Raw]]]
     """The answers in the order given, a host's as far as they stand together in one file."""
     hosts_of: dict[str, str] = {}
     for source in sources:
-        empty = True
-        for stored, raws in groupby(source.answers, key=_host):
-            empty = False
+        for stored, raws in groupby(_answers(source, bad), key=_host):
             host = source.name or stored or INPUT
             if source.name and stored and hosts_of.setdefault(host, stored) != stored:
                 what = f"{source.label} cannot be called {host}: it would be two hosts, "
                 hint = f"leave the name out: --from {source.label}"
                 raise UsageError(f"{what}{hosts_of[host]} and {stored}", hint)
             yield host, [raw if raw.host == host else replace(raw, host=host) for raw in raws]
-        if isinstance(source.answers, Reader) and source.answers.damage:
-            bad.append((source.label, source.answers.damage))
-        elif empty:
-            bad.append((source.label, "holds no answers"))
+
+
+def _answers(source: _Source, bad: Bad) -> Iterator[Raw]:
+    why, count = None, 0
+    try:
+        for count, raw in enumerate(source.answers, 1):  # noqa: B007
+            yield raw
+        why = source.answers.damage if isinstance(source.answers, Reader) else None
+    except UsageError as error:  # the file is gone since it was opened
+        why = _without_name(error, source.label)
+    if why or not count:
+        bad.append((source.label, why or "holds no answers"))
 
 
 def _host(raw: Raw) -> str:
@@ -138,11 +144,15 @@ def _sources(specs: Sequence[str], stdin: BinaryIO, bad: Bad) -> list[_Source]:
                 answers = recognise(data, label)
             sources.append(_Source(name, label, answers))
         except UsageError as error:
-            bad.append((label, error.what.removeprefix(label).lstrip(": ")))
+            bad.append((label, _without_name(error, label)))
             hints.update(filter(None, [error.hint]))
     if not sources:
         raise _nothing(bad, hints)
     return sources
+
+
+def _without_name(error: UsageError, label: str) -> str:
+    return error.what.removeprefix(label).lstrip(": ")
 
 
 def _nothing(bad: Bad, hints: set[str]) -> UsageError:
