@@ -243,7 +243,7 @@ def _when(log: KernelLog, episode: Episode) -> str:
 
 def _time(log: KernelLog, at_s: float) -> str:
     if log.clock == "boot":
-        return f"{at_s:.1f} s"
+        return f"{at_s:.1f} s" if at_s < 3600 else ago(at_s)
     form = "%b %d %H:%M:%S" if at_s < _YEARS_KNOWN_S else "%Y-%m-%d %H:%M:%S"
     try:
         return (datetime(1970, 1, 1) + timedelta(seconds=at_s)).strftime(form)

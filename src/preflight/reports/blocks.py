@@ -77,7 +77,7 @@ def group_block(group: Group, view: View) -> Iterator[Line]:
     in_full = group.status is Status.FAIL or view.verbose > 0
     if group.why and in_full:
         yield from labelled("why", group.why, view, advice=True)
-    yield from steps(ACTIONS[group.action], group.fix, view)
+    yield from steps(ACTIONS[group.action], group.advice, view)
     if in_full:
         yield from _devices(group, view)
         yield from evidence(list(group.evidence), view)
@@ -121,8 +121,9 @@ def _variant(variant: Variant, expected: str, view: View, with_reason: bool) -> 
     at = _where(variant.places, view)
     text = value(variant.measured, unlike=expected)
     if with_reason and variant.reason:
-        unit = f" {variant.unit}" if variant.unit else ""
-        return f"{at}: {variant.reason}" if text == "-" else f"{at} {text}{unit}: {variant.reason}"
+        text = value(variant.measured, variant.unit, unlike=expected)
+        told = at if variant.measured is None else f"{at} {text}"
+        return f"{told}: {variant.reason}"
     # Where the places are too many to be named they are counted: 87 at 666 subjects on 99 hosts.
     return f"{text}{GLUE}at{GLUE}{at}" if at[:1].isdigit() else f"{at}{GLUE}{text}"
 
@@ -141,7 +142,9 @@ def steps(action: str, fix: Sequence[str], view: View) -> Iterator[Line]:
 
 def _devices(group: Group, view: View) -> Iterator[Line]:
     told = [
-        f"{_where([place], view)}{GLUE}{place.device}" for place in group.places if place.device
+        f"{_where([place], view)}{GLUE}{place.device}"
+        for place in group.places
+        if place.device and place.device != place.subject
     ]
     if told:
         yield from labelled("device", some(told, view.most(8)), view)

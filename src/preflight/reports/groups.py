@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from preflight.model import SEVERITY, Action, Evidence, Report, Result, Scalar, Status
 from preflight.nodesets import fold
-from preflight.reports.wording import MILDEST_FIRST, plural, some, value
+from preflight.reports.wording import MILDEST_FIRST, plural, some, typed, value
 
 #: Characters of a list of places that a person still reads.
 _LONG = 240
@@ -49,6 +49,15 @@ class Group(Struct):
     def variants(self) -> list[Variant]:
         """The different values, in order of appearance."""
         return list(self.by_value.values())
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """The steps, naming the GPUs where all are on one host."""
+        if len({place.host for place in self.places}) != 1:
+            return self.fix
+        subjects = [place.subject for place in self.places]
+        devices = [place.device for place in self.places]
+        return tuple(typed(step, subjects, devices) for step in self.fix)
 
     @property
     def places(self) -> list[Place]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from preflight.model import SEVERITY, Finding, HostReport, Report, Result, Status
 from preflight.nodesets import fold
 from preflight.printable import printable
-from preflight.reports.wording import ACTIONS, against, explain, source, weight
+from preflight.reports.wording import ACTIONS, against, explain, source, typed, weight
 from preflight.verdict import verdict_of
 
 _ELEMENTS = {Status.FAIL: "failure", Status.ERROR: "error", Status.SKIP: "skipped"}
@@ -83,7 +83,8 @@ def _advice(result: Result) -> Iterator[str]:
         action = ACTIONS[result.action]
         told = ((f"why: {result.why}", result.why), (f"do: {action}", action))
         yield from (text for text, known in told if known)
-        yield from (f"  - {step}" for step in result.fix)
+        where = ([result.subject], [result.device])
+        yield from (f"  - {typed(step, *where)}" for step in result.fix)
 
 
 def _seen(one: Result | Finding) -> Iterator[str]:

@@ -126,7 +126,7 @@ def _group(group: Group, many: bool) -> Iterator[str]:
         if len(group.checks) > 1:
             yield f"- checks: {escape(', '.join(group.checks))}"
     else:
-        yield from _advice(ACTIONS[group.action], group.fix)
+        yield from _advice(ACTIONS[group.action], group.advice)
         yield from [f"- **Why:** {prose(group.why)}"] if group.why else []
     yield from _each(group, many)
     more = explain(group.status, group.checks, group.runbook)
@@ -140,7 +140,9 @@ def _each(group: Group, many: bool) -> Iterator[str]:
         measured = value(variant.measured, variant.unit, unlike=group.expected)
         told.append(f"{measured} at {where(variant.places, hosts=many, brief=True)}")
     devices = [
-        f"{where([place], hosts=many)} {place.device}" for place in group.places if place.device
+        f"{where([place], hosts=many)} {place.device}"
+        for place in group.places
+        if place.device and place.device != place.subject
     ]
     for label, texts in (("Each", told), ("Device", devices)):
         if texts:

@@ -52,6 +52,7 @@ DOMAINS = {
 _COMMAND = re.compile(
     r"(?:\$|sudo|preflight|nvidia-smi|systemctl|sysctl|srun|scontrol|ssh) (?!.*(?:[,;:.] |\())"
 )
+_GPU = re.compile(r"gpu(\d+)")
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -75,7 +76,19 @@ def value(measured: Scalar, unit: str = "", *, unlike: str = "") -> str:
         text = next((t for d in (3, 4, 5) if (t := number(measured, d)) not in taken), None) or (
             number(measured, 6)
         )
+    if measured == 1 and unit.endswith("s") and len(unit) > 1:
+        unit = unit[:-1]
     return f"{text} {unit}" if unit else text
+
+
+def typed(step: str, subjects: Sequence[str], devices: Sequence[str]) -> str:
+    """Advice with the GPUs it is about in place of INDEX and BUS_ID, so that it can be pasted."""
+    indices = [found[1] for found in map(_GPU.fullmatch, subjects) if found]
+    if indices and len(indices) == len(subjects):
+        step = re.sub(r"\bINDEX\b", ",".join(dict.fromkeys(indices)), step)
+    if len(set(devices)) == 1 and devices[0]:
+        step = re.sub(r"\bBUS_ID\b", devices[0], step)
+    return step
 
 
 def against(result: Result) -> str:
