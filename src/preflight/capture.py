@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import secrets
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -104,7 +103,7 @@ class Writer:
         header = Header(SCHEMA, __version__, created_at or now, shown)
         self._unwritten = msgspec.json.encode(header) + b"\n"
         self._target = Path(os.path.realpath(path))
-        self._part = self._target.with_name(f".{self._target.name}.{secrets.token_hex(4)}.part")
+        self._part = self._target.with_name(f".{self._target.name}.{os.urandom(4).hex()}.part")
         self._answers = self._kept_answers = self._kept_bytes = 0
         self._intact = True
         self._broken: PreflightError | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -45,7 +46,7 @@ _OBJECT = re.compile(r"\s*\{")
 _REPORT = re.compile(r'"schema"\s*:\s*"preflight\.report/\d')
 _XML, _XML_BEGIN, _XML_END = "nvidia-smi", "<nvidia_smi_log", "</nvidia_smi_log>"
 _TEXT = "nvidia-smi-q"
-_SENTENCE = "sentence"  # a row of _LINE, and the tool of a part until it is known whose it is
+_SENTENCE = "sentence"  # a row of _line, and the tool of a part until it is known whose it is
 
 
 def _one_of(rows: Iterable[tuple[str, Iterable[str]]], blanks: str) -> re.Pattern[str]:
@@ -59,14 +60,19 @@ def _one_of(rows: Iterable[tuple[str, Iterable[str]]], blanks: str) -> re.Patter
 _PATTERNS = {**TOOLS, **KNOWN_BUT_UNREAD}
 _TOOL_OF_GROUP = {f"n{i}": name for i, name in enumerate(_PATTERNS)}
 _ROWS = [(f"n{i}", patterns) for i, patterns in enumerate(_PATTERNS.values())]
-_LINE = _one_of(
-    [_ROWS[0], ("boundary", (*BOUNDARIES, *PROMPTS)), (_SENTENCE, SENTENCES), *_ROWS[1:]],
-    r"[ \t]{0,64}(?![ \t])",
-)
-_INDENTED = _one_of(
-    [(f"n{i}", INDENTED[name]) for i, name in enumerate(_PATTERNS) if name in INDENTED],
-    r"[ \t]{0,64}?",
-)
+
+
+@cache
+def _line() -> re.Pattern[str]:
+    """Any line that tells something. Compiled late: it costs more than to read most reports."""
+    rows = [_ROWS[0], ("boundary", (*BOUNDARIES, *PROMPTS)), (_SENTENCE, SENTENCES), *_ROWS[1:]]
+    return _one_of(rows, r"[ \t]{0,64}(?![ \t])")
+
+
+@cache
+def _indented() -> re.Pattern[str]:
+    rows = [(f"n{i}", INDENTED[name]) for i, name in enumerate(_PATTERNS) if name in INDENTED]
+    return _one_of(rows, r"[ \t]{0,64}?")
 
 
 class _Part(Struct):
@@ -97,12 +103,20 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     text = _text(data, source)
     if _OBJECT.match(text) and _REPORT.search(text):
         raise UsageError(f"{source} is a report, not recorded output", f"preflight report {source}")
+    if _is_one_document(text):
+        return [Raw("", _XML, stdout=text, source=source, truncated=cut)]
     parts = list(_parts(text))
     mine = {tool: _parts_of(tool, parts, text) for tool in TOOLS}
     raws = [_raw(tool, text, mine[tool], source) for tool in TOOLS if mine[tool]]
     if not raws:
         raise _unrecognised(source, parts)
     return [replace(raw, truncated=True) for raw in raws] if cut else raws
+
+
+def _is_one_document(text: str) -> bool:
+    """Whether the text is nvidia-smi's XML and nothing else."""
+    begins = text.startswith(("<?xml", "<!DOCTYPE nvidia_smi_log", _XML_BEGIN))
+    return begins and text.count(_XML_BEGIN) == 1 and text.rstrip().endswith(_XML_END)
 
 
 def _unrecognised(source: str, parts: list[_Part]) -> UsageError:
@@ -190,9 +204,9 @@ def _parts(text: str) -> Iterator[_Part]:
             here = None
         if here and _goes_on(here, text, start):
             continue
-        found = _LINE.match(text, start)
+        found = _line().match(text, start)
         if found is None and text[start] in " \t>":
-            found = _INDENTED.match(text, start)
+            found = _indented().match(text, start)
         bounds = found is not None and found.lastgroup == "boundary"
         fresh = _fresh(found, here, number) or _resumed(left, text, start, number)
         if not (fresh or bounds):
