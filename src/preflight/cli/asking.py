@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shlex
-import socket
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -89,6 +87,8 @@ def ask_here(
     commands: Sequence[Command], options: Options, streams: Streams, captures: Captures
 ) -> list[Raw]:
     """All answers of this machine. Interrupted, what came so far is saved, unasked if need be."""
+    import socket
+
     from preflight.transports.local import Local
 
     timeout_s = parse_duration(options.host_timeout)
@@ -112,6 +112,8 @@ def _rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> None:
     if not kept:
         streams.note("interrupted before the first answer: there is nothing to save")
         return
+    import tempfile
+
     places = list(captures.paths)
     if not places:
         name = f"preflight-interrupted-{now().replace(':', '')}{CAPTURE_SUFFIX}"
@@ -129,6 +131,8 @@ def _rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> None:
 
 def shown_commands(commands: Sequence[Command], options: Options) -> Iterator[str]:
     """What --dry-run prints: each command as it would be run, and its limit."""
+    import socket
+
     timeout_s = parse_duration(options.host_timeout)
     yield f"on {socket.gethostname()}, one after another, at most {timeout_s:g} s in all:\n"
     for each in trimmed(commands, timeout_s):

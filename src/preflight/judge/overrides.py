@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
@@ -40,9 +39,16 @@ def _split(text: str, by_id: dict[str, Check]) -> tuple[str, str]:
         return stem, _SIDES[suffix]
     if text in by_id:
         return text, ""
-    near = difflib.get_close_matches(text, by_id, 3)
-    hint = f"nearest: {', '.join(near)}" if near else "preflight explain lists the checks"
-    raise UsageError(f"{text!r} is not the id of a check that this command judges", hint)
+    raise UsageError(
+        f"{text!r} is not the id of a check that this command judges", _nearest(text, by_id)
+    )
+
+
+def _nearest(text: str, ids: Iterable[str]) -> str:
+    import difflib  # for mistakes only
+
+    near = difflib.get_close_matches(text, list(ids), 3)
+    return f"nearest: {', '.join(near)}" if near else "preflight explain lists the checks"
 
 
 def _changed(check: Check, side: str, override: Override) -> Check:
@@ -75,9 +81,10 @@ def select(
     of `skip`. UsageError for a glob that fits nothing: a typing error would pass unseen."""
     for glob in (*only, *skip):
         if not any(fnmatchcase(check.id, glob) for check in checks):
-            near = difflib.get_close_matches(glob, [check.id for check in checks], 3)
-            hint = f"nearest: {', '.join(near)}" if near else "preflight explain lists the checks"
-            raise UsageError(f"no check that this command judges is called {glob!r}", hint)
+            raise UsageError(
+                f"no check that this command judges is called {glob!r}",
+                _nearest(glob, (check.id for check in checks)),
+            )
     return [
         check
         for check in checks
