@@ -22,6 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
     ("capture", "recognise", "redact"),
     ("transports",),
+    ("gpu_inventory",),
     ("assemble",),
     ("judge", "diagnosis"),
     ("reports",),

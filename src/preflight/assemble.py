@@ -10,11 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight.errors import ParseError
-from preflight.facts.gpu import Gpu, GpuInventory, NvidiaSmi
-from preflight.facts.host import Cpu, Host, Identity, PciFunction, SiteAnswer
+from preflight.facts.gpu import Gpu, NvidiaSmi
+from preflight.facts.host import Cpu, Host, SiteAnswer
 from preflight.facts.kernel import KernelLog
+from preflight.gpu_inventory import count_gpus, nothing_wrong_without_gpus
 from preflight.model import NOT_IN_INPUT, Check, Command, Known, Missing, MissingProbe, Raw
-from preflight.probes.identity import granted
 from preflight.probes.spec import Probe
 
 #: Where each probe lives. Cheap ones first, vendor tools last: a tool that hangs costs no answer.
@@ -59,15 +59,6 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "gpu_inventory": ("nvidia_smi", "pci", "identity"),
     "kernel_log": ("kernel_log",),
     "site": (),
-}
-
-#: Vendors of other accelerators (pci.ids) and the PCI classes by which theirs are told from the
-#: graphics chip of a server's management controller.
-OTHER_VENDORS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "0x1002": ("an AMD GPU", ("0x0300", "0x0302", "0x0380", "0x1200")),
-    "0x19e5": ("a Huawei Ascend accelerator", ("0x1200",)),
-    "0x1da3": ("an Intel Gaudi accelerator", ("0x1200",)),
-    "0x8086": ("an Intel GPU", ("0x0302", "0x0380", "0x1200")),
 }
 
 _DENIED = ("Operation not permitted", "Permission denied", "password is required", "not permitted")
@@ -115,8 +106,8 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
 
 def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]]) -> Host:
     identity, smi, pci = parts["identity"], parts["nvidia_smi"], parts["pci"]
-    inventory = _inventory(identity, pci, smi)
-    smi = _no_gpu(inventory, smi)
+    inventory = count_gpus(identity, pci, smi)
+    smi = nothing_wrong_without_gpus(inventory, smi)
     return Host(
         name=name,
         identity=identity,
@@ -231,89 +222,6 @@ def _gpus(smi: Known[NvidiaSmi]) -> Known[tuple[Gpu, ...]]:
     if not smi.gpus and smi.driver.state != "answers":
         return Missing("exited", f"nvidia-smi: {smi.driver.text}")
     return smi.gpus
-
-
-def _no_gpu(inventory: GpuInventory, smi: Known[NvidiaSmi]) -> Known[NvidiaSmi]:
-    """Where PCI shows no NVIDIA GPU and nvidia-smi lists none, nothing is wrong with either."""
-    if inventory.on_pci != 0 or not _silent(smi):
-        return smi
-    others = f"; there is {', '.join(inventory.other_vendors)}" if inventory.other_vendors else ""
-    return Missing("not-applicable", f"no NVIDIA GPU on PCI{others}")
-
-
-def _silent(smi: Known[NvidiaSmi]) -> bool:
-    """Whether nvidia-smi told of no GPU. One that hangs waits for something."""
-    return smi.kind != "timeout" if isinstance(smi, Missing) else not smi.gpus
-
-
-def _inventory(
-    identity: Known[Identity], pci: Known[tuple[PciFunction, ...]], smi: Known[NvidiaSmi]
-) -> GpuInventory:
-    on_pci, without_driver, others = _on_pci(pci)
-    listed = _listed(smi)
-    if on_pci == 0 and _silent(smi):
-        listed = 0
-    expected, basis = _expected(identity, on_pci, listed)
-    attached = smi if isinstance(smi, Missing) else smi.attached
-    return GpuInventory(on_pci, without_driver, others, attached, listed, expected, basis)
-
-
-def _on_pci(
-    pci: Known[tuple[PciFunction, ...]],
-) -> tuple[Known[int], Known[int], tuple[str, ...]]:
-    if isinstance(pci, Missing):
-        return pci, pci, ()
-    gpus = [
-        each
-        for each in pci
-        if each.vendor_id == "0x10de"
-        and each.class_id[:6] in ("0x0300", "0x0302")
-        and each.driver != "vfio-pci"
-    ]
-    others = {
-        OTHER_VENDORS[each.vendor_id][0]
-        for each in pci
-        if each.class_id[:6] in OTHER_VENDORS.get(each.vendor_id, ("", ()))[1]
-    }
-    unbound = [each for each in gpus if each.driver != "nvidia"]
-    if not gpus:
-        none = Missing("not-applicable", "no NVIDIA GPU on PCI")
-        return 0, none, tuple(sorted(others))
-    return len(gpus), len(unbound), tuple(sorted(others))
-
-
-def _listed(smi: Known[NvidiaSmi]) -> Known[int]:
-    if isinstance(smi, Missing):
-        return smi
-    count = len(smi.gpus)
-    if smi.driver.state != "answers" and not count:
-        return Missing("exited", f"nvidia-smi: {smi.driver.text}")
-    if isinstance(smi.attached, Missing):
-        return Missing("not-in-input", "the head with the number of attached GPUs is not there")
-    if count < smi.attached:
-        text = f"{smi.attached} GPUs announced, {count} listed: the input is cut short"
-        return Missing("unreadable", text)
-    return count
-
-
-def _expected(
-    identity: Known[Identity], on_pci: Known[int], listed: Known[int]
-) -> tuple[Known[int], str]:
-    """How many GPUs should be listed, and who says so: PCI or a limiting allocation."""
-    if isinstance(on_pci, Missing):
-        text = "how many there should be is not known; state it: --set gpu.count=N"
-        return Missing(on_pci.kind, text), ""
-    if on_pci == 0:
-        text = "PCI shows no NVIDIA GPU here; state the number: --set gpu.count=N"
-        return Missing("not-applicable", text), ""
-    if isinstance(listed, Missing) or isinstance(identity, Missing) or listed >= on_pci:
-        return on_pci, "PCI"
-    limit = granted(identity)
-    if isinstance(limit, int):
-        return limit, "the allocation"
-    if limit is NOT_IN_INPUT:
-        return on_pci, "PCI"
-    return Missing(limit.kind, f"{listed} of the {on_pci} GPUs on PCI are visible here"), ""
 
 
 def _virtualization(cpu: Known[Cpu], smi: Known[NvidiaSmi]) -> Known[str]:
