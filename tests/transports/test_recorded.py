@@ -133,7 +133,12 @@ def test_a_folder_is_its_files_by_name(tmp_path: Path) -> None:
     assert shape(found) == {"input": ["nvidia-smi", "kernel-log"]}
     assert found.hosts["input"][0].source == str(tmp_path / "b.xml")  # the later file counts
     what = "not recognised as the output of a known tool"
-    assert found.bad == [(str(tmp_path / "notes.md"), what)]
+    refused, displaced = found.bad
+    assert refused == (str(tmp_path / "notes.md"), what)
+    # A fault in the other file must not go unseen.
+    assert displaced[0] == str(tmp_path / "a.xml")
+    assert f"{tmp_path}/b.xml answers the same for host input" in displaced[1]
+    assert "--from NAME=FILE" in displaced[1]
     assert shape(recorded(f"n={tmp_path}")) == {"n": ["nvidia-smi", "kernel-log"]}
 
 

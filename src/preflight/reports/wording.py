@@ -160,6 +160,6 @@ def verdict(report: Report) -> str:
             f"{counts.passed:,} passed, {counts.skip:,} skipped, {counts.error:,} undetermined"
         )
     silent = sum(1 for host in report.hosts if not host.results and host.verdict is Status.ERROR)
-    told = [f"{silent:,} of {plural(len(report.hosts), 'host')} silent"] if silent else []
+    told = [f"{silent:,} of {len(report.hosts):,} hosts or files without results"] if silent else []
     told += [plural(len(report.findings), "finding")] if report.findings else []
     return "; ".join([text, ", ".join(told)] if told else [text])

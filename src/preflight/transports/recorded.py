@@ -48,8 +48,8 @@ class Inputs:
     """What `[NAME=]FILE` options name, opened. FILE is `-` for the standard input, or a folder: its
     files by name, hidden ones and sub-folders left out.
 
-    Where two files answer the same question for a host the later counts, but sections of
-    `nvidia-smi -q -d` add up. Raises UsageError where no file can be used at all, and from `hosts`
+    Where two files answer the same question for a host the later counts, and the earlier is told in
+    `bad`; sections of `nvidia-smi -q -d` add up. Raises UsageError where no file can be used at all, and from `hosts`
     where one NAME would be several hosts.
     """
 
@@ -76,9 +76,10 @@ class Inputs:
             if awaited[host] > 0:
                 waiting.setdefault(host, []).append(_pack(raws))
             else:
-                yield host, _merged([*map(_unpack, waiting.pop(host, [])), raws])
+                pieces = [*map(_unpack, waiting.pop(host, [])), raws]
+                yield host, _merged(pieces, self._damaged)
         for host, packed in waiting.items():  # a file changed between the two looks
-            yield host, _merged([*map(_unpack, packed)])
+            yield host, _merged([*map(_unpack, packed)], self._damaged)
 
 
 def open_inputs(specs: Sequence[str], stdin: BinaryIO) -> Inputs:
@@ -218,8 +219,9 @@ def _is(test: Callable[[], bool]) -> bool:
         return False
 
 
-def _merged(pieces: list[list[Raw]]) -> list[Raw]:
-    """The answers of one host from several files, in the files' order."""
+def _merged(pieces: list[list[Raw]], bad: Bad) -> list[Raw]:
+    """The answers of one host from several files, in the files' order; `bad` is told of answers that
+    a later file displaces, lest a fault in one of them goes unseen."""
     if len(pieces) == 1:
         return pieces[0]
     answers: dict[str, list[Raw]] = {}
@@ -230,8 +232,16 @@ def _merged(pieces: list[list[Raw]]) -> list[Raw]:
         for probe, raws in fresh.items():
             earlier = answers.get(probe)
             adds = probe == _SECTIONED and not _FULL_REPORT.search(_text(raws[0]))
+            if earlier and not adds and _text(earlier[-1]) != _text(raws[0]):
+                bad.append(_displaced(earlier[-1], raws[0]))
             answers[probe] = [_joined(earlier[-1], raws[0])] if earlier and adds else raws
     return [raw for raws in answers.values() for raw in raws]
+
+
+def _displaced(earlier: Raw, later: Raw) -> tuple[str, str]:
+    by = f"{later.source or 'a later capture'} answers the same for host {later.host}"
+    why = f"not judged: {by}; give each host its name, --from NAME=FILE"
+    return earlier.source or f"a capture of {earlier.host}", why
 
 
 def _joined(first: Raw, second: Raw) -> Raw:
