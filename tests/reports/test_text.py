@@ -194,7 +194,7 @@ def test_a_host_that_did_not_answer_is_an_error_and_is_not_forgotten() -> None:
     text = text_of(told)
     assert "ERROR  n[2-3]  unreachable: ssh: Connection timed out" in text
     assert text.splitlines()[-1] == (
-        "ERROR: 0 failed, 0 warned, 1 passed, 0 skipped, 0 undetermined; 2 of 3 hosts silent"
+        "ERROR: 0 failed, 0 warned, 1 passed, 0 skipped, 0 undetermined; 2 of 3 without results"
     )
 
 

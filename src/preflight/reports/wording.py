@@ -53,6 +53,7 @@ _COMMAND = re.compile(
     r"(?:\$|sudo|preflight|nvidia-smi|systemctl|sysctl|srun|scontrol|ssh) (?!.*(?:[,;:.] |\())"
 )
 _GPU = re.compile(r"gpu(\d+)")
+_PCI = re.compile(r"[0-9a-f:.]+")
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -85,9 +86,9 @@ def typed(step: str, subjects: Sequence[str], devices: Sequence[str]) -> str:
     """Advice with the GPUs it is about in place of INDEX and BUS_ID, so that it can be pasted."""
     indices = [found[1] for found in map(_GPU.fullmatch, subjects) if found]
     if indices and len(indices) == len(subjects):
-        step = re.sub(r"\bINDEX\b", ",".join(dict.fromkeys(indices)), step)
-    if len(set(devices)) == 1 and devices[0]:
-        step = re.sub(r"\bBUS_ID\b", devices[0], step)
+        step = step.replace("INDEX", ",".join(dict.fromkeys(indices)))
+    if len(set(devices)) == 1 and _PCI.fullmatch(devices[0]):
+        step = step.replace("BUS_ID", devices[0])
     return step
 
 
@@ -160,6 +161,6 @@ def verdict(report: Report) -> str:
             f"{counts.passed:,} passed, {counts.skip:,} skipped, {counts.error:,} undetermined"
         )
     silent = sum(1 for host in report.hosts if not host.results and host.verdict is Status.ERROR)
-    told = [f"{silent:,} of {len(report.hosts):,} hosts or files without results"] if silent else []
+    told = [f"{silent:,} of {len(report.hosts):,} without results"] if silent else []
     told += [plural(len(report.findings), "finding")] if report.findings else []
     return "; ".join([text, ", ".join(told)] if told else [text])

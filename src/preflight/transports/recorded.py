@@ -48,9 +48,9 @@ class Inputs:
     """What `[NAME=]FILE` options name, opened. FILE is `-` for the standard input, or a folder: its
     files by name, hidden ones and sub-folders left out.
 
-    Where two files answer the same question for a host the later counts, and the earlier is told in
-    `bad`; sections of `nvidia-smi -q -d` add up. Raises UsageError where no file can be used at all, and from `hosts`
-    where one NAME would be several hosts.
+    Where two files answer the same question for a host the later counts, and `bad` tells of the
+    earlier; sections of `nvidia-smi -q -d` add up. Raises UsageError where no file can be used at
+    all, and from `hosts` where one NAME would be several hosts.
     """
 
     def __init__(self, specs: Sequence[str], stdin: BinaryIO) -> None:
@@ -220,8 +220,8 @@ def _is(test: Callable[[], bool]) -> bool:
 
 
 def _merged(pieces: list[list[Raw]], bad: Bad) -> list[Raw]:
-    """The answers of one host from several files, in the files' order; `bad` is told of answers that
-    a later file displaces, lest a fault in one of them goes unseen."""
+    """The answers of one host from several files, in the files' order; `bad` is told of answers
+    that a later file displaces, lest a fault in one of them goes unseen."""
     if len(pieces) == 1:
         return pieces[0]
     answers: dict[str, list[Raw]] = {}
