@@ -14,7 +14,7 @@ from preflight.facts.host import Host
 from preflight.judge.evaluate import judge
 from preflight.judge.evidence import attach
 from preflight.model import Check, Command, HostReport, Missing, Raw
-from preflight.units import format_bytes
+from preflight.units import format_bytes, format_duration
 from preflight.verdict import host_verdict
 
 #: Fewer hosts than this are judged in one process: starting others costs about 50 ms.
@@ -69,6 +69,7 @@ def examine(
         verdict=host_verdict(results, assembled.missing),
         missing=tuple(assembled.missing),
         summary=summary(assembled.host),
+        reach=_kernel_log(assembled.host),
         facts=_facts(assembled.host) if facts else None,
         results=tuple(results),
     )
@@ -136,7 +137,7 @@ def _facts(host: Host) -> dict[str, Any]:
 
 
 def summary(host: Host) -> str:
-    """One line: GPUs and driver, processors, memory, system."""
+    """One line: GPUs and driver, processors, memory, system. Alike for hosts that are alike."""
     parts = [_gpus(host), _machine(host)]
     return "; ".join(part for part in parts if part)
 
@@ -151,6 +152,17 @@ def _gpus(host: Host) -> str:
     told = ", ".join(f"{count} x {product}" for product, count in counts.items())
     version = None if isinstance(host.driver, Missing) else host.driver.version
     return f"{told}, driver {version}" if isinstance(version, str) else told
+
+
+def _kernel_log(host: Host) -> str:
+    """How far the log reaches: "no Xid in it" says little of a short one."""
+    log = host.kernel_log
+    if isinstance(log, Missing):
+        return ""
+    told = f"kernel log of {log.lines:,} {'line' if log.lines == 1 else 'lines'}"
+    if log.first_at_s is None or log.last_at_s is None or log.last_at_s <= log.first_at_s:
+        return told
+    return f"{told} over {format_duration(log.last_at_s - log.first_at_s)}"
 
 
 def _machine(host: Host) -> str:

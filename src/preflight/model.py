@@ -199,6 +199,7 @@ class HostReport(Struct):
     verdict: Status
     missing: tuple[MissingProbe, ...] = ()
     summary: str = ""  # one line: hardware and driver
+    reach: str = ""  # how much there was to look at, such as the length of the kernel log
     facts: dict[str, Any] | None = None
     results: tuple[Result, ...] = ()
 

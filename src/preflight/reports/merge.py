@@ -96,6 +96,7 @@ def _host(name: str, found: Sequence[HostReport]) -> HostReport:
         verdict=host_verdict(results, missing),
         missing=missing,
         summary=next((one.summary for one in reversed(found) if one.summary), ""),
+        reach=next((one.reach for one in reversed(found) if one.reach), ""),
         facts=_facts([one.facts for one in found if one.facts is not None]),
         results=results,
     )

@@ -80,12 +80,15 @@ def _machines(report: Report, view: View) -> list[tuple[str, str]]:
     alike: dict[str, list[str]] = {}
     for host in report.hosts:
         if host.results or host.summary:
-            alike.setdefault(host.summary, []).append(host.host)
-    told = [(fold(names), summary) for summary, names in alike.items()]
+            # How far each log reaches differs from host to host: many would no longer fold.
+            reach = host.reach if len(report.hosts) == 1 else ""
+            told = "; ".join(part for part in (host.summary, reach) if part)
+            alike.setdefault(told, []).append(host.host)
+    machines = [(fold(names), summary) for summary, names in alike.items()]
     most = view.most(8)
-    if len(told) > most + 1:
-        told[most:] = [(f"and {len(told) - most} other kinds of host (-v lists them)", "")]
-    return told
+    if len(machines) > most + 1:
+        machines[most:] = [(f"and {len(machines) - most} other kinds of host (-v lists them)", "")]
+    return machines
 
 
 def _checklist(report: Report, view: View) -> Iterator[Line]:
