@@ -38,7 +38,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "nvidia_smi_q/h100_sxm_535.183_truncated.txt": ("ERROR", CUT),
     "nvidia_smi_q/rtx4090_x8_535.154_idle.txt": ("PASS",),
     "nvidia_smi_q/rtx4090_x8_535.154_busy_unknown_error.txt": (
-        "ERROR", f"WARN gpu.report.readable {ALL_8}", "ERROR gpu.addressing.same input",
+        "ERROR", f"WARN gpu.report.readable {ALL_8}", "ERROR gpu.addressing.same gpu0",
     ),
     "nvidia_smi_q/a10_535.129_row_remap_pending.txt": ("FAIL", "FAIL gpu.remap.pending gpu0"),
     "nvidia_smi_q/titan_v_560.35_workstation.txt": ("PASS",),
@@ -142,12 +142,19 @@ def test_what_did_not_pass_shows_the_line_that_says_so(name: str) -> None:
     for one in _judge(name).results:
         for evidence in one.evidence:
             assert evidence.line is not None
-            assert evidence.text[:40] in lines[evidence.line - 1].strip().replace("\t", " ")
+            told = evidence.text.rpartition(" / ")[2]
+            assert told[:40] in lines[evidence.line - 1].strip().replace("\t", " ")
         if one.status in (Status.FAIL, Status.WARN):
             assert one.evidence, one.check
             assert one.why, one.check
             assert one.fix, one.check
             assert one.runbook, one.check
+
+
+def test_the_line_of_a_label_that_many_sections_have_names_its_section() -> None:
+    report = _judge("nvidia_smi_q/a10_535.129_row_remap_pending.txt")
+    (pending,) = [one for one in report.results if one.check == "gpu.remap.pending"]
+    assert " ".join(pending.evidence[0].text.split()) == "Remapped Rows / Pending : Yes"
 
 
 def _measured(name: str, check: str) -> dict[str, object]:

@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight.errors import ParseError
-from preflight.facts.gpu import Gpu, NvidiaSmi
+from preflight.facts.gpu import Driver, Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
 from preflight.facts.kernel import KernelLog
-from preflight.gpu_inventory import count_gpus, nothing_wrong_without_gpus
+from preflight.gpu_inventory import count_gpus, nothing_wrong_without_gpus, silence
 from preflight.model import NOT_IN_INPUT, Check, Command, Known, Missing, MissingProbe, Raw
 from preflight.probes.spec import Probe
 
@@ -148,11 +148,20 @@ def _read(raw: Raw) -> Any:
     failed = _failed(raw)
     probe = probe_of(raw.probe)
     if failed is not None or probe is None:
-        return failed
+        return _hung(raw, failed, probe)
     try:
         return probe.parse(answer_text(raw, probe))
     except ParseError as error:
         return _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
+
+
+def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:
+    """A driver that lets nvidia-smi wait for its whole limit is a fact; cut off sooner, by the
+    host's deadline, it is only unknown."""
+    over = raw.rc in (124, 137) and probe and raw.elapsed_s >= probe.command.timeout_s
+    if failed is None or raw.probe != "nvidia-smi" or not over:
+        return failed
+    return NvidiaSmi(Driver("hangs", failed.text, line=1, probe=raw.probe), failed, ())
 
 
 def answer_text(raw: Raw, probe: Probe | None) -> str:
@@ -220,7 +229,9 @@ def _gpus(smi: Known[NvidiaSmi]) -> Known[tuple[Gpu, ...]]:
     if isinstance(smi, Missing):
         return smi
     if not smi.gpus and smi.driver.state != "answers":
-        return Missing("exited", f"nvidia-smi: {smi.driver.text}")
+        return silence(smi.driver)
+    if not smi.gpus and smi.attached != 0:
+        return Missing("unreadable", "the input is cut short: no GPU is whole in it")
     return smi.gpus
 
 

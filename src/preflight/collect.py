@@ -37,7 +37,7 @@ class Transport(Protocol):
 
 def trimmed(commands: Iterable[Command], host_timeout_s: float) -> list[Command]:
     """The commands with their own limits inside the host's."""
-    most = max(int(host_timeout_s) - GRACE_S, 1)
+    most = max(int(host_timeout_s) - GRACE_S, int(host_timeout_s * 0.6), 1)
     return [replace(command, timeout_s=min(command.timeout_s, most)) for command in commands]
 
 
@@ -150,8 +150,9 @@ def _gpus(host: Host) -> str:
         product = "GPU" if isinstance(gpu.product, Missing) else gpu.product
         counts[product] = counts.get(product, 0) + 1
     told = ", ".join(f"{count} x {product}" for product, count in counts.items())
-    version = None if isinstance(host.driver, Missing) else host.driver.version
-    return f"{told}, driver {version}" if isinstance(version, str) else told
+    version = "" if isinstance(host.driver, Missing) else host.driver.version
+    version = "" if isinstance(version, Missing) else version
+    return ", ".join(part for part in (told, f"driver {version}" if version else "") if part)
 
 
 def _kernel_log(host: Host) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from preflight.facts.gpu import GpuInventory, NvidiaSmi
+from preflight.facts.gpu import Driver, GpuInventory, NvidiaSmi
 from preflight.facts.host import Identity, PciFunction
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.identity import granted
@@ -38,9 +38,19 @@ def nothing_wrong_without_gpus(inventory: GpuInventory, smi: Known[NvidiaSmi]) -
     return Missing("not-applicable", f"no NVIDIA GPU on PCI{others}")
 
 
+def silence(driver: Driver) -> Missing:
+    """Why there are no GPUs to judge where the driver did not answer."""
+    if driver.state == "hangs":
+        return Missing("timeout", driver.text)
+    return Missing("exited", f"nvidia-smi: {driver.text}")
+
+
 def _silent(smi: Known[NvidiaSmi]) -> bool:
-    """Whether nvidia-smi told of no GPU. One that hangs waits for something."""
-    return smi.kind != "timeout" if isinstance(smi, Missing) else not smi.gpus
+    """Whether nvidia-smi tells of no GPU either: not installed, no driver, no device. One that
+    hangs, breaks down or speaks of another driver version knows of what PCI does not show."""
+    if isinstance(smi, Missing):
+        return smi.kind in ("no-tool", "not-in-input")
+    return not smi.gpus and smi.driver.state in ("not-running", "no-devices")
 
 
 def _on_pci(
@@ -72,7 +82,7 @@ def _listed(smi: Known[NvidiaSmi]) -> Known[int]:
         return smi
     count = len(smi.gpus)
     if smi.driver.state != "answers" and not count:
-        return Missing("exited", f"nvidia-smi: {smi.driver.text}")
+        return silence(smi.driver)
     if isinstance(smi.attached, Missing):
         return Missing("not-in-input", "the head with the number of attached GPUs is not there")
     if count < smi.attached:

@@ -45,28 +45,46 @@ def _read(path: Path) -> Runbook:
 _NOISE = frozenset(
     re.findall(r"\w+", "a an and are at be by for from has in is it my of on or the to was with")
 )
+#: Of the words asked for, weighed by how rare they are, this share must be in one symptom or title.
+_ENOUGH = 0.5
 
 
 def search(words: str, most: int = 3) -> list[Runbook]:
-    """The runbooks that fit the words best; those with no word in common are left out."""
+    """The runbooks of which one symptom or the title fits the words, the best first."""
     wanted = _words(words)
-    scored = [(_score(wanted, book), book) for book in load().values()]
-    scored = sorted((pair for pair in scored if pair[0] > 0), key=_by_score)
+    books = list(load().values())
+    scored = [(_score(wanted, book, _weights(tuple(books))), book) for book in books]
+    scored = sorted((pair for pair in scored if pair[0] >= _ENOUGH), key=_by_score)
     best = scored[0][0] if scored else 0.0
-    return [book for score, book in scored[:most] if score * 2 >= best]
+    return [book for score, book in scored[:most] if score >= 0.7 * best]
 
 
 def _by_score(pair: tuple[float, Runbook]) -> tuple[float, str]:
     return -pair[0], pair[1].id
 
 
-def _score(wanted: frozenset[str], book: Runbook) -> float:
-    """The share of the words found in one symptom counts most, then in the title, then anywhere."""
-    if not wanted:
+@cache
+def _weights(books: tuple[Runbook, ...]) -> dict[str, float]:
+    """How much a word tells: one over the number of runbooks whose symptoms or title have it."""
+    counts: dict[str, int] = {}
+    for book in books:
+        for word in frozenset().union(*map(_words, (*book.symptoms, book.title))):
+            counts[word] = counts.get(word, 0) + 1
+    return {word: 1 / count for word, count in counts.items()}
+
+
+def _score(wanted: frozenset[str], book: Runbook, weights: dict[str, float]) -> float:
+    """The best share of the wanted words in one symptom or the title; a little more where the
+    symptom holds few other words. A word that no runbook has weighs as much as a rare one."""
+    whole = sum(weights.get(word, 1.0) for word in wanted)
+    if not whole:
         return 0.0
-    shares = [len(wanted & _words(text)) / len(wanted) for text in (*book.symptoms, book.title)]
-    anywhere = len(wanted & _words(book.body)) / len(wanted)
-    return max(shares) + 0.3 * anywhere if max(shares) or anywhere >= 0.5 else 0.0
+    scores = []
+    for text in (*book.symptoms, book.title):
+        found = wanted & _words(text)
+        share = sum(weights[word] for word in found) / whole
+        scores.append(share + 0.1 * len(found) / max(len(_words(text)), 1))
+    return max(scores)
 
 
 @cache

@@ -205,7 +205,7 @@ def test_a_full_disk_costs_the_file_and_not_the_report(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_saves_what_it_has_and_says_where(tmp_path: Path, number: int) -> None:
-    path = with_tool(tmp_path / "bin", "nvidia-smi", "exec sleep 600")
+    path = with_tool(tmp_path / "bin", "nvidia-smi", "exec sleep 617")
     running = subprocess.Popen(
         [PREFLIGHT, "run", "--save", "r.json"], cwd=tmp_path, env={**os.environ, "PATH": path},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -221,7 +221,7 @@ def test_interrupted_it_saves_what_it_has_and_says_where(tmp_path: Path, number:
     again = preflight("run", "--from", str(capture), "--format", "json")
     checks = {one["check"] for one in json.loads(again.out)["hosts"][0]["results"]}
     assert "kernel.memory.available" in checks
-    left = subprocess.run(["pgrep", "-f", "^sleep 600"], capture_output=True, text=True)
+    left = subprocess.run(["pgrep", "-f", "^sleep 617"], capture_output=True, text=True)
     assert left.stdout == ""
 
 

@@ -150,7 +150,11 @@ def test_across_a_host_names_the_odd_one() -> None:
     assert (odd.status, odd.measured) == (Status.WARN, "gpu3 8; the others 16")
     hidden = _gpu(3, pcie=Pcie(width=Missing("unreadable", "Unknown Error")))
     unknown = _one(_host(*same.gpus, hidden), check)  # type: ignore[misc]
-    assert (unknown.status, unknown.reason) == (Status.ERROR, "gpu3: Unknown Error")
+    assert (unknown.status, unknown.subject) == (Status.ERROR, "gpu3")
+    assert unknown.reason == "Unknown Error"
+    none = _gpu(3, pcie=Pcie(width=Missing("not-applicable", "N/A")))
+    skipped = _one(_host(*same.gpus, none), check)  # type: ignore[misc]
+    assert (skipped.status, skipped.subject) == (Status.SKIP, "node")
 
 
 def test_an_outlier_across_a_host() -> None:

@@ -35,7 +35,8 @@ def test_a_missing_record_travels() -> None:
 
 
 def test_units_come_from_the_names() -> None:
-    assert parse("gpus[*].temperature.margin_c").unit == "C"
+    assert parse("gpus[*].temperature.gpu_c").unit == "C"
+    assert parse("gpus[*].temperature.margin_c").unit == "C of margin"
     assert parse("gpus[*].power.draw_w").unit == "W"
     assert parse("gpus[*].pcie.width").unit == ""
 

@@ -16,7 +16,7 @@ from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.collect import ask, trimmed
 from preflight.errors import PreflightError
-from preflight.model import Command, Raw
+from preflight.model import Command, Missing, Raw
 from preflight.units import parse_duration
 
 if TYPE_CHECKING:
@@ -98,6 +98,9 @@ def ask_here(
         with captures.opened() as keeper:
             try:
                 ask(transport, trimmed(commands, timeout_s), kept, streams.step)
+            except KeyboardInterrupt:
+                kept += _interrupted(transport.host, commands[len(kept) :])
+                raise
             finally:
                 if keeper:
                     keeper.put(kept)
@@ -107,9 +110,16 @@ def ask_here(
     return kept
 
 
+def _interrupted(host: str, commands: Sequence[Command]) -> list[Raw]:
+    """What had not answered yet: whoever reads the capture must not take it for not asked."""
+    cut = Missing("timeout", "interrupted before it answered")
+    return [Raw(host, each.probe, each.argv, None, missing=cut) for each in commands]
+
+
 def _rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> None:
     """Say where the answers of an interrupted run are; put them somewhere if they are nowhere."""
-    if not kept:
+    told = sum(1 for raw in kept if raw.missing is None)
+    if not told:
         streams.note("interrupted before the first answer: there is nothing to save")
         return
     import tempfile
@@ -126,7 +136,7 @@ def _rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> None:
                 places = [folder / name]
                 break
     for place in places:
-        streams.note(f"interrupted; {len(kept)} answers are saved: {place}")
+        streams.note(f"interrupted; {told} of {len(kept)} answers are saved: {place}")
 
 
 def shown_commands(commands: Sequence[Command], options: Options) -> Iterator[str]:

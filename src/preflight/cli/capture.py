@@ -21,8 +21,9 @@ def run(options: Options, streams: Streams) -> int:
     plan = make_plan(Question("capture", DOMAINS), options)
     path = Path(options.output or f"preflight-{socket.gethostname()}{CAPTURE_SUFFIX}")
     if not path.name.endswith(CAPTURE_SUFFIX):
+        stem = path.name.removesuffix(".gz").removesuffix(".capture")
         raise UsageError(f"-o {path}: a capture's name ends in {CAPTURE_SUFFIX}",
-                         f"-o {path.name}{CAPTURE_SUFFIX}")  # fmt: skip
+                         f"-o {path.with_name(stem + CAPTURE_SUFFIX)}")  # fmt: skip
     if options.dry_run:
         streams.report([*shown_commands(plan.commands(), options), f"would write {path}\n"])
         return Exit.OK

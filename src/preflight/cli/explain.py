@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from preflight import runbooks
@@ -27,6 +28,8 @@ def run(options: Options, streams: Streams) -> int:
     check = by_id.get(words.lower()) or _error_number(words, by_id)
     if check is not None:
         streams.report(_check(check))
+    elif fitting := [each for each in checks if fnmatchcase(each.id, words.lower())]:
+        streams.report(_catalogue(fitting))
     elif words in runbooks.load():
         streams.report(_runbook(runbooks.load()[words]))
     else:

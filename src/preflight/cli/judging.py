@@ -36,6 +36,7 @@ from preflight.reports import RENDERERS, render
 from preflight.units import parse_duration
 from preflight.verdict import count, report_verdict
 
+NO_GPU = "no NVIDIA GPU"
 LEVEL_HINT = "quick looked on, nothing was put under load; no check of this version does more"
 
 
@@ -147,8 +148,8 @@ def _profile(name: str | None) -> Iterator[Override]:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         known = ", ".join(sorted(each.stem for each in folder.glob("*.yaml"))) or "none yet"
-        hint = f"shipped profiles: {known}; or the path of a file FILE.yaml"
-        raise UsageError(f"--profile {name}: {error.strerror}", hint) from None
+        hint = f"shipped profiles: {known}; or the path of your own, ending in .yaml"
+        raise UsageError(f"--profile {name}: there is no {path}", hint) from error
     document = strict_yaml.load(text, str(path))
     if not isinstance(document, dict) or set(document) != {"set"}:
         raise UsageError(f"{path}: a profile is one mapping, set: {{ID: VALUE}}")
@@ -207,9 +208,17 @@ def _report(
         hosts=tuple(hosts),
         profile=options.profile,
         overrides=plan.overrides,
-        hints=() if options.from_ else (LEVEL_HINT,),
+        hints=tuple(_hints(options, hosts)),
         preflight=__version__,
     )
+
+
+def _hints(options: Options, hosts: Sequence[HostReport]) -> Iterator[str]:
+    """What a user would want to do next."""
+    if any(host.summary.startswith(NO_GPU) for host in hosts) and not options.set_:
+        yield "no GPU was judged; where there should be some: --set gpu.count=N makes it a failure"
+    if not options.from_:
+        yield LEVEL_HINT
 
 
 def _dry_run(plan: Plan, options: Options, streams: Streams) -> int:

@@ -9,6 +9,8 @@ from typing import IO, Protocol
 
 from msgspec import Struct
 
+from preflight.errors import PreflightError
+
 #: ANSI SGR codes of the styles that reports/text.py names.
 _CODES = {
     "pass": "32", "warn": "33", "fail": "1;31", "error": "1;35", "skip": "2", "bold": "1",
@@ -43,6 +45,12 @@ class Streams(Struct):
         except BrokenPipeError:
             # The interpreter would flush once more at exit, and complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.out.fileno())
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.out.fileno())
+            raise PreflightError(
+                f"standard output cannot be written: {error.strerror}",
+                "make room, or send it elsewhere; --save FILE writes it whole or not at all",
+            ) from None
 
     def paint(self, line: Iterable[StyledText]) -> str:
         """A styled line with its newline, in colour where wanted."""

@@ -7,6 +7,7 @@ from functools import cache
 from itertools import groupby
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from preflight.expect.bounds import BOUNDS
@@ -74,8 +75,7 @@ def _excluded(host: Host, check: Check, reached: list[Reached]) -> Result | None
     for text, wanted in check.when.items():
         value = paths.reach(host, _parse(text))[0].value
         if isinstance(value, Missing):
-            missing = Missing(value.kind, f"{text} is not known: {value.text}")
-            return undetermined(check, host.name, missing)
+            return undetermined(check, host.name, value)
         if not _condition(value, wanted):
             measured = sorted({shown(one.value) for one in reached if _known(one.value)})
             reason = f"only where {text} is {_phrase(wanted)}; here it is {shown(value)}"
@@ -118,17 +118,11 @@ def _unresolved(check: Check, one: Reached, missing: Missing) -> Result:
 def _judge_across(host: Host, check: Check, reached: list[Reached]) -> Result:
     reasons = [_left_out(check, one) for one in reached]
     kept = [one for one, reason in zip(reached, reasons, strict=True) if not reason]
-    unknown = next((reason for reason in reasons if isinstance(reason, Missing)), None)
+    unknown = _unknown(host, check, reached, reasons)
     if unknown is not None:
-        return undetermined(check, host.name, unknown)
+        return unknown
     if not kept:
         return result(check, host.name, Status.SKIP, reason=str(reasons[0]))
-    for one in kept:
-        if isinstance(one.value, Missing):
-            where = (
-                f"{one.subject}: {one.value.text}" if one.element is not None else one.value.text
-            )
-            return undetermined(check, host.name, Missing(one.value.kind, where))
     values = [one.value for one in kept]
     for status, declared in ((Status.FAIL, check.fail_unless), (Status.WARN, check.warn_unless)):
         if not declared:
@@ -140,6 +134,23 @@ def _judge_across(host: Host, check: Check, reached: list[Reached]) -> Result:
     ((name, argument),) = (check.fail_unless or check.warn_unless).items()
     measured = _short(values[0]) if name == "uniform" else f"{len(values)} values"
     return result(check, host.name, Status.PASS, measured, OPERATORS[name].phrase(argument))
+
+
+def _unknown(
+    host: Host, check: Check, reached: list[Reached], reasons: list[str | Missing]
+) -> Result | None:
+    """The result where some value is missing. One that should be there and cannot be read is the
+    subject: it is to be mended before they can be compared."""
+    found = [
+        undetermined(check, one.subject, missing, device=one.device)
+        for one, reason in zip(reached, reasons, strict=True)
+        for missing in ((reason or one.value),)
+        if isinstance(missing, Missing)
+    ]
+    error = next((one for one in found if one.status is Status.ERROR), None)
+    if found and error is None:
+        return msgspec.structs.replace(found[0], subject=host.name)
+    return error
 
 
 def _off(
@@ -164,7 +175,7 @@ def _left_out(check: Check, one: Reached) -> str | Missing:
             continue
         value = paths.value_at(one.element, tuple(text[1:].split(".")))
         if isinstance(value, Missing):
-            return Missing(value.kind, f"{text[1:]} is not known: {value.text}")
+            return value
         if not _condition(value, wanted):
             return f"only where {text[1:]} is {_phrase(wanted)}; here it is {shown(value)}"
     return ""

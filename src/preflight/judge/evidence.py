@@ -11,6 +11,8 @@ from preflight.model import Evidence, Raw, Result
 from preflight.printable import printable
 from preflight.redact.secrets import secrets
 
+#: The probe whose lines say little without the sections that they stand in.
+_SECTIONED = "nvidia-smi-q"
 #: Characters of a line that a report shows.
 _SHOWN = 300
 
@@ -23,6 +25,29 @@ def attach(results: Iterable[Result], raws: Sequence[Raw]) -> None:
         if one.evidence:
             found = (_found(evidence, by_probe, lines) for evidence in one.evidence)
             one.evidence = tuple(evidence for evidence in found if evidence is not None)
+
+
+def _shown(lines: Sequence[str], line: int, probe: str) -> str:
+    if line > len(lines):
+        return ""
+    return _with_sections(lines, line) if probe == _SECTIONED else lines[line - 1].strip()
+
+
+def _with_sections(lines: Sequence[str], line: int) -> str:
+    """`Link Width / Current : 8x`: half of the labels are "Current" or "Pending"."""
+    parts, indent = [lines[line - 1].strip()], _indent(lines[line - 1])
+    for above in reversed(lines[max(line - 80, 0) : line - 1]):
+        if above.strip() and _indent(above) < indent:
+            indent = _indent(above)
+            if not indent:  # the GPU itself
+                break
+            if " : " not in above:
+                parts.append(above.strip())
+    return " / ".join(reversed(parts))
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _found(
@@ -38,10 +63,10 @@ def _found(
         line = probe.locate(text, line, evidence.field)
     if evidence.probe not in lines:
         lines[evidence.probe] = text.split("\n")
-    shown = lines[evidence.probe][line - 1 : line]
+    shown = _shown(lines[evidence.probe], line, raw.probe)
     return replace(
         evidence,
-        text=secrets(printable(shown[0].strip()[:_SHOWN])) if shown else "",
+        text=secrets(printable(shown[:_SHOWN])),
         line=line + raw.line_offset,
         source=raw.source,
         field="",

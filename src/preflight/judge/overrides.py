@@ -10,9 +10,12 @@ from msgspec.structs import replace
 
 from preflight import strict_yaml
 from preflight.errors import UsageError
+from preflight.judge import paths
 from preflight.judge.operators import OPERATORS
 from preflight.model import LEVELS, Check, Level, Override
 
+#: Operators whose argument is what the fact itself may be.
+_VALUES = ("equals", "not", "one_of")
 _SIDES = {".warn": "warn_unless", ".fail": "fail_unless"}
 
 
@@ -65,6 +68,9 @@ def _changed(check: Check, side: str, override: Override) -> Check:
     value = _like(name, override.value)
     if not OPERATORS[name].accepts(value):
         raise UsageError(f"{override.id}={override.value!r}: {name} takes {OPERATORS[name].wants}")
+    each = value if isinstance(value, list) else [value]
+    if name in _VALUES and not all(paths.accepts(paths.parse(check.fact), one) for one in each):
+        raise UsageError(f"{override.id}={override.value!r}: {check.fact} never has such a value")
     row = {**check.row, "stated": True}
     return replace(check, **{side: {name: value}}, row=row)
 

@@ -57,7 +57,13 @@ def parse(text: str) -> Path:
         raise ValueError(f"{text!r}: after one [*] comes .name")
     each = tuple(head.split(".")) if star else ()
     rest = tuple((tail[1:] if star else head).split("."))
-    return Path(text, each, rest, UNITS.get(rest[-1].rpartition("_")[2], ""))
+    return Path(text, each, rest, _unit(rest[-1]))
+
+
+def _unit(name: str) -> str:
+    unit = UNITS.get(name.rpartition("_")[2], "")
+    # A distance in degrees is easily taken for a temperature.
+    return f"{unit} of margin" if name.endswith("margin_c") else unit
 
 
 def check(path: Path, root: Any = Host) -> None:
@@ -68,6 +74,17 @@ def check(path: Path, root: Any = Host) -> None:
     kind = element_type(path, root) if path.each else root
     for name in path.rest:
         kind = _descend(path.text, kind, name)
+
+
+def accepts(path: Path, value: Any) -> bool:
+    """Whether the fact at `path` could have this value: a count is no text, yes/no is no number."""
+    kind: Any = element_type(path) if path.each else Host
+    for name in path.rest if not path.site else ():
+        kind = _descend(path.text, kind, name)
+    kinds = {int: (int,), float: (int, float), bool: (bool,), str: (str,)}.get(kind)
+    if kinds is None or path.site:
+        return True
+    return isinstance(value, kinds) and (kind is bool or not isinstance(value, bool))
 
 
 def element_type(path: Path, root: Any = Host) -> Any:

@@ -68,9 +68,11 @@ def group_block(group: Group, view: View) -> Iterator[Line]:
     yield from first_line(group.status, body, view)
     reasons = {variant.reason for variant in group.variants}
     reason = group.variants[0].reason if len(reasons) == 1 else ""
-    told = ": ".join(part for part in (group.title, reason) if part)
-    if told:
-        yield from flow([Span(" " * _HANG)], [Span(told)], hang=_HANG, width=view.width)
+    if reason:
+        yield from flow([Span(" " * _HANG)], [Span(reason)], hang=_HANG, width=view.width)
+    elif group.title:
+        # A title says how it should be: without the word it reads as what was found.
+        yield from labelled("wanted", group.title, view)
     if len(group.variants) > 1:
         yield from _variants(group, view, with_reason=len(reasons) > 1)
     # A warning can wait for -v with all but what to do.

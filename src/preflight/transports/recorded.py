@@ -23,6 +23,10 @@ from preflight.signatures import READS
 INPUT = "input"
 #: Its -d sections, given as several files, are one answer.
 _SECTIONED = "nvidia-smi-q"
+#: Logs add up: a ring buffer, a journal and the fabric manager's log are of one host.
+_LOG = "kernel-log"
+#: Forms of one answer, the better first: only one of them is judged.
+_SAME = ("nvidia-smi", "nvidia-smi-q")
 _FULL_REPORT = re.compile(r"^ {4}Product Name +: ", re.MULTILINE)
 _TOLD = 50
 
@@ -190,6 +194,8 @@ def _files(specs: Sequence[str], bad: Bad) -> Iterator[tuple[str, str, Path | No
 
 def _split(spec: str) -> tuple[str, str]:
     """NAME and FILE; a file whose own name holds `=` is meant before a name is."""
+    if not spec:
+        raise UsageError("--from '': expected a file", "is a variable of your script empty?")
     name, equals, file = spec.partition("=")
     if not equals or "/" in name or _is(Path(spec).exists):
         return "", spec
@@ -222,8 +228,6 @@ def _is(test: Callable[[], bool]) -> bool:
 def _merged(pieces: list[list[Raw]], bad: Bad) -> list[Raw]:
     """The answers of one host from several files, in the files' order; `bad` is told of answers
     that a later file displaces, lest a fault in one of them goes unseen."""
-    if len(pieces) == 1:
-        return pieces[0]
     answers: dict[str, list[Raw]] = {}
     for piece in pieces:
         fresh: dict[str, list[Raw]] = {}
@@ -231,11 +235,20 @@ def _merged(pieces: list[list[Raw]], bad: Bad) -> list[Raw]:
             fresh.setdefault(raw.probe, []).append(raw)
         for probe, raws in fresh.items():
             earlier = answers.get(probe)
-            adds = probe == _SECTIONED and not _FULL_REPORT.search(_text(raws[0]))
+            adds = earlier is not None and _adds(probe, raws[0])
             if earlier and not adds and _text(earlier[-1]) != _text(raws[0]):
                 bad.append(_displaced(earlier[-1], raws[0]))
             answers[probe] = [_joined(earlier[-1], raws[0])] if earlier and adds else raws
+    better, other = (answers.get(probe) for probe in _SAME)
+    if better and other:
+        bad.append(_displaced(other[-1], better[-1]))
+        del answers[_SAME[1]]
     return [raw for raws in answers.values() for raw in raws]
+
+
+def _adds(probe: str, raw: Raw) -> bool:
+    """Whether an answer goes on where an earlier one ended, in place of displacing it."""
+    return probe == _LOG or (probe == _SECTIONED and not _FULL_REPORT.search(_text(raw)))
 
 
 def _displaced(earlier: Raw, later: Raw) -> tuple[str, str]:
