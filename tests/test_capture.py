@@ -63,13 +63,15 @@ def test_the_form(tmp_path: Path) -> None:
     argv = ["preflight", "capture", "na\udcefve"]
     with Writer(path, argv, created_at="2026-01-02T03:04:05Z") as writer:
         writer.write(FULL)
-    header, answer = map(json.loads, lines_of(path))
+    header, answer, end = map(json.loads, lines_of(path))
     assert header == {
         "schema": "preflight.capture/1",
         "preflight": __version__,
         "created_at": "2026-01-02T03:04:05Z",
         "argv": ["preflight", "capture", "na\\udcefve"],
+        "ends": True,
     }
+    assert end == {"answers": 1}
     assert answer["host"] == "node-07"
     assert answer["rc"] is None
     assert answer["missing"] == {"kind": "timeout", "text": "60 s"}
@@ -155,7 +157,9 @@ def test_cut_anywhere_it_reads_to_the_last_whole_line(tmp_path: Path) -> None:
     for cut in (*cuts, len(whole) - 1, len(whole) - 8):
         captured = read(whole[:cut])
         assert captured.raws == raws[: len(captured.raws)]
-        assert captured.damage == f"cut short after line {len(captured.raws) + 1}"
+        # The last line, which says that the capture ends, may be whole already.
+        told = {f"cut short after line {len(captured.raws) + more}" for more in (1, 2)}
+        assert captured.damage in told
         seen.add(len(captured.raws))
     assert {0, 2, 4, 6} <= seen
 
@@ -166,6 +170,16 @@ def test_a_cut_line_of_a_plain_file() -> None:
     assert read(lines[:-1]) == Captured(raws_of("a"), "", None)  # only its line end is missing
     assert read(lines[:-3]) == Captured(raws_of("a")[:1], "", "cut short after line 2")
     assert read(header) == Captured([], "", None)
+
+
+def test_a_plain_file_cut_at_the_end_of_a_line_is_cut_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "x.capture.gz"
+    with Writer(path) as writer:
+        writer.write(raws_of("a", 3))
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    assert read(b"".join(lines)).damage is None
+    for keep in range(1, len(lines)):
+        assert read(b"".join(lines[:keep])).damage == f"cut short after line {keep}"
 
 
 def test_bad_lines_are_left_out_and_told() -> None:
@@ -200,7 +214,7 @@ def test_damage_within_the_stream(tmp_path: Path) -> None:
     captured = read(bytes(packed))
     assert len(captured.raws) == 16
     assert (captured.damage or "").startswith("damaged (CRC check failed")
-    assert "after line 17" in (captured.damage or "")
+    assert "after line 18" in (captured.damage or "")
 
 
 def test_a_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,7 +220,8 @@ def test_a_sentence_is_a_line_not_all_that_follows() -> None:
     within = (
         SLOWDOWN + "Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error\n"
     )
-    assert one(within + SLOWDOWN).stdout == within + SLOWDOWN
+    other = SLOWDOWN.replace("GPU 00000000:18", "GPU 00000000:3C")
+    assert one(within + other).stdout == within + other
 
 
 def test_a_sentence_beside_xml_goes_with_it() -> None:
@@ -300,9 +301,10 @@ def test_lines_of_other_programs_in_a_system_log_are_part_of_it() -> None:
 
 
 def test_sections_in_one_paste_are_one_answer_with_their_own_lines() -> None:
+    slowdown = SLOWDOWN.replace("GPU 00000000:18", "GPU 00000001:00")
     text = (
         f"what I see:\n\n$ nvidia-smi -q -d PAGE_RETIREMENT\n{PAGES}$ dmesg\n{XID}"
-        f"$ nvidia-smi -q -d PERFORMANCE\n{SLOWDOWN}$ dmesg -T\n{GSP}and so on\n"
+        f"$ nvidia-smi -q -d PERFORMANCE\n{slowdown}$ dmesg -T\n{GSP}and so on\n"
     )
     log, smi = recognise.recognise(text.encode(), "x.txt")
     assert (log.probe, smi.probe) == ("kernel-log", "nvidia-smi-q")
@@ -311,7 +313,7 @@ def test_sections_in_one_paste_are_one_answer_with_their_own_lines() -> None:
     assert isinstance(smi.stdout, str)
     assert smi.stdout.replace("\n\n", "").count("$") == 0
     assert smi.stdout.startswith(PAGES.lstrip("\n"))
-    assert smi.stdout.endswith(SLOWDOWN)
+    assert smi.stdout.endswith(slowdown)
     assert "Xid" not in smi.stdout
     assert isinstance(log.stdout, str)
     assert "Retired Pages" not in log.stdout
@@ -338,19 +340,67 @@ def test_a_kernel_message_on_the_console_does_not_end_a_report() -> None:
     assert smi.stdout == "".join(lines)
 
 
-def test_of_several_xml_documents_the_last_whole_one_counts() -> None:
-    other = T4.replace("515.105.01", "999.99")
-    raw = one(T4 + other)
-    assert (raw.stdout, raw.line_offset) == (other, T4.count("\n"))
-    cut = other[: len(other) // 2] + "\n"
-    assert one(T4 + cut).stdout == T4
-    assert one(cut + T4).stdout == T4
+def test_two_xml_reports_in_one_file_are_refused_and_none_is_passed_over() -> None:
+    cut = T4[: len(T4) // 2] + "\n"
     assert one(cut).stdout == cut
-    assert one(cut + cut).line_offset == cut.count("\n")
-    flat = T4.replace("\n", "")
-    assert one(flat + "\n" + flat).stdout == flat
-    unended = T4.removesuffix("\n")
-    assert one(unended + cut).stdout == unended
+    flat, unended = T4.replace("\n", ""), T4.removesuffix("\n")
+    bare = T4[T4.index("<nvidia_smi_log>") :]
+    texts = [T4 + T4, T4 + cut, cut + T4, cut + cut, flat + "\n" + flat, flat + flat, bare + bare]
+    for text in (*texts, unended + T4, unended + cut, T4 + XID + T4, f"$ nvidia-smi\n{T4}{T4}"):
+        error = refused(text)
+        assert error.what == "x.txt holds 2 reports of nvidia-smi -q -x"
+        assert "give each its own file, --from NAME=FILE" in error.hint
+    assert refused(T4 * 3).what.startswith("x.txt holds 3 reports")
+
+
+H100 = sample("nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt")
+THROTTLED = sample("nvidia_smi_q/h100_sxm_x8_535.183_one_gpu_throttled.txt")
+A10 = sample("nvidia_smi_q/a10_535.129_row_remap_pending.txt")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        A10 + H100,
+        H100 + THROTTLED,
+        A10 + A10.replace("GPU 00000000:07", "GPU 00000000:08"),
+        f"$ nvidia-smi -q\n{A10}$ dmesg\n{XID}$ nvidia-smi -q\n{TITAN}",
+        PAGES + PAGES.replace("Attached GPUs                             : 8", "Attached GPUs : 4"),
+        PAGES + PAGES.replace("GPU 00000001", "GPU 0000000A"),
+    ],
+    ids=["models", "drivers", "buses", "prompts", "numbers", "more GPUs than announced"],
+)
+def test_the_text_reports_of_two_hosts_are_not_one_host(text: str) -> None:
+    error = refused(text)
+    assert error.what == "x.txt holds 2 reports of nvidia-smi -q"
+    assert "give each its own file, --from NAME=FILE" in error.hint
+
+
+def test_polls_of_one_host_are_refused_for_the_last_would_hide_the_others() -> None:
+    later = H100.replace(": 56 C", ": 57 C")
+    assert refused(H100 + later).what == "x.txt holds 2 reports of nvidia-smi -q"
+    assert "(-l)" in refused(H100 + later).hint
+    for section in (PAGES, SLOWDOWN):
+        assert refused(section * 3).what == "x.txt holds 3 reports of nvidia-smi -q"
+
+
+def test_a_full_report_and_a_section_of_the_same_host_are_one_answer() -> None:
+    head, gpu = A10[: A10.index("    Product Name")], "    ECC Mode\n        Current : Enabled\n"
+    assert one(A10 + head + gpu).stdout == A10.lstrip("\n") + head + gpu
+
+
+def test_the_warning_of_a_corrupted_inforom_goes_with_its_report() -> None:
+    said = "WARNING: infoROM is corrupted at gpu 0000:00:1E.0\n"
+    for text in (said + T4, T4 + said, T4 + "\n" + said, T4.replace("</nvidia", f"{said}</nvidia")):
+        raw = one(text)
+        assert (raw.probe, raw.stdout) == ("nvidia-smi", text)
+    assert one(f"step 1\n{said}step 2\n").stdout == said
+    assert one(TITAN + said).stdout == TITAN + said
+
+
+def test_the_blanks_of_web_pages_and_mails_are_blanks() -> None:
+    for blank in "\xa0\u2007\u202f":
+        assert one(PAGES.replace(" ", blank)).stdout == PAGES.lstrip("\n")
 
 
 def test_after_a_cut_document_others_are_still_seen() -> None:

@@ -99,7 +99,8 @@ TABLE: dict[str, tuple[str, ...]] = {
         "FAIL", "FAIL gpu.xid.149 00000008:01:00.0 00000009:01:00.0",
         "FAIL gpu.xid.154 00000008:01:00.0 00000009:01:00.0 00000018:01:00.0 00000019:01:00.0",
     ),
-    "kernel_log/xid63_row_remap_a100.log": ("PASS",),
+    # The line asks for a reset, and nothing in the input says that one came.
+    "kernel_log/xid63_row_remap_a100.log": ("WARN", "WARN gpu.xid.63 00000000:10:1c.0"),
     "kernel_log/pcie_limited_by_gen4_switch_h100.log": (
         "WARN", "WARN pcie.limited 04:00.0 8b:00.0",
     ),

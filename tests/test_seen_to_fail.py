@@ -67,6 +67,8 @@ def _raws(entry: dict[str, Any], case: dict[str, Any]) -> list[Raw]:
         raws[probe] = Raw("node-07", probe, (probe,), 0, text)
     if case.get("denied"):
         raws[first] = Raw("node-07", first, (first,), 1, "", f"{first}: Operation not permitted")
+    if "hung" in case:
+        raws[case["hung"]] = Raw("node-07", case["hung"], (case["hung"],), 124, elapsed_s=32.0)
     if "absent" in case:
         raws[case["absent"]] = Raw("node-07", case["absent"], (case["absent"],), 127)
     return list(raws.values())

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from preflight.errors import ParseError
 from preflight.facts.gpu import Driver, Gpu, NvidiaSmi
-from preflight.facts.host import Cpu, Host, SiteAnswer
+from preflight.facts.host import Cpu, Host, Identity, SiteAnswer
 from preflight.facts.kernel import KernelLog
 from preflight.gpu_inventory import count_gpus, nothing_wrong_without_gpus, silence
 from preflight.model import NOT_IN_INPUT, Check, Command, Known, Missing, MissingProbe, Raw
+from preflight.probes.kernel_log_union import union
 from preflight.probes.spec import Probe
 
 #: Where each probe lives. Cheap ones first, vendor tools last: a tool that hangs costs no answer.
@@ -99,7 +100,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     by_probe = {raw.probe: raw for raw in raws}
     read = {probe: _read(raw) for probe, raw in by_probe.items() if probe in PROBES}
     parts = {part: _best(read, suppliers) for part, suppliers in SUPPLIERS.items()}
-    parts["kernel_log"] = _longest(read, parts["kernel_log"])
+    parts["kernel_log"] = _all_logs(read, parts["kernel_log"], parts["identity"])
     site = {probe: _site(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
     return Assembled(_host(name, parts, site), _unanswered(read, site))
 
@@ -150,9 +151,13 @@ def _read(raw: Raw) -> Any:
     if failed is not None or probe is None:
         return _hung(raw, failed, probe)
     try:
-        return probe.parse(answer_text(raw, probe))
+        facts = probe.parse(answer_text(raw, probe))
     except ParseError as error:
         return _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
+    # nvidia-smi(1) lists its own exit statuses, up to 15 and 255; its text then says what is wrong.
+    # Any other tool that failed may have told half of it.
+    told = raw.rc == 0 or (probe.with_stderr and raw.rc is not None and raw.rc < 128)
+    return facts if told or raw.rc == 255 else _exited(raw)
 
 
 def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:
@@ -187,8 +192,12 @@ def _failed(raw: Raw) -> Missing | None:
         return Missing("no-tool", f"{tool} was not asked: the host has no timeout(1) (coreutils)")
     if raw.rc == 126:
         return Missing("denied", f"{tool} cannot be run: {_first_line(raw.stderr)}")
-    if raw.rc in (124, 137):
+    if raw.rc is None:
+        return Missing("exited", f"{tool}: its end was not seen")
+    if raw.rc == 124 or (raw.rc == 137 and raw.elapsed_s >= 1):
         return Missing("timeout", f"{tool} did not end within {raw.elapsed_s:.0f} s")
+    if raw.rc == 137:
+        return Missing("exited", f"{tool} was killed (memory?)")
     if raw.truncated:
         return Missing("unreadable", f"{tool}: the answer was too long and is cut short")
     return None
@@ -214,15 +223,21 @@ def _best(read: Mapping[str, Any], suppliers: Sequence[str]) -> Any:
     return (found or answers or [NOT_IN_INPUT])[0]
 
 
-def _longest(read: Mapping[str, Any], first: Any) -> Any:
-    """Of several kernel logs the one that reaches back furthest: the ring buffer may have lost its
-    beginning, the journal may be closed to this user."""
+def _all_logs(read: Mapping[str, Any], first: Any, identity: Known[Identity]) -> Any:
+    """All kernel logs of the host as one; one that is closed to this user hurts nobody."""
     logs = [read[name] for name in SUPPLIERS["kernel_log"] if name in read]
-    return max((log for log in logs if isinstance(log, KernelLog)), key=_line_count, default=first)
+    logs = [log for log in logs if isinstance(log, KernelLog)]
+    return union(logs, _booted_at_s(identity)) if logs else first
 
 
-def _line_count(log: KernelLog) -> int:
-    return log.lines
+def _booted_at_s(identity: Known[Identity]) -> float | None:
+    """When the host was booted, in seconds since 1970."""
+    if isinstance(identity, Missing):
+        return None
+    date_s, uptime_s = identity.date_s, identity.uptime_s
+    if isinstance(date_s, Missing) or isinstance(uptime_s, Missing):
+        return None
+    return date_s - uptime_s
 
 
 def _gpus(smi: Known[NvidiaSmi]) -> Known[tuple[Gpu, ...]]:
@@ -236,15 +251,15 @@ def _gpus(smi: Known[NvidiaSmi]) -> Known[tuple[Gpu, ...]]:
 
 
 def _virtualization(cpu: Known[Cpu], smi: Known[NvidiaSmi]) -> Known[str]:
-    """`vm` or `none`: by the processor's hypervisor flag, else by what the GPU driver was told."""
+    """`vm` or `none`: by the GPU driver where it was given a GPU, else by the CPU's hypervisor
+    flag (which x86 has and other processors have not)."""
+    gpus = () if isinstance(smi, Missing) else smi.gpus
+    told = {gpu.virtualization for gpu in gpus if isinstance(gpu.virtualization, str)}
+    if told - {"None", "Host VGPU", "Host VSGA"}:
+        return "vm"
     if isinstance(cpu, Cpu) and isinstance(cpu.hypervisor, str):
         return "none" if cpu.hypervisor == "none" else "vm"
-    if isinstance(smi, Missing):
-        return NOT_IN_INPUT
-    told = {gpu.virtualization for gpu in smi.gpus if isinstance(gpu.virtualization, str)}
-    if not told:
-        return NOT_IN_INPUT
-    return "none" if told <= {"None", "Host VGPU", "Host VSGA"} else "vm"
+    return "none" if told else NOT_IN_INPUT
 
 
 def _site(raw: Raw) -> Known[SiteAnswer]:
@@ -253,5 +268,8 @@ def _site(raw: Raw) -> Known[SiteAnswer]:
         return failed
     from preflight.probes.site import site_answer
 
-    rc = NOT_IN_INPUT if raw.rc is None else raw.rc
-    return replace(site_answer(_text(raw.stdout)), rc=rc, probe=raw.probe)
+    answer = replace(site_answer(_text(raw.stdout)), rc=raw.rc or 0, probe=raw.probe)
+    if not raw.rc:
+        return answer
+    failed = _exited(raw)  # what a command that failed printed is no answer
+    return replace(answer, text=failed, lines=failed, number=failed)

@@ -40,6 +40,13 @@ class Header(Struct, frozen=True):
     preflight: str = ""
     created_at: str = ""
     argv: tuple[str, ...] = ()
+    ends: bool = False  # whether a last line {"answers": N} closes it: without, it was cut
+
+
+class _End(Struct, frozen=True, forbid_unknown_fields=True):
+    """The last line of a capture."""
+
+    answers: int
 
 
 class Captured(Struct, frozen=True):
@@ -100,7 +107,7 @@ class Writer:
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         # An argument that is no UTF-8 has lone surrogates, which JSON cannot hold.
         shown = tuple(one.encode("utf-8", "backslashreplace").decode() for one in argv)
-        header = Header(SCHEMA, __version__, created_at or now, shown)
+        header = Header(SCHEMA, __version__, created_at or now, shown, ends=True)
         self._unwritten = msgspec.json.encode(header) + b"\n"
         self._target = Path(os.path.realpath(path))
         self._part = self._target.with_name(f".{self._target.name}.{os.urandom(4).hex()}.part")
@@ -130,7 +137,8 @@ class Writer:
         failure: PreflightError | None = None
         try:
             if self._intact:
-                self._put(b"", zlib.Z_FINISH)
+                end = msgspec.json.encode(_End(self._answers)) + b"\n"
+                self._put(end, zlib.Z_FINISH)
         except PreflightError as full:
             failure = full
         with suppress(OSError):
@@ -184,6 +192,7 @@ class Reader:
             what = f"{self._name} has the form {header.schema}; this version reads {SCHEMA}"
             raise UsageError(what, "pip install --upgrade gpu-preflight")
         self.created_at = header.created_at
+        self._ends = header.ends
 
     @property
     def damage(self) -> str | None:
@@ -194,7 +203,11 @@ class Reader:
 
     def __iter__(self) -> Iterator[Raw]:
         self._cut, self._bad, self._bad_lines = "", [], 0
+        open_ended, number = self._ends, 1
         for number, line in self._lines():
+            if _is_end(line):
+                open_ended = False
+                continue
             try:
                 yield decode(line)
             except _UNREADABLE as error:
@@ -204,6 +217,8 @@ class Reader:
                     self._bad_lines += 1
                     if len(self._bad) < _BAD_LINES_TOLD:
                         self._bad.append(f"line {number} is not an answer ({error})")
+        if open_ended and not self._cut:
+            self._cut = f"cut short after line {number}"
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         """The lines after the header, counted from 1 with the header, blank ones left out."""
@@ -223,6 +238,15 @@ class Reader:
                     yield number, line
             if unpacking.cause:
                 self._cut = f"{unpacking.cause} after line {number}"
+
+
+def _is_end(line: bytes) -> bool:
+    if len(line) > 64:
+        return False
+    try:
+        return bool(msgspec.json.decode(line, type=_End))
+    except msgspec.MsgspecError:
+        return False
 
 
 def read(source: Path | str | bytes) -> Captured:

@@ -22,7 +22,7 @@ def count_gpus(
 ) -> GpuInventory:
     """The counts by who says so, and what this host should show."""
     on_pci, without_driver, others = _on_pci(pci)
-    listed = _listed(smi)
+    listed = _listed(smi, on_pci)
     if on_pci == 0 and _silent(smi):
         listed = 0
     expected, basis = _expected(identity, on_pci, listed)
@@ -58,13 +58,12 @@ def _on_pci(
 ) -> tuple[Known[int], Known[int], tuple[str, ...]]:
     if isinstance(pci, Missing):
         return pci, pci, ()
-    gpus = [
+    nvidia = [
         each
         for each in pci
-        if each.vendor_id == "0x10de"
-        and each.class_id[:6] in ("0x0300", "0x0302")
-        and each.driver != "vfio-pci"
+        if each.vendor_id == "0x10de" and each.class_id[:6] in ("0x0300", "0x0302")
     ]
+    gpus = [each for each in nvidia if each.driver != "vfio-pci"]
     others = {
         OTHER_VENDORS[each.vendor_id][0]
         for each in pci
@@ -73,16 +72,20 @@ def _on_pci(
     unbound = [each for each in gpus if each.driver != "nvidia"]
     if not gpus:
         none = Missing("not-applicable", "no NVIDIA GPU on PCI")
-        return 0, none, tuple(sorted(others))
+        away = len(nvidia)  # so all of them are handed away
+        told = {*others, f"{away} NVIDIA GPUs handed to virtual machines"} if away else others
+        return 0, none, tuple(sorted(told))
     return len(gpus), len(unbound), tuple(sorted(others))
 
 
-def _listed(smi: Known[NvidiaSmi]) -> Known[int]:
+def _listed(smi: Known[NvidiaSmi], on_pci: Known[int]) -> Known[int]:
     if isinstance(smi, Missing):
         return smi
     count = len(smi.gpus)
     if smi.driver.state != "answers" and not count:
         return silence(smi.driver)
+    if isinstance(on_pci, int) and on_pci:
+        return count  # held against PCI, which knows better than the list's own head
     if isinstance(smi.attached, Missing):
         return Missing("not-in-input", "the head with the number of attached GPUs is not there")
     if count < smi.attached:
@@ -101,11 +104,14 @@ def _expected(
     if on_pci == 0:
         text = "PCI shows no NVIDIA GPU here; state the number: --set gpu.count=N"
         return Missing("not-applicable", text), ""
-    if isinstance(listed, Missing) or isinstance(identity, Missing) or listed >= on_pci:
+    if isinstance(listed, Missing) or listed >= on_pci:
         return on_pci, "PCI"
+    if isinstance(identity, Missing):
+        text = f"{listed} of the {on_pci} GPUs on PCI are listed, and what was granted is not known"
+        return Missing(identity.kind, f"{text}: {identity.text}"), ""
     limit = granted(identity)
-    if isinstance(limit, int):
-        return limit, "the allocation"
-    if limit is NOT_IN_INPUT:
-        return on_pci, "PCI"
+    if isinstance(limit, int) and listed <= limit:
+        return min(limit, on_pci), "the allocation"
+    if limit is NOT_IN_INPUT or isinstance(limit, int):
+        return on_pci, "PCI"  # nothing limits the view, or not this view
     return Missing(limit.kind, f"{listed} of the {on_pci} GPUs on PCI are visible here"), ""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from preflight import capture
 from preflight.errors import UsageError
 from preflight.model import Raw
+from preflight.probes.nvidia_smi_reports import text_reports, xml_reports
 from preflight.signatures import (
     BOUNDARIES,
     GOES_ON,
@@ -35,8 +36,9 @@ _ESCAPES = re.compile(
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b[]P^_X][^\x07\x1b\n]*(?:\x07|\x1b\\\\)?|\x1b[ -/]*[0-~]"
 )
 _TYPED_OVER = re.compile("^[^\n\b]*\b[^\n]*", re.MULTILINE)
-#: Controls, and what str.splitlines takes for the end of a line but an editor does not.
-_CONTROLS = re.compile("[\x01-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
+#: Controls, what str.splitlines takes for the end of a line but an editor does not, and the blanks
+#: of web pages and mail programs, which no pattern and no reader takes for a blank.
+_CONTROLS = re.compile("[\x01-\x08\x0b-\x1f\x7f\x85\xa0\u2007\u2028\u2029\u202f]")
 _BINARY = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f]")
 _BINARY_SHARE = 0.05
 
@@ -90,7 +92,8 @@ def recognise(data: bytes, source: str) -> list[Raw]:
 
     Raises UsageError that says what it is instead, and what is read. `source` is the name shown.
     Where one tool wrote several parts, the lines between them are left empty: lines count as in
-    the source.
+    the source. Two reports of one tool are refused: whether of two hosts or of one at two times, a
+    fault in one would be hidden by the other.
     """
     cut = False
     for _ in range(_NESTED):
@@ -110,6 +113,7 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     raws = [_raw(tool, text, mine[tool], source) for tool in TOOLS if mine[tool]]
     if not raws:
         raise _unrecognised(source, parts)
+    _refuse_several(text, raws, source)
     return [replace(raw, truncated=True) for raw in raws] if cut else raws
 
 
@@ -117,6 +121,19 @@ def _is_one_document(text: str) -> bool:
     """Whether the text is nvidia-smi's XML and nothing else."""
     begins = text.startswith(("<?xml", "<!DOCTYPE nvidia_smi_log", _XML_BEGIN))
     return begins and text.count(_XML_BEGIN) == 1 and text.rstrip().endswith(_XML_END)
+
+
+def _refuse_several(text: str, raws: list[Raw], source: str) -> None:
+    for raw in raws:
+        number = 1
+        if raw.probe == _XML:
+            number = xml_reports(text)
+        elif raw.probe == _TEXT:
+            number = text_reports(str(raw.stdout))
+        if number > 1:
+            tool = "nvidia-smi -q -x" if raw.probe == _XML else "nvidia-smi -q"
+            hint = "give each its own file, --from NAME=FILE; of one host's polls (-l) keep one"
+            raise UsageError(f"{source} holds {number} reports of {tool}", hint)
 
 
 def _unrecognised(source: str, parts: list[_Part]) -> UsageError:

@@ -49,7 +49,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "kernel-log": (
         # dmesg, -T, -d, --reltime. UCX too writes [seconds], but since 1970.
         rf"(?:<\d{{1,3}}>)?\[(?: *\d{{1,9}}\.\d{{6}}(?: <[ \d.]+>)?|<[ \d.]+>| *\+\d+\.\d{{6}}"
-        rf"|{_DAY} {_MONTH} [ \d]\d {_CLOCK} \d{{4}}|{_MONTH}\d\d \d\d:\d\d)\]",
+        rf"|{_DAY} {_MONTH} [ \d]\d {_CLOCK} \d{{4}}|{_MONTH} ?\d{{1,2}} \d\d:\d\d)\]",
         rf"{_FACILITY} *:{_LEVEL} *: ",  # dmesg -x
         rf"{_ISO},\d{{6}}{_ZONE} ",  # dmesg --time-format iso
         # syslog, and journalctl's short forms
@@ -61,6 +61,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"\d{1,4},\d+,\d+,[-c+E](?:,[^;\n]*)?;",  # /dev/kmsg
         r"dmesg-(?:erst|efi|ramoops)[\w.-]*:?$|(?:Panic|Oops|Emergency)#\d+ Part\d+",  # pstore
         rf"\[{_MONTH} [ \d]\d \d{{4}} {_CLOCK}\] \[[A-Z]+\] \[tid \d+\]",  # fabric manager
+        r"\{(?=[^\n]*(?:NVRM: |SXid \(|fallen off the bus))",  # wrapped in JSON by a log collector
         _BARE,  # journalctl -o cat, dmesg -t
     ),
     "nvidia-smi": (
@@ -87,6 +88,7 @@ SENTENCES = (
     r"NVIDIA-SMI (?:has failed because|couldn't find) ",
     r"Failed to initialize NVML: |NVML library version: \d",
     r"Unable to de(?:termine|tect) the device handle for (?:GPU|gpu)",
+    r"WARNING: infoROM is corrupted at gpu ",
     r"No (?:supported )?(?:devices|GPUs) were found\.?[ \t]*$|(?:NVIDIA )?Driver Not Loaded[ \t]*$",
 )
 #: Lines that are surely the tool's own: it goes on with them, even after a line of another tool (a

@@ -57,7 +57,7 @@ def test_a_tool_that_never_ends_is_an_error_and_the_rest_is_there(tmp_path: Path
     path = with_tool(tmp_path, "nvidia-smi", "exec sleep 600")
     ran = preflight("run", "--format", "json", "--host-timeout", "10s", PATH=path)
     assert ran.rc == 3
-    answers = _results(ran, "ERROR")["gpu.driver.answers"]
+    answers = _results(ran, "ERROR")["gpu.driver.running"]
     assert "nvidia-smi did not end within" in answers[0]["reason"]
     assert "kernel.memory.available" in _results(ran, "PASS")
 
@@ -68,7 +68,7 @@ def test_a_tool_in_uninterruptible_sleep_is_an_error_and_the_rest_is_there(tmp_p
         path = with_tool(tmp_path / "bin", "nvidia-smi", f"exec touch {frozen}/x")
         ran = preflight("run", "--format", "json", "--host-timeout", "10s", PATH=path)
         assert ran.rc == 3
-        assert "gpu.driver.answers" in _results(ran, "ERROR")
+        assert "gpu.driver.running" in _results(ran, "ERROR")
         assert "kernel.memory.available" in _results(ran, "PASS")
 
 

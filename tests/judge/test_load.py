@@ -132,7 +132,8 @@ def test_every_shipped_check_names_a_runbook_that_is_there() -> None:
     checks = load(DOMAINS, hold=True).checks
     assert len(checks) > 60
     assert {check.runbook for check in checks} - set(books) == set()
-    assert set(books) - {check.runbook for check in checks} == set(), "runbooks nobody points to"
+    # The others are for symptoms that no check looks for yet: found by words alone.
+    assert all(book.symptoms for book in books.values())
 
 
 def test_every_shipped_check_tells_why_and_what_to_do() -> None:

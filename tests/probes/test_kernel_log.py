@@ -140,6 +140,15 @@ FORMS = [
     ("[  123.456789][ T1234] {}", 123.456789, "boot"),
     ("[  123.456789 <    0.000012>] {}", 123.456789, "boot"),
     ("[Sun Feb 23 16:24:18 2025] {}", 1740327858.0, "wall"),
+    ("[Sun Feb 23 16:24:18 2025 <    0.000012>] {}", 1740327858.0, "wall"),
+    ("[Feb23 16:24] {}", 4638240.0 + 63072000, "wall"),
+    ("[Feb 3 16:24] {}", 2910240.0 + 63072000, "wall"),
+    ("<4>1 2025-02-23T16:24:18.25Z node-01 kernel - - - {}", 1740327858.25, "wall"),
+    ('<4>1 2025-02-23T16:24:18+01:00 node-01 kernel 0 - [a@1 b="\\]"] {}', 1740324258.0, "wall"),
+    ("1 2025-02-23T16:24:18Z - kernel - - - \ufeff{}", 1740327858.0, "wall"),
+    ("1 2025-02-23T16:24:18Z node-01 kernel - - - [   12.345678] {}", 1740327858.0, "wall"),
+    ("[2025-02-23 16:24:18.5][   12.345678] {}", 1740327858.5, "wall"),
+    ("Feb 23 16:24:18 kernel: [   12.345678] {}", 4638258.0 + 63072000, "wall"),
     ("kern  :warn  : [  123.456789] {}", 123.456789, "boot"),
     ("kern  :warn  : [Sun Feb 23 16:24:18 2025] {}", 1740327858.0, "wall"),
     ("kern  :warn  : 2025-02-23T16:24:18,500000+00:00 {}", 1740327858.5, "wall"),
@@ -161,6 +170,9 @@ FORMS = [
     ("1740327858.500000 node-01 kernel: {}", 1740327858.5, "wall"),
     ("[2025-02-23T16:24:18.500000+00:00] {}", 1740327858.5, "wall"),
     ("Feb 23 16:24:18 node-01 kern.warn kernel: {}", 4638258.0 + 63072000, "wall"),
+    ("<4>1 - node-01 kernel - - - {}", None, "none"),
+    ("[<    0.000012>] {}", None, "none"),
+    ("[  +0.000012] {}", None, "none"),
     ("kernel: {}", None, "none"),
     ("{}", None, "none"),
 ]
@@ -178,9 +190,9 @@ def test_forms_of_a_line(form: str, at_s: float | None, clock: str, end: str) ->
     assert log.last_at_s == log.first_at_s == one.at_s
 
 
-@pytest.mark.parametrize("form", [form for form, _, _ in FORMS[:-2]])
+@pytest.mark.parametrize("form", [form for form, at_s, _ in FORMS if at_s is not None])
 def test_a_log_without_events_is_read(form: str) -> None:
-    log = parse_kernel_log(form.format("usb 1-2: new device") + "\n")
+    log = parse_kernel_log(form.format("mlx5_core 0000:41:00.0: firmware version") + "\n")
     assert told(log) == {}
     assert log.last_at_s is not None
 
@@ -232,8 +244,7 @@ def test_forms_of_an_xid(given: str, bus_id: str) -> None:
         f"12,3973,227996636,-;{X79}",
         f"<30>[  12.345678] python[123]: {X79}",
         f"user  :warn  : [  12.345678] {X79}",
-        "[  12.345678] NVRM: Xid (PCI:0000:66:00): abc, pid=2280636",
-        "[  12.345678] nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): garbled, Fatal",
+        f"<14>1 2025-02-23T16:24:18Z node-01 python 123 - - {X79}",
         "Feb 23 16:24:18 h python[1]: detected NVSwitch fatal error 20034 on fid 0",
         "Feb 23 16:24:18 h python[1]: ib6: lost carrier",
         "[  12.345678] ata6: SATA link down (SStatus 4 SControl 300)",
@@ -243,18 +254,174 @@ def test_forms_of_an_xid(given: str, bus_id: str) -> None:
         "[  12.345678] python[7]: segfault at 0 ip 0 sp 0 error 4 in libc.so.6[7f+1]",
         "[  12.345678] veth12ab: Lost carrier",
         "Feb 23 16:24:18 h systemd-networkd[1]: cali1d5c6a0536f: Lost carrier",
-        "[  12.345678] pcieport 0000:00:1c.0: AER: Corrected error received: 0000:02:00.0",
-        "[  12.345678] x 0000:02:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer",
+        "[  12.345678] EDAC MC0: Giving out device to module skx_edac controller",
+        "[  12.345678] pcieport 0000:40:01.0: pciehp: Slot(4): Card present",
+        "[  12.345678] nvme nvme0: 64/0/0 default/read/poll queues",
+        "[  12.345678] EXT4-fs (sda1): mounted filesystem with ordered data mode",
+        "[  12.345678] I/O error, dev loop0, sector 0 op 0x0:(READ)",
+        "[  12.345678] virtio_blk: probe of x failed with error -1",
     ],
 )
 def test_what_is_no_event(line: str) -> None:
-    assert told(parse_kernel_log(line)) == {}
+    log = parse_kernel_log(f"[    1.000000] usb 1-2: new device\n{line}\n")
+    assert told(log) == {}
+    assert log.unread == ()  # a citation is known to be one
+
+
+OTHERS = (
+    "Aug 17 00:00:24 node-01 systemd[1]: Finished Rotate log files.\n"
+    "Aug 17 00:01:24 node-01 slurmd[77]: launch task\n"
+    "Aug 17 00:01:24 node-01 sshd[78]: Accepted publickey\n"
+)
+
+
+def test_a_log_without_one_line_of_the_kernel_is_refused() -> None:
+    with pytest.raises(ParseError, match="no line of the kernel, only of slurmd, sshd, systemd"):
+        parse_kernel_log(OTHERS)
+    log = parse_kernel_log(f"{OTHERS}Aug 17 00:02:24 node-01 kernel: usb 1-2: new device\n")
+    assert log.writers == ("kernel",)
+
+
+def test_who_wrote_a_log_without_the_kernel_is_kept() -> None:
+    assert read("syslog_ib6_link_flaps.log").writers == ("systemd", "systemd-networkd")
+    assert read("fabricmanager_nvswitch_12028_nonfatal.log").writers == ("nv-fabricmanager",)
+    clean = "[Feb 25 2025 13:59:45] [INFO] [tid 1808] multicast group 0 is freed.\n"
+    assert parse_kernel_log(clean).writers == ("nv-fabricmanager",)
+    assert read("xid79_then_sxid20034_fatal.log").writers == ("kernel",)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[  12.345678] NVRM: Xid (PCI:0000:66:00): abc, pid=2280636",
+        "[  12.345678] nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): garbled, Fatal",
+        json.dumps({"log": f"[  12.3] {X79}\n", "stream": "stderr"}),
+        json.dumps({"message": f"NVRM: Xid (PCI:0000:3b:00): 79{'x' * 2000}"}),
+        f"node-07: {X79}",
+        f"12:00:01 {X79}",
+        "Xid 79 on GPU 3",
+        "the GPU has fallen off the bus",
+    ],
+)
+def test_a_line_that_speaks_of_an_xid_and_is_not_read_is_told(line: str) -> None:
+    log = parse_kernel_log(f"[    1.000000] usb 1-2: new device\n{line}\n", "dmesg")
+    assert told(log) == {}
+    (one,) = log.unread
+    assert (one.line, one.probe, one.text) == (2, "dmesg", line[:200])
+
+
+def test_lines_of_dmesg_for_people_have_times_to_the_minute() -> None:
+    text = (
+        "[Jan 6 10:00] usb 1-2: new device\n"
+        f"[  +0.000003] {X79}\n"
+        f"[  +7.500000] {X79}\n"
+        f"[Jan 6 11:00] {X79}\n"
+        f"[ +10.000000] {X79}\n"
+    )
+    log = parse_kernel_log(text)
+    first, *_ = times = [one.at_s or 0.0 for one in log.xids]
+    assert [at - first for at in times] == pytest.approx([0, 7.5, 3599.999997, 3609.999997])
+    assert (log.last_at_s, log.unread) == (times[-1], ())
+
+
+def test_two_logs_in_one_text_tell_an_event_once() -> None:
+    journal = f"2025-02-23T16:24:28+0000 node-01 kernel: {X79}\n"
+    log = parse_kernel_log(f"[  100.000000] {X79}\n[  101.000000] {X79}\n{journal}")
+    assert [(one.line, one.at_s) for one in log.xids] == [(1, 100.0), (2, 101.0)]
+    more = f"2025-02-23T16:24:28+0000 node-01 kernel: {X79.replace('3b', '4c')}\n"
+    assert [one.line for one in parse_kernel_log(f"[  1.0] {X79}\n{journal}{more}").xids] == [2, 3]
+
+
+BOOT = "[    0.000000] Linux version 6.8.0\n[    0.000000] Command line: x\n"
+
+
+def starts(text: str) -> list[tuple[str, int]]:
+    return [(one.what, one.line) for one in parse_kernel_log(text).starts]
+
+
+def test_a_new_boot_in_the_log_is_seen() -> None:
+    event = f"[ 5000.000000] {X79}\n[ 5010.000000] usb 1-2: gone\n"
+    assert starts(f"{BOOT}{event}") == []
+    assert starts(f"{BOOT}{event}{BOOT}") == [("boot", 5)]
+    quiet = "[    0.000000] Command line: x\n[    1.0] usb 1-2: new device\n"
+    assert starts(f"{event}{quiet}") == [("boot", 3)]  # a console shows no version
+    journal = f"2025-02-23T16:24:28+0000 node-01 kernel: {X79}\n"
+    assert starts(f"{journal}-- Reboot --\n{journal}") == [("boot", 2)]
+    assert starts(f"-- Boot {'a' * 32} --\n{journal}-- Boot {'b' * 32} --\n{journal}") == [
+        ("boot", 3)
+    ]
+    cited = "Feb 23 16:24:18 h sos[1]: Linux version 6.8.0\n"
+    assert starts(f"Feb 23 16:24:17 h kernel: {X79}\n{cited}") == []
+
+
+def test_a_new_boot_id_in_the_journals_json_is_a_boot() -> None:
+    def line(boot: str, message: str) -> str:
+        record = {"_TRANSPORT": "kernel", "_BOOT_ID": boot * 32, "MESSAGE": message}
+        return json.dumps({"__REALTIME_TIMESTAMP": "1740327858500000", **record})
+
+    text = "\n".join([line("a", X79), line("a", "x"), line("b", "y"), line("b", "z")])
+    assert starts(text) == [("boot", 3)]
+
+
+def test_a_load_of_the_driver_is_seen() -> None:
+    load = "[ 6000.0] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.90.07\n"
+    assert starts(f"[ 5000.0] {X79}\n{load}") == [("driver", 2)]
+
+
+def test_times_of_an_earlier_boot_are_before_the_last() -> None:
+    first = f"[ 5000.000000] {X79}\n[ 5010.000000] usb 1-2: gone\n"
+    log = parse_kernel_log(f"{first}{BOOT}[  300.000000] {X79}\n{BOOT}[   20.000000] {X79}\n")
+    assert [one.at_s for one in log.xids] == [-310.0, 0.0, 20.0]
 
 
 GPU = "00000000:65:00.0"
 #: A message -> the kind and subject of its event.
 MESSAGES = [
     ("NVRM: GPU 0000:65:00.0: GPU has fallen off the bus.", "off-bus", GPU),
+    ("NVRM: nvAssertOkFailedNoLog: Assertion failed: GPU lost from the bus [NV_ERR_GPU_IS_LOST]",
+     "off-bus", ""),
+    ("NVRM: GPU 0000:65:00.0: RmInitAdapter failed! (0x62:0x0:1860)", "init-failed", GPU),
+    ("NVRM: RmInitAdapter failed! (0x26:0xffff:1155)", "init-failed", ""),
+    ("NVRM: GPU 0000:65:00.0: rm_init_adapter failed, device minor number 0", "init-failed", GPU),
+    ("NVRM: GPU 0000:65:00.0: Failed to copy vbios to system memory.", "init-failed", GPU),
+    ("NVRM: failed to copy vbios to system memory.", "init-failed", ""),
+    ("NVRM: BAR1 is 0M @ 0x0 (PCI:0000:65:00.0)", "init-failed", GPU),
+    ("nvidia: probe of 0000:65:00.0 failed with error -1", "init-failed", GPU),
+    ("nvidia 0000:65:00.0: probe with driver nvidia failed with error -1", "init-failed", GPU),
+    ("NVRM: API mismatch: the client has the version 550.54.15, but", "api-mismatch", ""),
+    ("EDAC MC3: 1 UE memory read error on CPU_SrcID#0_MC#3_Chan#0_DIMM#0 (channel:0)",
+     "edac-uncorrected", "MC3"),
+    ("Memory failure: 0x7740c0: recovery action for dirty page: Recovered",
+     "edac-uncorrected", ""),
+    ("EDAC MC0: 2 CE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0", "edac-corrected", "MC0"),
+    ("watchdog: BUG: soft lockup - CPU#12 stuck for 23s! [python:4711]", "lockup", ""),
+    ("NMI watchdog: Watchdog detected hard LOCKUP on cpu 12", "lockup", ""),
+    ("rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:", "lockup", ""),
+    ("BUG: kernel NULL pointer dereference, address: 0000000000000008", "oops", ""),
+    ("Oops: 0000 [#1] SMP NOPTI", "oops", ""),
+    ("kernel BUG at mm/slub.c:305!", "oops", ""),
+    ("nvme nvme0: controller is down; will reset: CSTS=0x3, PCI_STATUS=0x10",
+     "storage-controller", "nvme0"),
+    ("nvme nvme1: I/O 566 QID 3 timeout, aborting", "storage-controller", "nvme1"),
+    ("nvme nvme0: Removing after probe failure status: -19", "storage-controller", "nvme0"),
+    ("blk_update_request: I/O error, dev nvme0n1, sector 0 op 0x0:(READ)", "io-error", "nvme0n1"),
+    ("critical medium error, dev sda, sector 77 op 0x0:(READ)", "io-error", "sda"),
+    ("EXT4-fs (nvme0n1p2): Remounting filesystem read-only", "read-only", "nvme0n1p2"),
+    ("XFS (dm-0): Corruption of in-memory data (0x8) detected at xfs_x. Shutting down filesystem.",
+     "read-only", "dm-0"),
+    ("XFS (sda1): xfs_do_force_shutdown(0x2) called from line 1272 of file x", "read-only", "sda1"),
+    ("BTRFS info (device sda1: state EA): forced readonly", "read-only", "sda1"),
+    ("mlx5_core 0000:1a:00.0: poll_health:827:(pid 0): device's health compromised - reached miss",
+     "nic-health", "0000:1a:00.0"),
+    ("mlx5_core 0000:08:00.0: print_health_info:425:(pid 912): Health issue observed, firmware "
+     "internal error, severity(3) ERROR:", "nic-health", "0000:08:00.0"),
+    ("pcieport 0000:40:01.0: pciehp: Slot(4): Link Down", "pcie-link-down", "0000:40:01.0"),
+    ("pcieport 0000:40:01.0: pciehp: Slot(4): Card not present", "pcie-link-down", "0000:40:01.0"),
+    ("pciehp 0000:40:01.0:pcie004: Slot(4-1): Link Down", "pcie-link-down", "0000:40:01.0"),
+    ("pcieport 0000:00:1c.0: AER: Corrected error received: 0000:02:00.0",
+     "aer-corrected", "0000:02:00.0"),
+    ("x 0000:02:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)",
+     "aer-corrected", "0000:02:00.0"),
     ("NVRM: GPU at 0000:65:00.0 has fallen off the bus.", "off-bus", GPU),
     ("NVRM: fallen off the bus and is not responding to commands.", "off-bus", ""),
     ("ib0: Lost carrier", "link-flap", "ib0"),
@@ -359,7 +526,7 @@ def test_one_axis_for_a_mixture() -> None:
     ]
     log = parse_kernel_log("\n".join(lines))
     assert log.clock == "wall"
-    assert [one.at_s for one in log.xids] == [1740327858.0, None, None]
+    assert [one.at_s for one in log.xids] == [1740327858.0, None]  # the second may be the first
     assert log.last_at_s == 1740327868.0
 
 
@@ -388,7 +555,8 @@ def test_the_probes() -> None:
     assert asked["journalctl"].command.argv[:3] == ("journalctl", "-k", "-b")
     for parse in (reader.dmesg, reader.journalctl, reader.kernel_log):
         name = parse.probe.command.probe  # type: ignore[attr-defined]
-        assert parse(text).probe == name
+        log = parse(text)
+        assert {log.probe, *(one.probe for one in log.xids)} == {name}
 
 
 def quickest_ms(text: str) -> float:

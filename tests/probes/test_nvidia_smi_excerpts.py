@@ -16,7 +16,7 @@ from tests.probes.test_nvidia_smi_text import only
 
 A10 = sample("nvidia_smi_q/a10_535.129_row_remap_pending.txt")
 EIGHT = sample("nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt")
-WARNING = "WARNING: infoROM is corrupted at gpu 0000:07:00.0\n"
+WARNING = "WARNING: You should always run with the library of your own driver\n"
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,51 @@ def test_the_same_report_in_another_dress(text: str) -> None:
     for name in wanted.__struct_fields__:
         assert name == "line" or getattr(gpu, name) == getattr(wanted, name)
     assert "GPU 0" in text.split("\n")[gpu.line - 1]
+
+
+LOST = "^line [0-9]+: the indentation is lost.*paste it as it was printed, or use nvidia-smi -q -x$"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        EIGHT,
+        A10,
+        sample("nvidia_smi_q/d_page_retirement_535.86_x8_clean.txt"),
+        sample("nvidia_smi_q/d_clock_p100_375.66.txt"),
+        sample("nvidia_smi_q/d_performance_v100_410.48_no_header.txt"),
+        sample("nvidia_smi_q/sram_uncorrectable_volatile1_aggregate5_excerpt.txt"),
+        sample("nvidia_smi_q/a100_510.73_row_remap_pending_excerpt.txt"),
+    ],
+    ids=["full", "one", "pages", "clock", "performance", "ecc", "excerpt"],
+)
+def test_text_whose_indentation_is_lost_is_not_read(text: str) -> None:
+    """Without it "Pending : Yes" may be of any section: nothing is guessed, and nothing passes."""
+    for flat in (re.sub("(?m)^[ \t]+", "", text), re.sub("[ \t]+", " ", text)):
+        with pytest.raises(ParseError, match=LOST):
+            nvidia_smi_text(flat)
+
+
+def test_one_gpu_whose_indentation_is_lost_is_enough() -> None:
+    at = EIGHT.index("GPU 00000000:4C")
+    with pytest.raises(ParseError, match=LOST):
+        nvidia_smi_text(EIGHT[:at] + re.sub("(?m)^ +", "", EIGHT[at:]))
+
+
+def test_first_level_fields_alone_need_their_indentation_too() -> None:
+    with pytest.raises(ParseError, match=LOST):
+        nvidia_smi_text("GPU 00000000:01:00.0\nFan Speed : 30 %\n")
+
+
+def test_indentation_that_is_only_smaller_is_read() -> None:
+    half = re.sub("(?m)^ +", lambda blanks: " " * (len(blanks[0]) // 2), A10)
+    assert nvidia_smi_text(half) == nvidia_smi_text(A10)
+
+
+def test_a_colon_without_its_blanks_is_one_still() -> None:
+    tight = re.sub("(?m)^( +(?:Pending|Reset Required|Current)) +:", r"\1:", A10)
+    assert tight != A10
+    assert nvidia_smi_text(tight) == nvidia_smi_text(A10)
 
 
 def test_sections_of_one_gpu_are_put_together() -> None:

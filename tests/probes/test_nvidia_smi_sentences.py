@@ -177,7 +177,8 @@ FAILED = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA 
          "version-mismatch"),
         (FAILED, "not-running"),
         ("Failed to initialize NVML: Driver Not Loaded", "not-running"),
-        ("Failed to initialize NVML: Unknown Error", "not-running"),
+        ("Failed to initialize NVML: Unknown Error", "nvml-error"),
+        ("Failed to initialize NVML: GPU access blocked by the operating system", "nvml-error"),
         ("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.", "not-running"),
         ("No devices were found", "no-devices"),
     ],
@@ -188,6 +189,72 @@ def test_the_driver_does_not_answer(read: Reader, sentence: str, state: str) -> 
     assert found.driver.probe == read.probe.command.probe  # type: ignore[attr-defined]
     assert found.driver.version == found.attached == NOT_IN_INPUT
     assert found.gpus == ()
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Failed to initialize NVML: Insufficient Permissions",
+        "NVIDIA-SMI has failed because you do not have suffient permissions. Please try running as",
+        "NVIDIA-SMI has failed because you do not have sufficient permissions.",
+    ],
+)
+def test_a_refusal_says_nothing_of_the_driver(read: Reader, sentence: str) -> None:
+    driver = read(f"{sentence}\n").driver
+    assert isinstance(driver.state, Missing)
+    assert driver.state.kind == "denied"
+    assert driver.state.text.startswith(sentence)
+    assert "as root" in driver.state.text
+    assert (driver.text, driver.line) == (sentence, 1)
+
+
+CORRUPT = "WARNING: infoROM is corrupted at gpu 0000:C1:00.0"
+
+
+@pytest.mark.parametrize("before", ["<?xml", "\t<gpu id", "</nvidia_smi_log>", ""])
+def test_a_corrupted_inforom_is_told_beside_the_xml(before: str) -> None:
+    at = TWO_XML.index(before) if before else len(TWO_XML)
+    text = f"{TWO_XML[:at]}{CORRUPT}\n{TWO_XML[at:]}"
+    gpus = nvidia_smi_xml.nvidia_smi_xml(text).gpus
+    assert [gpu.inforom_corrupted for gpu in gpus] == [False, True]
+    assert [gpu.answers for gpu in gpus] == [True, True]
+    line = nvidia_smi_xml.locate(text, gpus[1].line, "inforom_corrupted")
+    assert text.split("\n")[line - 1].endswith(CORRUPT)
+
+
+@pytest.mark.parametrize("mark", ["====", "GPU 00000000:3B", "    Fabric", ""])
+def test_a_corrupted_inforom_is_told_beside_the_text(mark: str) -> None:
+    said = CORRUPT.replace("C1", "4C")
+    at = EIGHT_TEXT.index(mark) if mark else len(EIGHT_TEXT)
+    text = f"{EIGHT_TEXT[:at]}{said}\n{EIGHT_TEXT[at:]}"
+    gpus = nvidia_smi_text.nvidia_smi_text(text).gpus
+    assert [gpu.inforom_corrupted for gpu in gpus] == [False, False, True, *[False] * 5]
+    line = nvidia_smi_text.locate(text, gpus[2].line, "inforom_corrupted")
+    assert text.split("\n")[line - 1] == said
+
+
+@pytest.mark.parametrize("read", READERS)
+def test_a_warning_may_be_all_there_is_of_a_gpu(read: Reader) -> None:
+    [gpu] = read(f"{CORRUPT}\n").gpus
+    assert (gpu.bus_id, gpu.inforom_corrupted, gpu.line) == ("00000000:c1:00.0", True, 1)
+    assert gpu.answers == gpu.product == gpu.unreadable == NOT_IN_INPUT
+
+
+def test_a_warning_of_a_gpu_that_is_not_listed_is_not_dropped() -> None:
+    text = TWO_XML + CORRUPT.replace("C1", "9A")
+    gpus = nvidia_smi_xml.nvidia_smi_xml(text).gpus
+    assert [gpu.bus_id[9:] for gpu in gpus] == list(on("81 9a c1"))
+    assert [gpu.inforom_corrupted for gpu in gpus] == [False, True, False]
+
+
+def test_that_no_inforom_is_corrupted_is_not_known_of_a_cut_report() -> None:
+    """The warning stands behind the last GPU."""
+    cut = TWO_XML[: TWO_XML.rindex("</gpu>")]
+    [gpu] = nvidia_smi_xml.nvidia_smi_xml(cut).gpus
+    assert gpu.inforom_corrupted == NOT_IN_INPUT
+    excerpt = EIGHT_TEXT[EIGHT_TEXT.index("GPU 00000000:3B") :]
+    assert nvidia_smi_text.nvidia_smi_text(excerpt).gpus[0].inforom_corrupted == NOT_IN_INPUT
 
 
 def test_a_report_outweighs_a_sentence() -> None:

@@ -55,7 +55,13 @@ NEWER = """\
             State                                          : Completed
             Status                                         : Success
             Health
-                Summary                                    : Healthy
+                Summary                                    : Limited Capacity
+                Bandwidth                                  : Degraded
+                Route Recovery in progress                 : True
+                Route Unhealthy                            : False
+                Access Timeout Recovery                    : N/A
+                Incorrect Configuration                    : Insufficient Nvlink Resources
+                Partition Assigned                         : False
         Processes
             GPU instance ID                   : N/A
             Compute instance ID               : N/A
@@ -136,6 +142,13 @@ OLDER = """\
                 "power.draw_w": 24.78,
                 "power.limit_w": 450.0,
                 "fabric.state": "Completed",
+                "fabric.health": "Limited Capacity",
+                "fabric.bandwidth_degraded": True,
+                "fabric.route_recovery": True,
+                "fabric.route_unhealthy": False,
+                "fabric.access_timeout_recovery": "not-applicable",
+                "fabric.incorrect_configuration": "Insufficient Nvlink Resources",
+                "fabric.partition_assigned": False,
                 "processes": (Process(2203, "M+C", 'python -c "a : b" :c [x]', 22686 * 2**20),),
             },
         ),

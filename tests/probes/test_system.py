@@ -54,7 +54,10 @@ def test_identity_needs_a_host_name() -> None:
     [
         ({"NVIDIA_VISIBLE_DEVICES": "0,1,5"}, 3, "docker", 3),
         ({"NVIDIA_VISIBLE_DEVICES": "GPU-1b,GPU-2c"}, 8, "none", 2),
-        ({"NVIDIA_VISIBLE_DEVICES": "void"}, 0, "docker", 0),
+        ({"NVIDIA_VISIBLE_DEVICES": "void"}, 4, "docker", 4),  # CDI
+        ({"NVIDIA_VISIBLE_DEVICES": "0:0,0:1"}, 8, "docker", 1),
+        ({"NVIDIA_VISIBLE_DEVICES": "0,0"}, 8, "docker", 1),
+        ({"SLURM_STEP_GPUS": "2", "SLURM_JOB_GPUS": "0-3"}, 8, "none", 1),
         ({"SLURM_JOB_GPUS": "0-3,6"}, 8, "none", 5),
         ({"NVIDIA_VISIBLE_DEVICES": "all"}, 4, "docker", 4),
         # nvidia-smi does not heed it, so it limits nothing here.
@@ -70,8 +73,19 @@ def test_what_an_allocation_grants(
     assert granted(host) == count
 
 
-def test_a_container_without_device_nodes_cannot_say() -> None:
-    told = granted(Identity("x", container="docker", nvidia_device_nodes=0))
+@pytest.mark.parametrize(
+    ("variables", "container"),
+    [
+        ({}, "docker"),
+        ({"NVIDIA_VISIBLE_DEVICES": "MIG-aaa,MIG-bbb"}, "docker"),
+        ({"SLURM_JOB_ID": "4711"}, "none"),
+    ],
+)
+def test_where_it_cannot_be_read_what_was_granted(
+    variables: dict[str, str], container: str
+) -> None:
+    host = Identity("x", container=container, nvidia_device_nodes=0, allocation=variables)
+    told = granted(host)
     assert isinstance(told, Missing)
     assert told.kind == "not-applicable"
 

@@ -85,6 +85,8 @@ def test_words_in_place_of_a_value(
         (values.flag, "No", False),
         (values.flag, "Active", True),
         (values.flag, "Not Active", False),
+        (values.degraded, "Full", False),
+        (values.degraded, "Degraded", True),
         (values.pci_id, "233010DE", "0x233010de"),
         (values.pci_id, "0x233010DE", "0x233010de"),
     ],
@@ -113,6 +115,7 @@ def test_values(convert: Callable[[str], Known[object]], text: str, value: objec
         (values.lanes, "wide", "'wide' is no link width"),
         (values.generation, "Gen", "'Gen' is no PCIe generation"),
         (values.flag, "perhaps", "'perhaps' is no yes or no"),
+        (values.degraded, "Yes", "'Yes' is no bandwidth state"),
         (values.pci_id, "2330", "'2330' is no PCI id"),
     ],
 )

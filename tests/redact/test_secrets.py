@@ -28,6 +28,7 @@ def full(text: str, *hosts: str, users: tuple[str, ...] = ()) -> str:
         ("machine a login b password hunter2", "machine a login b password ***"),
         ("Authorization: Bearer hunter2", "Authorization: ***"),
         ("curl -H 'authorization: Basic aHVudGVyMg==' x", "curl -H 'authorization: ***' x"),
+        ("SNMP Community String   : hunter2", "SNMP Community String   : ***"),
         ("got bearer abcdefgh.hunter2", "got bearer ***"),
         ("Set-Cookie: id=hunter2; Path=/", "Set-Cookie: ***"),
         ("https://me:hunter2@git.example.com/x", "https://***@git.example.com/x"),

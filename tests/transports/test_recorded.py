@@ -334,7 +334,7 @@ def test_hosts_come_one_by_one(tmp_path: Path) -> None:
     (tmp_path / "4.gz").unlink()
     assert [host for host, _ in hosts] == ["n1", "n2"]
     assert [why for _, why in opened.bad()] == [
-        "holds no answers", "cannot be read: No such file or directory",
+        "cut short after line 1", "cannot be read: No such file or directory",
     ]  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ from preflight.units import parse_duration
 
 if TYPE_CHECKING:
     from preflight.capture import Writer
-    from preflight.redact.redactor import Redactor
+    from preflight.redact.stand_ins import Redactor
 
 CAPTURE_SUFFIX = ".capture.gz"
 
@@ -33,6 +34,16 @@ class Captures(Struct):
     redact: bool = False
     failed: list[PreflightError] = field(default_factory=list)
     written: list[Path] = field(default_factory=list)
+    _stand_ins: Redactor | None = None
+
+    def stand_ins(self) -> Redactor:
+        """The same for all that one command writes; others than those of another command, lest two
+        machines that are both host-1 are taken for one."""
+        from preflight.redact.stand_ins import Redactor
+
+        if self._stand_ins is None:
+            self._stand_ins = Redactor(tag=os.urandom(2).hex())
+        return self._stand_ins
 
     @contextmanager
     def opened(self) -> Iterator[Keeper | None]:
@@ -41,11 +52,9 @@ class Captures(Struct):
         if not self.paths:
             yield None
             return
-        from preflight.redact.redactor import Redactor
-
         with ExitStack() as stack:
             writers = [stack.enter_context(self._one(path)) for path in self.paths]
-            yield Keeper(writers, Redactor(), self)
+            yield Keeper(writers, self.stand_ins(), self)
 
     @contextmanager
     def _one(self, path: Path) -> Iterator[Writer]:

@@ -19,7 +19,9 @@ from preflight.model import Missing
 def run(options: Options, streams: Streams) -> int:
     """Ask everything that any check needs; write it; name the file and what could not be had."""
     plan = make_plan(Question("capture", DOMAINS), options)
-    path = Path(options.output or f"preflight-{socket.gethostname()}{CAPTURE_SUFFIX}")
+    # The name of the file would tell what --redact is to hide.
+    name = "redacted" if options.redact else socket.gethostname()
+    path = Path(options.output or f"preflight-{name}{CAPTURE_SUFFIX}")
     if not path.name.endswith(CAPTURE_SUFFIX):
         stem = path.name.removesuffix(".gz").removesuffix(".capture")
         raise UsageError(f"-o {path}: a capture's name ends in {CAPTURE_SUFFIX}",

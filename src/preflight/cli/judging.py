@@ -72,16 +72,19 @@ def judge_and_report(question: Question, options: Options, streams: Streams) -> 
         hosts = _hosts(plan, options, streams, captures)
         report = _report(question, plan, options, hosts, started_at, began)
         streams.done()
-        return finish(shown(report, options), options, streams, targets, captures)
+        report = shown(report, options, captures)
+        return finish(report, options, streams, targets, captures)
 
 
-def shown(report: Report, options: Options) -> Report:
-    """The report as it may be shown. Results hold no secrets; facts may."""
+def shown(report: Report, options: Options, captures: Captures | None = None) -> Report:
+    """The report as it may be shown, with the same stand-ins as the captures written beside it.
+    Results hold no secrets; facts may."""
     if not options.redact and not any(host.facts for host in report.hosts):
         return report
-    from preflight.redact.redactor import Redactor, redact_report
+    from preflight.redact.redactor import redact_report
 
-    return redact_report(report, Redactor(), full=options.redact)
+    redactor = (captures or Captures([])).stand_ins()
+    return redact_report(report, redactor, full=options.redact)
 
 
 def finish(
@@ -151,8 +154,10 @@ def _profile(name: str | None) -> Iterator[Override]:
         hint = f"shipped profiles: {known}; or the path of your own, ending in .yaml"
         raise UsageError(f"--profile {name}: there is no {path}", hint) from error
     document = strict_yaml.load(text, str(path))
-    if not isinstance(document, dict) or set(document) != {"set"}:
+    if not isinstance(document, dict) or set(document) != {"set"} or not document["set"]:
         raise UsageError(f"{path}: a profile is one mapping, set: {{ID: VALUE}}")
+    if not isinstance(document["set"], dict):
+        raise UsageError(f"{path}: set: is a mapping, such as {{gpu.count: 8}}")
     for identifier, value in document["set"].items():
         yield Override(identifier, value, f"profile {name}")
 

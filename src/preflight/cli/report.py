@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from preflight.cli.judging import finish, shown
@@ -13,6 +14,7 @@ from preflight.model import Report
 from preflight.reports import RENDERERS
 from preflight.reports.json import read
 from preflight.reports.merge import merge
+from preflight.transports.recorded import INPUT
 
 
 def run(options: Options, streams: Streams) -> int:
@@ -24,10 +26,20 @@ def run(options: Options, streams: Streams) -> int:
             f"--format {options.format!r} is no choice", f"one of {', '.join(RENDERERS)}"
         )
     reports = [_read(Path(name)) for name in options.reports]
+    if len(reports) > 1:
+        _tell_apart(reports, options.reports)
     report = reports[0] if len(reports) == 1 else merge(reports)
     options.facts = True  # what the reports hold is kept
     with opened_targets(options.save) as targets:
         return finish(shown(report, options), options, streams, targets)
+
+
+def _tell_apart(reports: Sequence[Report], names: Sequence[str]) -> None:
+    """A host that was never named is called by its report: two of them are not one host."""
+    for report, name in zip(reports, names, strict=True):
+        for host in report.hosts:
+            if host.host == INPUT:
+                host.host = f"{INPUT} of {Path(name).name}"
 
 
 def _read(path: Path) -> Report:

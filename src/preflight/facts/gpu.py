@@ -132,14 +132,22 @@ class Mig(Struct, frozen=True):
 
 class Memory(Struct, frozen=True):
     total_bytes: Known[int] = NOT_IN_INPUT
+    total_mib: Known[int] = NOT_IN_INPUT  # the same, as nvidia-smi prints it
     used_bytes: Known[int] = NOT_IN_INPUT
 
 
 class Fabric(Struct, frozen=True):
-    """The NVSwitch fabric as this GPU was told of it."""
+    """The NVSwitch fabric as this GPU was told of it; from `health` on since driver 550."""
 
     state: Known[str] = NOT_IN_INPUT
     status: Known[str] = NOT_IN_INPUT
+    health: Known[str] = NOT_IN_INPUT  # Healthy | Unhealthy | Limited Capacity
+    bandwidth_degraded: Known[bool] = NOT_IN_INPUT
+    route_recovery: Known[bool] = NOT_IN_INPUT  # in progress
+    route_unhealthy: Known[bool] = NOT_IN_INPUT  # its recovery failed or was given up
+    access_timeout_recovery: Known[bool] = NOT_IN_INPUT  # in progress
+    incorrect_configuration: Known[str] = NOT_IN_INPUT  # None, or what is wrong
+    partition_assigned: Known[bool] = NOT_IN_INPUT
 
 
 class Process(Struct, frozen=True):
@@ -176,6 +184,8 @@ class Gpu(Struct, frozen=True):
     fan_percent: Known[int] = NOT_IN_INPUT
     utilization_percent: Known[int] = NOT_IN_INPUT
     reset_required: Known[bool] = NOT_IN_INPUT
+    reset_recommended: Known[bool] = NOT_IN_INPUT  # Drain and Reset Recommended
+    inforom_corrupted: Known[bool] = NOT_IN_INPUT  # nvidia-smi warns of it beside its report
     recovery_action: Known[str] = (
         NOT_IN_INPUT  # None | Reset | Reboot | Drain P2P | Drain and Reset
     )
@@ -196,7 +206,8 @@ class Gpu(Struct, frozen=True):
 
 
 class Driver(Struct, frozen=True):
-    """How the driver answered. `state`: answers | version-mismatch | not-running | no-devices."""
+    """How the driver answered. `state`: answers | version-mismatch | not-running | no-devices |
+    nvml-error | hangs (nvidia-smi did not end within its own limit)."""
 
     state: Known[str] = NOT_IN_INPUT
     text: str = ""  # the driver's own sentence where it did not answer

@@ -17,6 +17,7 @@ class Xid(Struct, frozen=True):
     text: str  # what follows the code, pid and name taken out
     pid: Known[int] = NOT_IN_INPUT
     process: Known[str] = NOT_IN_INPUT
+    probe: str = ""  # which probe's raw `line` counts in; so in every record here
 
 
 class Sxid(Struct, frozen=True):
@@ -29,6 +30,7 @@ class Sxid(Struct, frozen=True):
     severity: str
     text: str
     link: Known[int] = NOT_IN_INPUT
+    probe: str = ""
 
 
 class KernelEvent(Struct, frozen=True):
@@ -39,10 +41,31 @@ class KernelEvent(Struct, frozen=True):
     line: int
     at_s: float | None
     text: str
+    probe: str = ""
+
+
+class Unread(Struct, frozen=True):
+    """A line that speaks of an Xid, SXid or lost GPU in a form that is not known."""
+
+    line: int
+    text: str
+    probe: str = ""
+
+
+class Start(Struct, frozen=True):
+    """Where the host (what: boot) or the NVIDIA driver (what: driver) began anew."""
+
+    what: str
+    line: int
+    at_s: float | None
+    probe: str = ""
 
 
 class KernelLog(Struct, frozen=True):
-    """Every event found in one log, in the log's order."""
+    """Every event found in the logs of a host, in their order.
+
+    Times before the last boot are negative where `clock` is boot: at least that long before it.
+    """
 
     lines: int
     first_at_s: float | None
@@ -51,6 +74,10 @@ class KernelLog(Struct, frozen=True):
     xids: tuple[Xid, ...] = ()
     sxids: tuple[Sxid, ...] = ()
     events: tuple[KernelEvent, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    starts: tuple[Start, ...] = ()
+    #: Who wrote the lines: without the kernel's own, what it would tell is not known.
+    writers: tuple[str, ...] = ("kernel",)
     truncated: bool = False  # the oldest lines are gone: the ring buffer was full
     line: int = 1
     probe: str = ""

@@ -17,7 +17,7 @@ from preflight.judge.operators import NUMERIC, OFF, OPERATORS, majority, shown, 
 from preflight.judge.paths import Reached
 from preflight.judge.results import result, undetermined
 from preflight.judge.rules import RULES
-from preflight.model import Check, Missing, Result, Scalar, Status
+from preflight.model import STATUS_OF_MISSING, Check, Missing, Result, Scalar, Status
 
 _parse = cache(paths.parse)
 
@@ -72,7 +72,7 @@ def _excluded(host: Host, check: Check, reached: list[Reached]) -> Result | None
     if check.host_only and isinstance(host.container, str) and host.container != "none":
         missing = Missing("not-applicable", "belongs to the host, not to a container")
         return undetermined(check, host.name, missing)
-    for text, wanted in check.when.items():
+    for text, wanted in () if check.row.get("stated") else check.when.items():
         value = paths.reach(host, _parse(text))[0].value
         if isinstance(value, Missing):
             return undetermined(check, host.name, value)
@@ -104,9 +104,15 @@ def _judge_one(host: Host, check: Check, one: Reached) -> Result:
             break
     status, wanted = verdict
     return result(
-        check, one.subject, status, _short(one.value), wanted.expected,
+        check, one.subject, status, _short(one.value), wanted.expected, reason=_said(one),
         unit=_parse(check.fact).unit, device=one.device, evidence=one.evidence,
     )  # fmt: skip
+
+
+def _said(one: Reached) -> str:
+    """A GPU that does not answer has a sentence of the driver in place of its name."""
+    product = getattr(one.element, "product", None)
+    return product.text if one.value is False and isinstance(product, Missing) else ""
 
 
 def _unresolved(check: Check, one: Reached, missing: Missing) -> Result:
@@ -118,19 +124,21 @@ def _unresolved(check: Check, one: Reached, missing: Missing) -> Result:
 def _judge_across(host: Host, check: Check, reached: list[Reached]) -> Result:
     reasons = [_left_out(check, one) for one in reached]
     kept = [one for one, reason in zip(reached, reasons, strict=True) if not reason]
-    unknown = _unknown(host, check, reached, reasons)
-    if unknown is not None:
-        return unknown
-    if not kept:
-        return result(check, host.name, Status.SKIP, reason=str(reasons[0]))
+    # Two that differ, differ, whatever the others are.
+    kept = [one for one in kept if not isinstance(one.value, Missing)]
     values = [one.value for one in kept]
     for status, declared in ((Status.FAIL, check.fail_unless), (Status.WARN, check.warn_unless)):
-        if not declared:
+        if not declared or not kept:
             continue
         ((name, argument),) = declared.items()
         off = OFF[name](values, argument)
         if off:
             return _off(host, check, status, name, argument, kept, off)
+    unknown = _unknown(host, check, reached, reasons)
+    if unknown is not None:
+        return unknown
+    if not kept:
+        return result(check, host.name, Status.SKIP, reason=str(reasons[0]))
     ((name, argument),) = (check.fail_unless or check.warn_unless).items()
     measured = _short(values[0]) if name == "uniform" else f"{len(values)} values"
     return result(check, host.name, Status.PASS, measured, OPERATORS[name].phrase(argument))
@@ -170,15 +178,20 @@ def _off(
 
 def _left_out(check: Check, one: Reached) -> str | Missing:
     """Why `where` leaves this element out; empty where it does not."""
-    for text, wanted in check.where.items():
-        if one.element is None:
-            continue
+    stated = check.row.get("stated")  # by the user, for every element
+    for text, wanted in () if stated or one.element is None else check.where.items():
         value = paths.value_at(one.element, tuple(text[1:].split(".")))
         if isinstance(value, Missing):
+            if _is_not(wanted) and STATUS_OF_MISSING[value.kind] is Status.SKIP:
+                continue  # what the device does not have, it has not with this value either
             return value
         if not _condition(value, wanted):
             return f"only where {text[1:]} is {_phrase(wanted)}; here it is {shown(value)}"
     return ""
+
+
+def _is_not(wanted: Any) -> bool:
+    return isinstance(wanted, dict) and "not" in wanted
 
 
 def _condition(value: Any, wanted: Any) -> bool:

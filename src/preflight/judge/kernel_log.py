@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from preflight.errors import UsageError
 from preflight.facts.host import Host
 from preflight.facts.kernel import KernelEvent, KernelLog, Sxid, Xid
-from preflight.judge.kernel_log_episodes import Episode, Moment, Seen, ago, episodes
-from preflight.judge.kernel_log_rows import Row, faults, read_row
+from preflight.judge.kernel_log_episodes import Episode, Moment, episodes
+from preflight.judge.kernel_log_rows import Row, faults, may_be_unread, read_row, told_by
+from preflight.judge.kernel_log_seen import Seen, ago
+from preflight.judge.kernel_log_words import YEARS_KNOWN_S, expected, reason
+from preflight.judge.paths import value_at
 from preflight.judge.results import result, undetermined
 from preflight.model import Check, Evidence, Known, Missing, Result, Status
 
 #: Table -> how its ids and titles begin; the rows of the third name their own ids.
 _NAMES = {"xid": ("gpu.xid.", "Xid "), "sxid": ("gpu.sxid.", "SXid ")}
 
-#: A wall time before 1990 comes from a log that writes no year (see probes/kernel_log_lines.py):
-#: it can be compared with the log's own times and with no others.
-_YEARS_KNOWN_S = 20 * 365 * 86400.0
-
-_TEXT_MAX = 200
+#: The advice for what is over, where the row's own would contradict "no hurry".
+_OVER = "nothing to do now; if it comes back, `preflight explain {}` says what to do"
+#: A fact of Row.settled_by -> what its value makes of the event.
+_SETTLED = {
+    False: "any number while nothing waits for a reset",
+    True: "any number, told by what waits for a reset",
+}
 
 
 def table_checks(kind: str, rows: list[dict[str, Any]], source: str) -> list[Check]:
@@ -91,18 +96,47 @@ def judge_kernel_log(host: Host, checks: Sequence[Check]) -> list[Result]:
     if isinstance(log, Missing):
         return [undetermined(check, host.name, skip if contained else log) for check in checks]
     seen = _seen(host, log)
-    moment = Moment(seen.xids, _now_s(host, log))
+    moment = Moment(seen.xids, _now_s(host, log), log.starts)
     results = []
     for check in checks:
         row = read_row(check.row)
-        found = episodes(row, _mine(row, seen), moment)
+        seen_against = replace(moment, settled=_settled(host, row)) if row.settled_by else moment
+        found = episodes(row, _mine(row, seen), seen_against)
         if found:
             results += [_result(host, log, check, row, one) for one in found]
+        elif log.unread and may_be_unread(row):
+            results.append(_unread(host, log, check))
         elif contained and check.host_only:
             results.append(undetermined(check, host.name, skip))
         else:
             results.append(_nothing(host, log, check, row))
     return results
+
+
+def _settled(host: Host, row: Row) -> dict[str, str]:
+    """Device -> what its GPU says of the row's facts, for the GPUs that say anything."""
+    found = {}
+    for gpu in () if isinstance(host.gpus, Missing) else host.gpus:
+        values = [value_at(gpu, tuple(path.split("."))) for path in row.settled_by]
+        told = [value for value in values if isinstance(value, bool)]
+        if told:
+            found[_device(gpu.bus_id)] = _SETTLED[any(told)]
+    return found
+
+
+def _device(bus_id: str) -> str:
+    """As the log names it: the driver tells Xids of function 0."""
+    return f"{bus_id.rpartition('.')[0]}.0"
+
+
+def _unread(host: Host, log: KernelLog, check: Check) -> Result:
+    """Nothing was found, but a line that may be one could not be read."""
+    first, more = log.unread[0], len(log.unread) - 1
+    others = f" (and {more} more)" if more else ""
+    why = f"line {first.line}{others} speaks of an Xid in a form that is not known: {first.text}"
+    found = undetermined(check, host.name, Missing("unreadable", why))
+    found.evidence = tuple(Evidence(one.probe, line=one.line) for one in log.unread[:2])
+    return found
 
 
 class _Seen(Struct, frozen=True):
@@ -139,6 +173,7 @@ def _of_xid(one: Xid, names: dict[str, str]) -> Seen:
         code=one.code,
         pid=one.pid if isinstance(one.pid, int) else None,
         process=one.process if isinstance(one.process, str) else "",
+        probe=one.probe,
     )
 
 
@@ -152,21 +187,23 @@ def _of_sxid(one: Sxid) -> Seen:
         text=f"{one.severity}, {one.text}",
         code=one.code,
         link=one.link if isinstance(one.link, int) else None,
+        probe=one.probe,
     )
 
 
 def _of_event(one: KernelEvent, names: dict[str, str]) -> Seen:
     subject = names.get(_slot(one.subject), one.subject) if ":" in one.subject else one.subject
-    return Seen("", subject, one.subject, one.line, one.at_s, one.text)
+    return Seen("", subject, one.subject, one.line, one.at_s, one.text, probe=one.probe)
 
 
 def _mine(row: Row, seen: _Seen) -> list[Seen]:
     """The events that a row is about."""
     if row.table == "kernel-events":
+        alike = [one for kind, one in seen.events if kind == row.kind]
         elsewhere = {one.device for one in seen.xids if one.code == row.unless_xid}
-        return [
-            one for kind, one in seen.events if kind == row.kind and one.device not in elsewhere
-        ]
+        if elsewhere or any(one.device for one in alike):
+            elsewhere.add("")  # a message that names no device is about one that is named
+        return [one for one in alike if one.device not in elsewhere]
     events = seen.xids if row.table == "xid" else seen.sxids
     if row.code == "other":
         return [one for one in events if one.code not in row.known]
@@ -179,73 +216,40 @@ def _now_s(host: Host, log: KernelLog) -> float | None:
     told: Known[int] | Known[float] = Missing("not-in-input", "")
     if not isinstance(identity, Missing):
         told = identity.uptime_s if log.clock == "boot" else identity.date_s
-    if log.clock == "wall" and (log.last_at_s or 0.0) < _YEARS_KNOWN_S:
+    if log.clock == "wall" and (log.last_at_s or 0.0) < YEARS_KNOWN_S:
         return log.last_at_s
     times = [at for at in (log.last_at_s, told) if isinstance(at, (int, float))]
     return max(times) if times and log.clock != "none" else None
 
 
 def _nothing(host: Host, log: KernelLog, check: Check, row: Row) -> Result:
-    expected = _expected(row)
+    if not told_by(row).intersection(log.writers):
+        silent = Missing("not-in-input", "the input holds no line of the kernel")
+        return undetermined(check, host.name, silent)
+    wanted = expected(row)
     if log.truncated and log.clock == "boot" and log.first_at_s is not None:
-        expected = f"{expected} (the log begins {ago(log.first_at_s)} after boot)"
-    return result(check, host.name, Status.PASS, 0, expected, unit="events")
-
-
-def _expected(row: Row) -> str:
-    if row.status == "PASS":
-        return "any number"
-    if row.at_most:
-        return f"at most {row.at_most} in {row.window_h:g} h"
-    if row.echo_of_s:
-        return "none but the echo of another Xid"
-    return "none" if row.unless_xid is None else f"none without an Xid {row.unless_xid}"
+        wanted = f"{wanted} (the log begins {ago(log.first_at_s)} after boot)"
+    return result(check, host.name, Status.PASS, 0, wanted, unit="events")
 
 
 def _result(host: Host, log: KernelLog, check: Check, row: Row, episode: Episode) -> Result:
-    ends = dict.fromkeys((episode.told[0].seen.line, episode.told[-1].seen.line))
-    return result(
+    ends = dict.fromkeys((one.seen.probe, one.seen.line) for one in episode.told)
+    found = result(
         check,
         episode.told[0].seen.subject or host.name,
         episode.status,
         len(episode.judged),
-        _expected(row),
+        episode.settled or expected(row),
         unit="events",
-        reason=_reason(log, episode),
+        reason=reason(log, episode),
         device=episode.told[0].seen.device,
-        evidence=tuple(Evidence(log.probe, line=line) for line in ends),
+        evidence=tuple(Evidence(probe, line=line) for probe, line in _ends(list(ends))),
         action=episode.action,
     )
+    if episode.status is not Status.PASS:
+        found.fix = (_OVER.format(check.id),) if episode.over else episode.fix or found.fix
+    return found
 
 
-def _reason(log: KernelLog, episode: Episode) -> str:
-    """What was seen, how often, when, by whom, in the kernel's words; then what it means."""
-    count, first = len(episode.judged), episode.told[0].seen
-    often = "once" if count == 1 else f"{count} times"
-    head = f"{first.label} {often}".strip() + _when(log, episode)
-    if first.process:
-        head += f", {'first ' if count > 1 else ''}by {first.process}"
-        head += f" (pid {first.pid})" if first.pid is not None else ""
-    text = first.text if len(first.text) <= _TEXT_MAX else first.text[:_TEXT_MAX] + "..."
-    links = sorted({one.seen.link for one in episode.judged if one.seen.link is not None})
-    told = [f"links {', '.join(map(str, links))}"] if len(links) > 1 else []
-    return "; ".join((f"{head}: {text}", *told, *episode.notes))
-
-
-def _when(log: KernelLog, episode: Episode) -> str:
-    first, last = episode.judged[0].seen.at_s, episode.judged[-1].seen.at_s
-    if first is None or last is None:
-        return ", at an unknown time and so counted as new"
-    begin, end = _time(log, first), _time(log, last)
-    after = " after boot" if log.clock == "boot" else ""
-    return f" at {begin}{after}" if begin == end else f" from {begin} to {end}{after}"
-
-
-def _time(log: KernelLog, at_s: float) -> str:
-    if log.clock == "boot":
-        return f"{at_s:.1f} s" if at_s < 3600 else ago(at_s)
-    form = "%b %d %H:%M:%S" if at_s < _YEARS_KNOWN_S else "%Y-%m-%d %H:%M:%S"
-    try:
-        return (datetime(1970, 1, 1) + timedelta(seconds=at_s)).strftime(form)
-    except OverflowError:
-        return f"{at_s:.0f} s"
+def _ends(lines: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    return [lines[0], lines[-1]] if len(lines) > 1 else [*lines]

@@ -4,41 +4,38 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from preflight.judge.kernel_log_rows import Burst, Row
+from preflight.facts.kernel import Start
+from preflight.judge.kernel_log_bursts import points_at_hardware
+from preflight.judge.kernel_log_rows import Burst, Row, of_driver
+from preflight.judge.kernel_log_seen import Seen, ago, named
 from preflight.model import SEVERITY, Action, Status
 
-#: Events closer than this are one burst: NVSentinel's and Fleet Intelligence's three minutes.
-BURST_S = 180.0
+#: How far the clocks of two logs may be apart.
+_APART_S = 120.0
+#: What a boot has done already, and so need not be advised.
+_BY_BOOT = frozenset({Action.RESET_GPU, Action.REBOOT, Action.DRAIN})
+_ANEW = {
+    "boot": "before the last boot of the host",
+    "driver": "before the driver was loaded anew",
+}
 
-_TPC = re.compile(r"\(GPC (\d+), TPC (\d+)")
 #: What is left of a verdict when the window is over.
 _AGED = {Status.FAIL: Status.WARN, Status.WARN: Status.PASS}
 
 
-class Seen(Struct, frozen=True):
-    """One event of the log; `subject` as the report names the device, `label` as it names it."""
-
-    label: str  # Xid 79, SXid 20034; "" for a message without a number
-    subject: str
-    device: str
-    line: int
-    at_s: float | None
-    text: str
-    code: int = 0
-    pid: int | None = None
-    process: str = ""
-    link: int | None = None
-
-
 class Moment(Struct, frozen=True):
-    """What an event is seen against: all Xids of the log, and now on the log's axis."""
+    """What an event is seen against: all Xids of the log, now on the log's axis, where the host or
+    the driver began anew, and what the GPUs (by device) say of themselves."""
 
     xids: Sequence[Seen] = ()
     now_s: float | None = None
+    starts: Sequence[Start] = ()
+    settled: Mapping[str, str] = field(default_factory=dict)
 
 
 class Judged(Struct, frozen=True):
@@ -48,6 +45,8 @@ class Judged(Struct, frozen=True):
     status: Status
     action: Action
     note: str = ""
+    fix: tuple[str, ...] = ()  # where it is not the row's
+    over: bool = False  # nothing is to be done for it any more
 
 
 class Episode(Struct, frozen=True):
@@ -58,6 +57,9 @@ class Episode(Struct, frozen=True):
     status: Status
     action: Action
     notes: tuple[str, ...] = ()
+    fix: tuple[str, ...] = ()
+    over: bool = False
+    settled: str = ""
 
 
 def episodes(row: Row, mine: Sequence[Seen], moment: Moment) -> list[Episode]:
@@ -65,16 +67,17 @@ def episodes(row: Row, mine: Sequence[Seen], moment: Moment) -> list[Episode]:
     echoes = _echoes(row, mine, moment.xids)
     roots = _roots(row, moment.xids)
     grouped: dict[tuple[str, str], list[Judged]] = {}
-    for seen in mine:
+    for seen in named(row, mine, moment.xids):
         if not row.counts or re.search(row.counts, seen.text):
-            judged = _judged(row, seen, moment, echoes.get(seen.line, ""), _root(row, seen, roots))
+            echo = echoes.get((seen.probe, seen.line), "")
+            judged = _judged(row, seen, moment, echo, _root(row, seen, roots))
             grouped.setdefault((seen.device, seen.label), []).append(judged)
     alone = len({key for key, found in grouped.items() if _any_counts(found)}) < 2
     return [_episode(row, judged, alone, moment) for judged in grouped.values()]
 
 
-def _echoes(row: Row, mine: Sequence[Seen], xids: Sequence[Seen]) -> dict[int, str]:
-    """Line of an echo -> the Xid that it follows. A chain of echoes has the Xid at its head."""
+def _echoes(row: Row, mine: Sequence[Seen], xids: Sequence[Seen]) -> dict[tuple[str, int], str]:
+    """Probe and line of an echo -> the Xid that it follows, in a chain of echoes the first."""
     if not row.echo_of_s or not mine:
         return {}
     heads: dict[str, tuple[float, str]] = {}
@@ -86,7 +89,7 @@ def _echoes(row: Row, mine: Sequence[Seen], xids: Sequence[Seen]) -> dict[int, s
             at_s, label = heads.get(seen.device, (float("-inf"), ""))
             if not 0 <= seen.at_s - at_s <= row.echo_of_s:
                 continue
-            found[seen.line] = label
+            found[seen.probe, seen.line] = label
             heads[seen.device] = (seen.at_s, label)
         else:
             heads[seen.device] = (seen.at_s, seen.label)
@@ -101,17 +104,38 @@ def _judged(row: Row, seen: Seen, moment: Moment, echo: str, root: Seen | None) 
     if echo:
         return Judged(seen, Status.PASS, Action.NONE, f"follows {echo} on the same GPU")
     status, action, note = Status(row.status), row.action, ""
+    fix: tuple[str, ...] = ()
     for one in row.by_text:
         if re.search(one.matches, seen.text):
-            status, action = Status(one.status), one.action
+            status, action, fix = Status(one.status), one.action, one.fix
             break
     if root is not None and row.follows and status is Status.FAIL:
         status, action = Status(row.follows.status), Action.WATCH
         later_s = (seen.at_s or 0.0) - (root.at_s or 0.0)
         note = f"follows {root.label} on {root.device} {ago(later_s)} earlier"
-    if _age_s(seen, moment) > row.window_h * 3600:
-        return Judged(seen, _AGED.get(status, status), Action.WATCH, note)
-    return Judged(seen, status, action, note)
+        fix = (f"see to {root.label} on {root.device} first; this needs nothing of its own",)
+    anew = _anew(row, seen, moment.starts) if action in _BY_BOOT else ""
+    if anew or _age_s(seen, moment) > row.window_h * 3600:
+        status = _AGED.get(status, status)
+        return Judged(seen, status, Action.WATCH, anew or note, over=status is not Status.PASS)
+    return Judged(seen, status, action, note, fix)
+
+
+def _anew(row: Row, seen: Seen, starts: Sequence[Start]) -> str:
+    """That the host was booted, or the driver loaded, since the event; else empty."""
+    since = {start.what for start in starts if _is_after(start, seen)}
+    what = "boot" if "boot" in since else "driver" if since and of_driver(row) else ""
+    return _ANEW.get(what, "")
+
+
+def _is_after(start: Start, seen: Seen) -> bool:
+    if start.probe == seen.probe:
+        return start.line > seen.line
+    return None not in (start.at_s, seen.at_s) and _gap_s(start.at_s, seen.at_s) > _APART_S
+
+
+def _gap_s(later_s: float | None, at_s: float | None) -> float:
+    return (later_s or 0.0) - (at_s or 0.0)
 
 
 def _roots(row: Row, xids: Sequence[Seen]) -> list[tuple[float, Seen]]:
@@ -141,67 +165,47 @@ def _episode(row: Row, judged: Sequence[Judged], alone: bool, moment: Moment) ->
     deciding = judged[-1:] if row.latest else judged
     status = min((one.status for one in deciding), key=SEVERITY.index)
     told = tuple(one for one in deciding if one.status is status)
-    action = told[0].action
-    notes = list(dict.fromkeys(one.note for one in told if one.note))[:1]
-    fresh = [one for one in deciding if _age_s(one.seen, moment) <= row.window_h * 3600]
-    if len(fresh) <= row.at_most and row.at_most:
-        return Episode(tuple(judged), told, Status.PASS, Action.NONE)
-    if row.escalate and len(fresh) > row.escalate.over:
-        status, action = Status(row.escalate.status), row.escalate.action
+    fresh = _since(deciding, row.window_h, moment)
+    settled = moment.settled.get(told[0].seen.device, "") if row.settled_by else ""
+    found = Episode(
+        tuple(judged), told, status, told[0].action,
+        tuple(dict.fromkeys(one.note for one in told if one.note))[:1],
+        told[0].fix, told[0].over, settled,
+    )  # fmt: skip
+    if settled or (row.at_most and len(fresh) <= row.at_most):
+        found = replace(found, status=Status.PASS, action=Action.NONE, notes=(), over=False)
+    found = _escalated(row, found, deciding, moment)
     if row.burst and status is not Status.PASS:
-        hardware, story = _burst(row.burst, told, alone)
-        notes.append(story)
-        if hardware and fresh:
-            status, action = Status(row.burst.status), row.burst.action
+        found = _with_bursts(row.burst, found, alone, bool(fresh))
     if not fresh and Status(row.status) is not Status.PASS:
-        notes.append(f"last seen {ago(_age_s(deciding[-1].seen, moment))} ago")
-    return Episode(tuple(judged), told, status, action, tuple(notes))
+        last = f"last seen {ago(_age_s(deciding[-1].seen, moment))} ago"
+        found = replace(found, notes=(*found.notes, last))
+    return found
 
 
-def _burst(burst: Burst, told: Sequence[Judged], alone: bool) -> tuple[bool, str]:
-    """Whether the bursts point at the hardware, and the sentence that says what they show."""
-    bursts = _recent(_bursts([one.seen for one in told]), burst.within_h * 3600)
-    many = len(bursts) >= burst.count
-    story = "in one burst" if len(bursts) == 1 else f"in {len(bursts)} bursts"
-    if burst.by == "tpc":
-        places = [{place for seen in one for place in _TPC.findall(seen.text)} for one in bursts]
-        hit = set().union(*places)
-        if many and len(hit) == 1 and all(places):
-            ((gpc, tpc),) = hit
-            return True, f"{story}, each time in GPC {gpc}, TPC {tpc} and nowhere else"
-        spread = "in one TPC" if len(hit) == 1 else f"in {len(hit)} different TPCs"
-        return False, f"{story}, {spread}" if hit else story
-    pids = {seen.pid for one in bursts for seen in one if seen.pid is not None}
-    if many and alone and len(pids) >= burst.count:
-        return True, f"{story}, from {len(pids)} processes, on this GPU only"
-    return False, story if alone else f"{story}, and on other GPUs too"
+def _since(judged: Sequence[Judged], hours: float, moment: Moment) -> list[Judged]:
+    return [one for one in judged if _age_s(one.seen, moment) <= hours * 3600]
 
 
-def _bursts(seen: Sequence[Seen]) -> list[list[Seen]]:
-    """Groups of events less than BURST_S apart; an event without time joins the one before it."""
-    groups: list[list[Seen]] = []
-    before: float | None = None
-    for one in seen:
-        if groups and (one.at_s is None or before is None or one.at_s - before < BURST_S):
-            groups[-1].append(one)
-        else:
-            groups.append([one])
-        before = one.at_s if one.at_s is not None else before
-    return groups
+def _escalated(row: Row, episode: Episode, deciding: Sequence[Judged], moment: Moment) -> Episode:
+    worse = row.escalate
+    if worse is None or not _is_worse(Status(worse.status), episode.status):
+        return episode
+    if len(_since(deciding, worse.within_h or row.window_h, moment)) <= worse.over:
+        return episode
+    return replace(
+        episode, status=Status(worse.status), action=worse.action, fix=worse.fix, over=False
+    )
 
 
-def _recent(bursts: list[list[Seen]], within_s: float) -> list[list[Seen]]:
-    """The bursts that end within `within_s` of the end of the last."""
-    end = bursts[-1][-1].at_s
-    if end is None:
-        return bursts
-    ends = [end if burst[-1].at_s is None else burst[-1].at_s for burst in bursts]
-    return [burst for burst, at_s in zip(bursts, ends, strict=True) if end - at_s <= within_s]
+def _is_worse(status: Status, other: Status) -> bool:
+    return SEVERITY.index(status) < SEVERITY.index(other)
 
 
-def ago(seconds: float) -> str:
-    """12 s, 4 min, 5 h, 6 d."""
-    for unit, size in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
+def _with_bursts(burst: Burst, episode: Episode, alone: bool, fresh: bool) -> Episode:
+    told = [one.seen for one in episode.told]
+    hardware, story = points_at_hardware(burst, told, alone)
+    found = replace(episode, notes=(*episode.notes, story))
+    if not (hardware and fresh):
+        return found
+    return replace(found, status=Status(burst.status), action=burst.action, fix=(), over=False)

@@ -15,17 +15,22 @@ Verdict = Literal["PASS", "WARN", "FAIL"]
 
 
 class ByText(Struct, frozen=True, forbid_unknown_fields=True):
-    """Another verdict for the events whose text holds `matches`; the first that matches counts."""
+    """Another verdict for the events whose text holds `matches`; the first that matches counts.
+
+    `fix` here and below: what to do then, where it is not what the row says.
+    """
 
     matches: str
     status: Verdict
     action: Action
+    fix: tuple[str, ...] = ()
 
 
 class Burst(Struct, frozen=True, forbid_unknown_fields=True):
     """A worse verdict where `count` bursts within `within_h` point at the hardware.
 
-    by: tpc, all of them at one place in the GPU; process, from as many processes, on one GPU only.
+    by: tpc, all of them at one place in the GPU; process, on one GPU only. Either from two programs
+    of different names at least: one program does the same again and again.
     """
 
     count: int
@@ -44,11 +49,13 @@ class Follows(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Escalate(Struct, frozen=True, forbid_unknown_fields=True):
-    """A worse verdict for more than `over` events in the window."""
+    """A worse verdict for more than `over` events within `within_h` hours (0: the row's window)."""
 
     over: int
     status: Verdict
     action: Action
+    within_h: float = 0.0
+    fix: tuple[str, ...] = ()
 
 
 class Row(Struct, frozen=True):
@@ -75,17 +82,36 @@ class Row(Struct, frozen=True):
     at_most: int = 0  # as many events in the window are in order
     escalate: Escalate | None = None
     unless_xid: int | None = None  # an event of a device that has this Xid is told there
+    named_by: tuple[int, ...] = ()  # Xids that name the program, where the event does not
+    settled_by: tuple[str, ...] = ()  # facts of the GPU that tell whether it still waits
     # Set when the table is read:
     table: str = ""
     known: tuple[int, ...] = ()  # of the row `other`: the codes of all other rows
 
 
 _EVERY = ("title", "status", "action", "why", "fix", "runbook", "source")
+#: Programs beside the kernel whose lines tell of a table, or of a kind, as well.
+_TOLD_BY = {"sxid": "nv-fabricmanager", "link-flap": "systemd-networkd"}
+#: What NVIDIA's driver tells: a load of the driver begins anew for these.
+_DRIVER = frozenset({"xid", "sxid", "off-bus", "init-failed", "api-mismatch"})
+#: What an Xid line in an unknown form may be.
+_XID_LINES = frozenset({"xid", "sxid", "off-bus"})
+
 #: Table -> keys that every row has, keys that it may have.
 TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "xid": (
         ("code", *_EVERY),
-        ("window_h", "echo_of_s", "latest", "by_text", "follows", "burst", "escalate"),
+        (
+            "window_h",
+            "echo_of_s",
+            "latest",
+            "by_text",
+            "follows",
+            "burst",
+            "escalate",
+            "named_by",
+            "settled_by",
+        ),
     ),
     "sxid": (("code", *_EVERY), ("codes", "window_h", "by_text", "follows")),
     "kernel-events": (
@@ -93,6 +119,26 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("window_h", "counts", "at_most", "escalate", "by_text", "unless_xid"),
     ),
 }
+
+
+def about(row: Row) -> str:
+    """What the row's events are: an Xid, an SXid, or the kind of message."""
+    return row.kind if row.table == "kernel-events" else row.table
+
+
+def told_by(row: Row) -> frozenset[str]:
+    """Whose lines must be there for their silence to mean something."""
+    return frozenset({"kernel", _TOLD_BY.get(about(row), "kernel")})
+
+
+def of_driver(row: Row) -> bool:
+    """Whether NVIDIA's driver tells of it."""
+    return about(row) in _DRIVER
+
+
+def may_be_unread(row: Row) -> bool:
+    """Whether an Xid line that cannot be read may be one of the row's events."""
+    return about(row) in _XID_LINES
 
 
 def read_row(values: Mapping[str, Any]) -> Row:

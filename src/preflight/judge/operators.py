@@ -167,7 +167,7 @@ OPERATORS: dict[str, Operator] = {
         _is_scalar_or_list,
         "a value or a list",
         lambda value, wanted: not same(value, wanted),
-        lambda wanted: f"not {shown(wanted)}",
+        lambda wanted: f"anything but {shown(wanted)}",
     ),
     "one_of": Operator(
         _is_list,

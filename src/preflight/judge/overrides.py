@@ -65,7 +65,7 @@ def _changed(check: Check, side: str, override: Override) -> Check:
     if side not in both:
         raise UsageError(f"{check.id} has no {side}", f"it has {both[0]}")
     ((name, _),) = getattr(check, side).items()
-    value = _like(name, override.value)
+    value = _like(name, override.value, check.fact)
     if not OPERATORS[name].accepts(value):
         raise UsageError(f"{override.id}={override.value!r}: {name} takes {OPERATORS[name].wants}")
     each = value if isinstance(value, list) else [value]
@@ -75,7 +75,11 @@ def _changed(check: Check, side: str, override: Override) -> Check:
     return replace(check, **{side: {name: value}}, row=row)
 
 
-def _like(name: str, value: Any) -> Any:
+def _like(name: str, value: Any, fact: str) -> Any:
+    """The value in the operator's form; yes and no, as reports print them, for true and false."""
+    said = {"yes": True, "no": False}.get(value) if isinstance(value, str) else None
+    if name in _VALUES and said is not None and paths.accepts(paths.parse(fact), said):
+        return said
     return [value] if name in ("one_of", "subset_of") and not isinstance(value, list) else value
 
 

@@ -29,7 +29,8 @@ def _present(host: Host, check: Check) -> Result:
     status = Status.ERROR if check.row.get("asked") else Status.SKIP
     status = Status.FAIL if check.row.get("stated") else status
     others = f"; there is {', '.join(inventory.other_vendors)}" if inventory.other_vendors else ""
-    reason = f"no NVIDIA GPU on PCI{others}"
+    where = "listed" if isinstance(inventory.on_pci, Missing) else "on PCI"
+    reason = f"no NVIDIA GPU {where}{others}"
     return result(check, host.name, status, 0, "at least 1", reason=reason)
 
 

@@ -14,8 +14,8 @@ from preflight.probes.spec import probe
 
 T = TypeVar("T")
 
-#: Variables by which schedulers and container runtimes grant GPUs, nearest to the process last.
-ALLOCATION = ("NVIDIA_VISIBLE_DEVICES", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES")
+#: Variables by which container runtimes and schedulers grant GPUs, nearest to the process first.
+ALLOCATION = ("NVIDIA_VISIBLE_DEVICES", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
 
 # One `key value` line each. A container is told by the marks its runtime leaves: docker's and
 # podman's files, systemd's container= (https://systemd.io/CONTAINER_INTERFACE/), Kubernetes' and
@@ -32,7 +32,7 @@ for f in /.dockerenv /run/.containerenv /run/systemd/container; do
 for v in container KUBERNETES_SERVICE_HOST APPTAINER_CONTAINER SINGULARITY_CONTAINER; do
   eval "x=\\${$v-}"; if [ -n "$x" ]; then echo "container_variable $v"; fi; done
 for d in /dev/nvidia[0-9]*; do if [ -c "$d" ]; then echo "device_node $d"; fi; done
-for v in NVIDIA_VISIBLE_DEVICES SLURM_JOB_GPUS CUDA_VISIBLE_DEVICES; do
+for v in NVIDIA_VISIBLE_DEVICES SLURM_STEP_GPUS SLURM_JOB_GPUS SLURM_JOB_ID CUDA_VISIBLE_DEVICES; do
   eval "x=\\${$v-unset}"; if [ "$x" != unset ]; then echo "allocation $v $x"; fi; done
 :"""
 
@@ -107,25 +107,33 @@ def _pair(entry: str) -> tuple[str, str]:
 def granted(identity: Identity) -> Known[int]:
     """How many GPUs the allocation grants, where one limits the view; NOT_IN_INPUT where none does.
 
-    `all` limits nothing. A container without a list is told by its device nodes.
+    `all` limits nothing. `void` and the like leave it to the container's runtime (CDI): the device
+    nodes tell then, as they do in a container without a list. A MIG list names no whole GPUs.
     """
-    for name in ALLOCATION[:2]:
+    unknown = Missing("not-applicable", "what was granted cannot be read")
+    for name in ALLOCATION[:3]:
         value = identity.allocation.get(name, "")
-        if value and value != "all":
-            return _count(value)
-    if identity.container != "none" and isinstance(identity.nvidia_device_nodes, int):
-        if identity.nvidia_device_nodes:
-            return identity.nvidia_device_nodes
-        return Missing("not-applicable", "what the container was granted cannot be read")
-    return NOT_IN_INPUT
+        if "MIG-" in value:
+            return unknown
+        if value and value not in _NO_LIST:
+            return len(_indices(value))
+    if identity.container != "none":
+        return identity.nvidia_device_nodes or unknown
+    # A job whose scheduler hides devices without a word: its cgroup cannot be read from here.
+    return unknown if identity.allocation.get("SLURM_JOB_ID") else NOT_IN_INPUT
 
 
-def _count(value: str) -> Known[int]:
-    """'0-3,5' is 5; 'GPU-1b..,GPU-2c..' is 2; 'none', 'void' and '' are 0."""
-    if value in ("none", "void", "NoDevFiles", "-1"):
-        return 0
-    total = 0
-    for part in value.split(","):
-        span = re.fullmatch(r"(\d+)-(\d+)", part.strip())
-        total += int(span[2]) - int(span[1]) + 1 if span else bool(part.strip())
-    return total
+#: Values that are no list of GPUs.
+_NO_LIST = frozenset({"all", "void", "none", "NoDevFiles", "-1"})
+
+
+def _indices(value: str) -> set[str]:
+    """'0-3,5' is five; '0:0,0:1', two MIG slices of one GPU, is one."""
+    found: set[str] = set()
+    for part in filter(None, (each.strip() for each in value.split(","))):
+        span = re.fullmatch(r"(\d{1,4})-(\d{1,4})", part)
+        if span:
+            found.update(map(str, range(int(span[1]), int(span[2]) + 1)))
+        else:
+            found.add(part.partition(":")[0])
+    return found

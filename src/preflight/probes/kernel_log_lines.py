@@ -1,7 +1,8 @@
 """One line of a kernel log in any of its forms: when, who wrote it, and what it says.
 
 Forms: dmesg(1) with every time format and with `-x`, pstore, /dev/kmsg, journalctl(1) with the
-output modes short* and json, rsyslog and syslogd files, the fabric manager's log, bare messages.
+output modes short* and json, rsyslog and syslogd files (RFC 3164 and RFC 5424), the fabric
+manager's log, bare messages.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import msgspec
 from msgspec import Struct
 
 #: boot: seconds since boot; wall: seconds since 1970; yearless: seconds since 1970 if the year was
-#: YEARLESS, because syslog writes none (RFC 3164, 4.1.2): only differences mean something.
-Clock = Literal["boot", "wall", "yearless", "none"]
+#: YEARLESS, because syslog writes none (RFC 3164, 4.1.2): only differences mean something;
+#: relative: seconds since the line above.
+Clock = Literal["boot", "wall", "yearless", "relative", "none"]
 
 #: A leap year, so that 29 February is a day, and long before any log that carries its year.
 YEARLESS = 1972
@@ -25,13 +27,15 @@ YEAR_S = 366 * 86400.0
 
 
 class Line(Struct, frozen=True):
-    """`program` is "kernel" where nothing says otherwise; `known` is False for a bare line."""
+    """`program` is "kernel" where nothing says otherwise; `known` is False for a bare line, `named`
+    is True where a syslog tag names the program."""
 
     message: str
     program: str = "kernel"
     clock: Clock = "none"
     at_s: float | None = None
     known: bool = True
+    named: bool = False
 
 
 #: No message of the kernel is longer: LOG_LINE_MAX is 1024 less its prefix (kernel/printk).
@@ -51,10 +55,15 @@ _FACILITIES = r"kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ft
 _LEVEL = re.compile(r"<(?P<priority>\d{1,4})>|(?P<facility>" + _FACILITIES + r") *: ?[a-z]+ *: ")
 # [  123.456], with the difference of `dmesg -d` and the caller id of CONFIG_PRINTK_CALLER.
 _BOOT = re.compile(r"\[ *(?P<seconds>\d{1,12}\.\d{1,9})(?: *<[^>]*>)?\](?:\[ *[TC]\d+\])? ?")
-# [Sun Feb 23 16:24:18 2025] of `dmesg -T`.
+# [Sun Feb 23 16:24:18 2025] of `dmesg -T`, with the difference of -d.
 _CTIME = re.compile(
-    rf"\[[A-Z][a-z]{{2}} {_MONTH} +(?P<day>\d{{1,2}}) {_TIME} (?P<year>\d{{4}})\] ?"
+    rf"\[[A-Z][a-z]{{2}} {_MONTH} +(?P<day>\d{{1,2}}) {_TIME} (?P<year>\d{{4}})(?: *<[^>]*>)?\] ?"
 )
+# [Jan 6 10:00] of `dmesg -H`, and [  +0.000003] for the lines of the same minute.
+_MINUTE = re.compile(rf"\[{_MONTH} ?(?P<day>\d{{1,2}}) (?P<h>\d\d):(?P<m>\d\d)\] ?")
+_LATER = re.compile(r"\[ *\+(?P<seconds>\d{1,9}\.\d{1,9})\] ?")
+# [<    0.000003>] of `dmesg -t -d`.
+_DIFFERENCE = re.compile(r"\[ *<[ \d.]+>\] ?")
 # [Feb 25 2025 15:10:02] [ERROR] [tid 12727] of the fabric manager.
 _FABRIC = re.compile(
     rf"\[{_MONTH} +(?P<day>\d{{1,2}}) (?P<year>\d{{4}}) {_TIME}\] (?:\[\w+\] )?(?:\[tid \d+\] )?"
@@ -62,7 +71,12 @@ _FABRIC = re.compile(
 # 2025-01-21T04:41:44,285060+00:00; a weekday before it and a zone's name after it in short-full.
 _ISO = re.compile(
     r"(?P<open>\[)?(?:[A-Z][a-z]{2} )?(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)[T ]"
-    rf"{_TIME}{_ZONE}(?: [A-Z]{{3,5}}(?= ))?\]?:? "
+    rf"{_TIME}{_ZONE}(?: [A-Z]{{3,5}}(?= ))?\]?:?(?: |(?=\[))"
+)
+# 1 TIME HOST APP PROCID MSGID SD MSG, its <PRI> taken off: RFC 5424, 6. A dash stands for nothing.
+_RFC5424 = re.compile(
+    rf"1 (?:-|(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)T{_TIME}{_ZONE}) \S{{1,255}} "
+    r"(?P<program>\S{1,48}) \S{1,128} \S{1,32} (?:-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: \ufeff?|$)"
 )
 _SYSLOG = re.compile(rf"{_MONTH} +(?P<day>\d{{1,2}}) {_TIME} ")
 _UNIX = re.compile(r"(?P<seconds>\d{9,11}\.\d{1,9}) ")
@@ -112,6 +126,26 @@ def _bare(text: str) -> Line:
     return Line(message[:_MESSAGE_MAX], program, known=bool(_BARE.match(text)))
 
 
+def _rfc5424(match: re.Match[str], rest: str) -> Line:
+    at_s = _seconds(match, int(match["year"])) if match["year"] else None
+    named = match["program"] != "-"
+    program = match["program"] if named else "kernel"
+    clock: Clock = "wall" if match["year"] else "none"
+    return Line(_without_boot_time(rest), program, clock, at_s, named=named)
+
+
+def _minute(match: re.Match[str], rest: str) -> Line:
+    return Line(rest, "kernel", "yearless", _seconds(match, YEARLESS))
+
+
+def _later(match: re.Match[str], rest: str) -> Line:
+    return Line(rest, "kernel", "relative", float(match["seconds"]))
+
+
+def _difference(match: re.Match[str], rest: str) -> Line:
+    return Line(rest)
+
+
 def _boot(match: re.Match[str], rest: str) -> Line:
     tag = _NAMED_TAG.match(rest)
     message, program = (rest[tag.end() :], tag["program"]) if tag else (rest, "kernel")
@@ -130,7 +164,7 @@ def _iso(match: re.Match[str], rest: str) -> Line:
     at_s = _seconds(match, int(match["year"]))
     # Only dmesg writes a comma before the fraction, and dmesg names no host.
     if match["open"] or (match["fraction"] or "").startswith(","):
-        return Line(rest, "kernel", "wall", at_s)
+        return Line(_without_boot_time(rest), "kernel", "wall", at_s)
     return _tagged(rest, "wall", at_s)
 
 
@@ -144,18 +178,27 @@ def _unix(match: re.Match[str], rest: str) -> Line:
 
 def _tagged(rest: str, clock: Clock, at_s: float | None) -> Line:
     """What follows the time in a journal or a syslog file: host, program, message."""
-    tag = _TAG.match(rest)
-    if not tag:
-        return Line(rest, "kernel", clock, at_s)
-    message = rest[tag.end() :]
-    inner = _BOOT.match(message)  # rsyslog keeps the kernel's own time as well
-    return Line(message[inner.end() :] if inner else message, tag["program"], clock, at_s)
+    tag = _TAG.match(rest) or _NAMED_TAG.match(rest)
+    if not tag:  # a time alone is written by many: only a kernel's message makes it a kernel's line
+        return Line(rest, "kernel", clock, at_s, known=bool(_BARE.match(rest)))
+    message = _without_boot_time(rest[tag.end() :])
+    return Line(message, tag["program"], clock, at_s, named=True)
+
+
+def _without_boot_time(message: str) -> str:
+    """rsyslog and consoles keep the kernel's own time as well."""
+    inner = _BOOT.match(message)
+    return message[inner.end() :] if inner else message
 
 
 #: Form of the time -> how the line goes on. The first that matches reads it.
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], Line]], ...] = (
     (_BOOT, _boot),
     (_CTIME, _untagged),
+    (_LATER, _later),
+    (_MINUTE, _minute),
+    (_DIFFERENCE, _difference),
+    (_RFC5424, _rfc5424),
     (_FABRIC, _fabric),
     (_ISO, _iso),
     (_SYSLOG, _syslog),
@@ -165,7 +208,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], Line]], ...]
 
 def _by_facility(line: Line, of_kernel: bool) -> Line:
     """Programs may write into the kernel's buffer; the facility tells them (syslog(2))."""
-    if of_kernel or line.program != "kernel":
+    if of_kernel or line.named or line.program != "kernel":
         return line
     tag = _OWN_TAG.match(line.message)
     if not tag:
@@ -200,14 +243,15 @@ def _text(message: Any) -> str:
 def _seconds(match: re.Match[str], year: int) -> float | None:
     """Seconds since 1970; a time without zone counts as UTC. None for a date that is none."""
     month = _MONTHS.get(match["month"]) or int(match["month"])
-    day, hour, minute, second = (int(match[part]) for part in ("day", "h", "m", "s"))
+    parts = match.groupdict()
+    day, hour, minute, second = (int(parts.get(part) or 0) for part in ("day", "h", "m", "s"))
     try:
         # A leap second is written 60.
         at = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=timezone.utc)
     except ValueError:
         return None
-    fraction = float("0." + match["fraction"][1:]) if match["fraction"] else 0.0
-    return at.timestamp() + fraction - _offset_s(match.groupdict().get("zone"))
+    fraction = float("0." + parts["fraction"][1:]) if parts.get("fraction") else 0.0
+    return at.timestamp() + fraction - _offset_s(parts.get("zone"))
 
 
 def _offset_s(zone: str | None) -> int:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 
-from msgspec import Struct
-
 from preflight.facts.kernel import KernelEvent, Sxid, Xid
 from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.kernel_log_kinds import BDF, KERNEL, KINDS
 from preflight.probes.kernel_log_lines import Line
 
 Record = Xid | Sxid | KernelEvent
 
-_BDF = r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
 _BUS = re.compile(r"(?:([0-9a-f]{4,8}):)?(?:00)?([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?")
 
 # "(PCI:0000:3b:00 GPU-I:01 GPU-CI:02)" on a MIG GPU; "(0000:03:00)" and "(0003:00)" of old drivers.
@@ -30,74 +28,16 @@ _FABRIC_MANAGER = re.compile(
     r"pci bus id (?P<switch>[0-9a-fA-F:.]+)(?:.* port (?P<link>\d{1,3}))?"
 )
 _LINK = re.compile(r"\bLink (\d{1,3})\b")
-_LOST_GPU = re.compile(rf"NVRM: The NVIDIA GPU ({_BDF})")
+_LOST_GPU = re.compile(rf"NVRM: The NVIDIA GPU ({BDF})")
 _UNPLUGGED = re.compile(r"NVRM: (?:installed in this system has )?fallen off the bus")
 
-_KERNEL = frozenset({"kernel"})
-_LIBRARIES = r"lib(?:nccl|cu(?:da|blas|dnn|fft|sparse|rand|solver|pti|file)|nv|torch|c10|caffe2)"
-# Ends of containers and virtual machines come and go with them: no link of the machine.
-_NO_LINK = r"(?!docker|br-|veth|cali|cni|cilium|flannel|lxc|virbr|vnet|tap|tun|vxlan|kube|lo\b)"
-
-
-class _Kind(Struct, frozen=True):
-    """A message that makes an event; the group `subject` says whom it is about.
-
-    `secondary` tells the same fault again: it counts only where no first line tells it.
-    """
-
-    kind: str
-    pattern: re.Pattern[str]
-    programs: frozenset[str] = _KERNEL
-    secondary: bool = False
-
-
-#: Every message that makes an event. The formats are those of the kernel's sources.
-_KINDS = (
-    _Kind("off-bus", re.compile(  # NVIDIA's driver, beside Xid 79 or in its place
-        rf"NVRM: (?:The NVIDIA )?GPU (?:at )?(?:PCI:)?(?P<subject>{_BDF}).*fallen off the bus")),
-    _Kind("pcie-limited", re.compile(  # drivers/pci/pci.c, __pcie_print_link_status
-        rf"\S+ (?P<subject>{_BDF}): [\d.]+ Gb/s available PCIe bandwidth, limited by ")),
-    _Kind("nic-power", re.compile(  # mlx5/core/events.c, mlx5_pcie_event
-        rf"mlx5_core (?P<subject>{_BDF}):.*[Ii]nsufficient power on the PCIe slot")),
-    _Kind("nic-unplugged", re.compile(  # mlx5/core/events.c, port_module
-        rf"mlx5_core (?P<subject>{_BDF}): Port module event.*, Cable unplugged")),
-    _Kind("link-flap", re.compile(  # systemd, networkd-link.c
-        rf"(?P<subject>{_NO_LINK}[^\s:]+): (?:[Ll]ost|[Gg]ained) carrier"),
-        _KERNEL | {"systemd-networkd"}),
-    _Kind("link-flap", re.compile(  # mlx5 "Link down"; most others "NIC Link is Down"
-        rf"(?:.*?\s)?(?P<subject>{_NO_LINK}[\w.@-]+):? (?:NIC )?Link (?:is )?(?:[Uu]p|[Dd]own)\b")),
-    _Kind("peermem-invalid", re.compile(  # nvidia-peermem.c, nv_get_p2p_free_callback
-        r"(?:nvidia[-_]peermem|nv_peer_mem)\b.*invalid context")),
-    _Kind("segfault-cuda", re.compile(  # arch/x86/mm/fault.c, show_signal_msg
-        rf"(?P<subject>.+?)\[\d+\]: segfault at .* in {_LIBRARIES}")),
-    _Kind("segfault-cuda", re.compile(  # arch/x86/kernel/traps.c, show_signal
-        rf"traps: (?P<subject>.+?)\[\d+\] general protection fault\b.* in {_LIBRARIES}")),
-    _Kind("oom-kill", re.compile(  # mm/oom_kill.c
-        r"(?:Memory cgroup out|Out) of memory: Kill(?:ed)? process \d+,? \((?P<subject>[^)]*)\)")),
-    _Kind("hung-task", re.compile(  # kernel/hung_task.c
-        r"INFO: task (?P<subject>.+):\d+ blocked for more than \d+ seconds")),
-    _Kind("panic-asked", re.compile(  # drivers/tty/sysrq.c; drivers/misc/lkdtm; test modules
-        r"Kernel panic - not syncing: (?:sysrq triggered crash|dumptest|Test panic)")),
-    _Kind("panic", re.compile(r"Kernel panic - not syncing: ")),  # kernel/panic.c
-    _Kind("mce", re.compile(  # arch/x86/kernel/cpu/mce; drivers/firmware/efi/cper.c
-        r"(?:mce: )?(?:\{\d+\})?\[Hardware Error\]: "
-        r"(?:event severity: |Uncorrected|.*Machine Check(?: Exception)?: )")),
-    _Kind("mce", re.compile(r"mce: \[Hardware Error\]: Machine check events logged"),
-        secondary=True),
-    _Kind("aer-uncorrected", re.compile(  # drivers/pci/pcie/aer.c, aer_print_error
-        rf"(?:\S+ )?(?P<subject>{_BDF}): (?:AER: )?PCIe Bus Error: severity=Uncorrect")),
-    _Kind("aer-uncorrected", re.compile(  # the root port's notice of it
-        rf".*AER: (?:Multiple )?Uncorrect\w+ .*error .*\b(?P<subject>{_BDF})$"), secondary=True),
-)  # fmt: skip
-
-#: What to look for in the whole text. Most logs hold few of these; plain searches take
-#: two thirds of the time of one pattern with all of them as alternatives (250 KB: 1.9 and 3.0 ms).
-NEEDLES = (
-    "Xid (", "detected NVSwitch", "fallen off the bus", "limited by", "nsufficient power on",
-    "Cable unplugged", "arrier", "Link ", "invalid context", "segfault at", "general protection",
-    "ut of memory: Kill", "blocked for more than", "Kernel panic", "Hardware Error]",
-    "severity=Uncorr", "AER: ", '"MESSAGE":[',
-)  # fmt: skip
+#: Who writes about Xids in the first person; others only cite.
+_FIRST_HAND = frozenset({"kernel", "nv-fabricmanager"})
+_SPEAKS = re.compile(
+    r"\bS?Xid\b\W{0,6}(?:\(|\d)|fallen off the bus|detected NVSwitch \S*fatal error"
+)
+#: A program's line in a kernel log that has no host: python[123]: saw an Xid.
+_CITES = re.compile(r"(?:\S+ )?[\w.@/-]+\[\d+\]: ")
 
 
 def key_of(record: Record) -> tuple[str, ...]:
@@ -115,21 +55,28 @@ def record_of(line: Line, number: int, above: str) -> tuple[Record | None, bool]
     `above` is the text before it, where a GPU may be named.
     """
     message = line.message.strip()
-    if line.program in _KERNEL:
+    if line.program in KERNEL:
         if match := _XID.match(message):
             return _xid(match, number, line.at_s), False
         if match := _SXID.match(message):
             return _sxid(match, number, line.at_s), bool(match["more"])
         if _UNPLUGGED.match(message):
             return _unplugged(message, number, line.at_s, above), False
-    if line.program in ("kernel", "nv-fabricmanager") and (match := _FABRIC_MANAGER.match(message)):
+    if line.program in _FIRST_HAND and (match := _FABRIC_MANAGER.match(message)):
         return _switch_error(match, number, line.at_s), False
-    for kind in _KINDS:
+    for kind in KINDS:
         if line.program in kind.programs and (match := kind.pattern.match(message)):
             subject = match.groupdict().get("subject") or ""
-            subject = _bus_id(subject) if kind.kind == "off-bus" else subject
+            subject = _bus_id(subject) if kind.of_gpu else subject
             return KernelEvent(kind.kind, subject, number, line.at_s, message), kind.secondary
     return None, False
+
+
+def speaks_of_an_xid(line: Line, text: str) -> bool:
+    """Whether `line`, in full `text`, tells of an Xid first hand and not as a citation."""
+    if line.program not in _FIRST_HAND or not _SPEAKS.search(text):
+        return False
+    return not _CITES.match(line.message)
 
 
 def _xid(match: re.Match[str], number: int, at_s: float | None) -> Xid:

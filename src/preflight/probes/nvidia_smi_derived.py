@@ -64,6 +64,10 @@ def _percent(draw: float, limit: float) -> Known[float]:
     return 100 * draw / limit if limit > 0 else Missing("unreadable", "the enforced limit is 0 W")
 
 
+def _mib(value: Known[int]) -> Known[int]:
+    return value if isinstance(value, Missing) else value >> 20
+
+
 #: fact -> how it follows from the others; later ones may use earlier ones.
 DERIVED: dict[str, Callable[[Facts], Known[Any]]] = {
     "temperature.slowdown_c": _limit_or_relative("temperature.slowdown_c"),
@@ -75,6 +79,7 @@ DERIVED: dict[str, Callable[[Facts], Known[Any]]] = {
     "power.limit_percent": lambda facts: _combine(
         _percent, facts["power.draw_w"], facts["power.limit_w"]
     ),
+    "memory.total_mib": lambda facts: _mib(facts["memory.total_bytes"]),
     "retired.total_pages": lambda facts: _combine(
         lambda single, double: single + double,
         facts["retired.single_bit"],
@@ -87,5 +92,6 @@ SHOWN_BY: dict[str, tuple[str, ...]] = {
     "temperature.margin_c": ("temperature.tlimit_c", "temperature.gpu_c"),
     "temperature.memory_margin_c": ("temperature.memory_c",),
     "power.limit_percent": ("power.draw_w",),
+    "memory.total_mib": ("memory.total_bytes",),
     "retired.total_pages": ("retired.single_bit", "retired.double_bit"),
 }

@@ -19,13 +19,16 @@ from preflight.probes.values import (
     bytes_of,
     celsius,
     count,
+    degraded,
     flag,
     generation,
     lanes,
     megahertz,
     pci_id,
     percent,
+    switch,
     watts,
+    word_of,
     words,
 )
 
@@ -33,6 +36,15 @@ Form = Literal["xml", "text"]
 Convert = Callable[[str], Known[Any]]
 _Row = tuple[str, Convert, str, str]
 _Section = tuple[str, str, tuple[_Row, ...]]
+
+# nvidia-smi(1); drivers before 384 wrote blanks where later ones write underscores.
+_COMPUTE_MODE = word_of(
+    "Default", "Exclusive Thread", "Exclusive_Thread", "Exclusive Process", "Exclusive_Process",
+    "Prohibited",
+)  # fmt: skip
+_PERFORMANCE_STATE = word_of(*(f"P{state}" for state in range(16)))
+_VIRTUALIZATION = word_of("None", "Pass-Through", "VGPU", "Host VGPU", "Host VSGA")
+_FABRIC_STATE = word_of("Not Started", "In Progress", "Completed")
 
 # fmt: off
 _IDENTITY: tuple[_Section, ...] = (
@@ -43,32 +55,46 @@ _IDENTITY: tuple[_Section, ...] = (
         ("uuid", words, "uuid", "GPU UUID"),
         ("serial", words, "serial", "Serial Number"),
         ("vbios", words, "vbios_version", "VBIOS Version"),
-        ("persistence", words, "persistence_mode", "Persistence Mode"),
+        ("persistence", switch, "persistence_mode", "Persistence Mode"),
         ("addressing", words, "addressing_mode", "Addressing Mode"),
-        ("display_active", words, "display_active", "Display Active"),
-        ("compute_mode", words, "compute_mode", "Compute Mode"),
-        ("performance_state", words, "performance_state", "Performance State"),
+        ("display_active", switch, "display_active", "Display Active"),
+        ("compute_mode", _COMPUTE_MODE, "compute_mode", "Compute Mode"),
+        ("performance_state", _PERFORMANCE_STATE, "performance_state", "Performance State"),
         ("fan_percent", percent, "fan_speed", "Fan Speed"),
         ("recovery_action", words, "gpu_recovery_action", "GPU Recovery Action"),
     )),
     ("gpu_virtualization_mode", "GPU Virtualization Mode", (
-        ("virtualization", words, "virtualization_mode", "Virtualization Mode"),
+        ("virtualization", _VIRTUALIZATION, "virtualization_mode", "Virtualization Mode"),
     )),
     ("utilization", "Utilization", (("utilization_percent", percent, "gpu_util", "GPU"),)),
     ("gpu_reset_status", "GPU Reset Status", (
         ("reset_required", flag, "reset_required", "Reset Required"),
+        ("reset_recommended", flag,
+         "drain_and_reset_recommended", "Drain and Reset Recommended"),
     )),
     ("mig_mode", "MIG Mode", (
-        ("mig.mode", words, "current_mig", "Current"),
-        ("mig.mode_pending", words, "pending_mig", "Pending"),
+        ("mig.mode", switch, "current_mig", "Current"),
+        ("mig.mode_pending", switch, "pending_mig", "Pending"),
     )),
     ("fb_memory_usage", "FB Memory Usage", (
         ("memory.total_bytes", bytes_of, "total", "Total"),
         ("memory.used_bytes", bytes_of, "used", "Used"),
     )),
     ("fabric", "Fabric", (
-        ("fabric.state", words, "state", "State"),
+        ("fabric.state", _FABRIC_STATE, "state", "State"),
         ("fabric.status", words, "status", "Status"),
+    )),
+    ("fabric/health", "Fabric/Health", (
+        ("fabric.health", words, "summary", "Summary"),
+        ("fabric.bandwidth_degraded", degraded, "bandwidth", "Bandwidth"),
+        ("fabric.route_recovery", flag,
+         "route_recovery_in_progress", "Route Recovery in progress"),
+        ("fabric.route_unhealthy", flag, "route_unhealthy", "Route Unhealthy"),
+        ("fabric.access_timeout_recovery", flag,
+         "access_timeout_recovery", "Access Timeout Recovery"),
+        ("fabric.incorrect_configuration", words,
+         "incorrect_configuration", "Incorrect Configuration"),
+        ("fabric.partition_assigned", flag, "partition_assigned", "Partition Assigned"),
     )),
 )
 
@@ -101,8 +127,8 @@ _PARITY = (
 )
 _ECC: tuple[_Section, ...] = (
     ("ecc_mode", "ECC Mode", (
-        ("ecc.mode", words, "current_ecc", "Current"),
-        ("ecc.mode_pending", words, "pending_ecc", "Pending"),
+        ("ecc.mode", switch, "current_ecc", "Current"),
+        ("ecc.mode_pending", switch, "pending_ecc", "Pending"),
     )),
     *((f"ecc_errors/{span}", f"ECC Errors/{span.title()}", (
         (f"ecc.{span}_sram_corrected", count, "sram_correctable", "SRAM Correctable"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, structs
 
 from preflight.facts.gpu import (
     Clocks,
@@ -15,47 +15,27 @@ from preflight.facts.gpu import (
     Gpu,
     Memory,
     Mig,
-    MigInstance,
     NvidiaSmi,
     Pcie,
     Power,
-    Process,
     Remap,
     Retired,
     Temperature,
     Throttle,
 )
 from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.nvidia_smi_block import (
+    MIG_SECTIONS,
+    Block,
+    Head,
+    graphical,
+    instances,
+    processes,
+)
 from preflight.probes.nvidia_smi_derived import DERIVED, SHOWN_BY, Facts, leave_to_host
 from preflight.probes.nvidia_smi_fields import LABELS, SOURCES, Addend, Convert, Form, Source
-from preflight.probes.nvidia_smi_sentences import LostGpu
-from preflight.probes.values import bytes_of, count, is_error, is_lost, missing_of, words
-
-Rows = list[dict[str, str]]
-
-
-class Block(Struct):
-    """One GPU as a report shows it: path -> text, and path -> line where it stands.
-
-    A row of `processes` or `instances` has paths below its own section.
-    """
-
-    bus_id: str
-    line: int
-    fields: dict[str, str] = field(default_factory=dict)
-    lines: dict[str, int] = field(default_factory=dict)
-    processes: Rows = field(default_factory=list)
-    instances: Rows = field(default_factory=list)
-
-
-class Head(Struct):
-    """What stands above the GPUs; `line` is that of the driver's version, else of the head."""
-
-    line: int = 0
-    version: str | None = None
-    cuda: str | None = None
-    attached: str | None = None
-
+from preflight.probes.nvidia_smi_sentences import LostGpu, Sentences
+from preflight.probes.values import count, is_error, is_lost, missing_of, words
 
 _GROUPS: dict[str, type[Struct]] = {
     "pcie": Pcie, "ecc": Ecc, "retired": Retired, "remap": Remap, "throttle": Throttle,
@@ -63,51 +43,55 @@ _GROUPS: dict[str, type[Struct]] = {
     "fabric": Fabric,
 }  # fmt: skip
 
-#: By form: the ends of the paths in the rows of a list.
-_PROCESS: dict[Form, tuple[str, str, str, str]] = {
-    "xml": ("pid", "type", "process_name", "used_memory"),
-    "text": ("process id", "type", "name", "used gpu memory"),
-}
-_INSTANCE: dict[Form, tuple[str, str, str]] = {
-    "xml": ("gpu_instance_id", "multiprocessor_count", "fb_memory_usage/total"),
-    "text": ("gpu instance id", "multiprocessor count", "fb memory usage/total"),
-}
-_MIG_SECTIONS: dict[Form, tuple[str, ...]] = {
-    "xml": ("mig_devices",),
-    "text": ("mig device", "mig devices"),
-}
 
-
-def report(
-    form: Form, probe: str, head: Head, blocks: list[Block], lost: list[LostGpu]
-) -> NvidiaSmi:
+def report(form: Form, probe: str, head: Head, blocks: list[Block], said: Sentences) -> NvidiaSmi:
     """The facts of one report. A GPU that has only a sentence takes its place by bus id."""
-    said = {one.bus_id: one for one in lost if one.bus_id}
-    entries: list[Block | LostGpu] = list(blocks)
-    for one in lost:
-        if not any(one.bus_id and one.bus_id == block.bus_id for block in blocks):
-            entries.insert(_place(one, entries), one)
+    of = {one.bus_id: one for one in said.lost if one.bus_id}
     gpus = []
-    for index, entry in enumerate(entries):
-        sentence = entry if isinstance(entry, LostGpu) else said.get(entry.bus_id)
-        if isinstance(entry, Block) and (entry.fields or not sentence):
-            gpus.append(_gpu(form, probe, index, entry, sentence))
-        elif sentence:
-            gpus.append(_silent(probe, index, sentence))
-    driver = Driver("answers", "", _known(head.version), _known(head.cuda), head.line, probe)
+    for index, entry in enumerate(_entries(blocks, said)):
+        lost = entry if isinstance(entry, LostGpu) else of.get(entry.bus_id)
+        if isinstance(entry, Block) and (entry.fields or not lost):
+            gpus.append(_gpu(form, probe, index, entry, lost))
+        elif lost:
+            gpus.append(_silent(probe, index, lost))
+    line = head.line or said.line
+    driver = Driver("answers", "", _known(head.version), _known(head.cuda), line, probe)
     attached = NOT_IN_INPUT if head.attached is None else count(head.attached)
-    return NvidiaSmi(driver, attached, tuple(gpus))
+    whole = isinstance(attached, int) and len(gpus) >= attached
+    return NvidiaSmi(driver, attached, tuple(_warned(gpu, said, whole) for gpu in gpus))
+
+
+def _entries(blocks: list[Block], said: Sentences) -> list[Block | LostGpu]:
+    """Every GPU that is listed or told of, in nvidia-smi's order."""
+    entries: list[Block | LostGpu] = list(blocks)
+    for one in said.lost:
+        if not any(one.bus_id and one.bus_id == block.bus_id for block in blocks):
+            entries.insert(_place(one.bus_id, one.index, entries), one)
+    for address, line in said.corrupt.items():
+        if not any(entry.bus_id == address for entry in entries):
+            entries.insert(_place(address, None, entries), Block(address, line))
+    return entries
+
+
+def _warned(gpu: Gpu, said: Sentences, whole: bool) -> Gpu:
+    """With the warning of its infoROM. That there is none is known only of a whole report: it
+    stands behind the GPUs."""
+    if gpu.bus_id in said.corrupt:
+        return structs.replace(gpu, inforom_corrupted=True)
+    if whole and gpu.inforom_corrupted == NOT_IN_INPUT and gpu.answers != NOT_IN_INPUT:
+        return structs.replace(gpu, inforom_corrupted=False)
+    return gpu
 
 
 def _known(text: str | None) -> Known[str]:
     return NOT_IN_INPUT if text is None else words(text)
 
 
-def _place(lost: LostGpu, entries: Sequence[Block | LostGpu]) -> int:
+def _place(address: str, index: int | None, entries: Sequence[Block | LostGpu]) -> int:
     """nvidia-smi counts GPUs in the order of their bus ids."""
-    if not lost.bus_id:
-        return len(entries) if lost.index is None else min(lost.index, len(entries))
-    later = (i for i, entry in enumerate(entries) if entry.bus_id > lost.bus_id)
+    if not address:
+        return len(entries) if index is None else min(index, len(entries))
+    later = (i for i, entry in enumerate(entries) if entry.bus_id > address)
     return next(later, len(entries))
 
 
@@ -135,9 +119,9 @@ def _gpu(form: Form, probe: str, index: int, block: Block, lost: LostGpu | None)
         facts[fact] = derive(facts)
     facts["answers"] = _answers_to(lost) if lost else _answers(block)
     facts["unreadable"] = _errors(form, block)
-    facts["processes"] = _processes(form, block)
-    facts["graphical"] = _graphical(facts["processes"])
-    facts["mig.instances"] = _instances(form, block, facts["mig.mode"])
+    facts["processes"] = processes(form, block)
+    facts["graphical"] = graphical(facts["processes"])
+    facts["mig.instances"] = instances(form, block, facts["mig.mode"])
     top: dict[str, Any] = {}
     groups: dict[str, dict[str, Any]] = {name: {} for name in _GROUPS}
     for fact, value in facts.items():
@@ -218,61 +202,6 @@ def _label(path: str) -> str:
     return path.rpartition("/")[2].replace("_", " ").title() or "GPU"
 
 
-def _ending(row: dict[str, str], end: str) -> str | None:
-    return next((text for path, text in row.items() if path.endswith(end)), None)
-
-
-def _processes(form: Form, block: Block) -> Known[tuple[Process, ...]]:
-    said = block.fields.get("processes")
-    if not block.processes:
-        return NOT_IN_INPUT if said is None else _none(said)
-    found = []
-    for row in block.processes:
-        pid, kind, name, memory = (_ending(row, end) for end in _PROCESS[form])
-        number = NOT_IN_INPUT if pid is None else count(pid)
-        if isinstance(number, Missing):
-            return Missing("unreadable", f"a process without an id: {number.text}")
-        used = NOT_IN_INPUT if memory is None else bytes_of(memory)
-        found.append(Process(number, (kind or "").strip(), _known(name), used))
-    return tuple(found)
-
-
-def _graphical(processes: Known[tuple[Process, ...]]) -> Known[bool]:
-    if isinstance(processes, Missing):
-        return processes
-    return any("G" in process.kind for process in processes)
-
-
-def _none(said: str) -> Known[tuple[Any, ...]]:
-    """An empty list from "None" or from an empty element, else why there is no list."""
-    if said in ("", "None"):
-        return ()
-    return missing_of(said) or Missing("unreadable", f"'{said[:60]}' is no list")
-
-
-def _instances(form: Form, block: Block, mode: Known[str]) -> Known[tuple[MigInstance, ...]]:
-    said = next((block.fields[s] for s in _MIG_SECTIONS[form] if s in block.fields), None)
-    if not block.instances:
-        if said is not None:
-            return _none(said)
-        # The text has no section at all where there is no instance.
-        return mode if isinstance(mode, Missing) else () if mode == "Disabled" else NOT_IN_INPUT
-    found = []
-    for row in block.instances:
-        which, processors, memory = (_ending(row, end) for end in _INSTANCE[form])
-        number = NOT_IN_INPUT if which is None else count(which)
-        if isinstance(number, Missing):
-            return Missing("unreadable", f"a MIG device without a GPU instance: {number.text}")
-        found.append(
-            MigInstance(
-                number,
-                NOT_IN_INPUT if processors is None else count(processors),
-                NOT_IN_INPUT if memory is None else bytes_of(memory),
-            )
-        )
-    return tuple(found)
-
-
 def line_of(form: Form, block: Block, fact: str) -> int | None:
     """The line of the report that shows `fact` of this GPU; None where none does."""
     if fact in ("answers", "unreadable"):
@@ -281,7 +210,7 @@ def line_of(form: Form, block: Block, fact: str) -> int | None:
     elif fact == "processes":
         paths = ["processes"]
     elif fact == "mig.instances":
-        paths = list(_MIG_SECTIONS[form])
+        paths = list(MIG_SECTIONS[form])
     else:
         found = [
             supplied(SOURCES[form][name], block.fields)

@@ -14,13 +14,20 @@ from preflight.model import Missing
 from preflight.printable import printable
 from preflight.probes.values import bus_id, missing_of
 
+#: A refusal tells who may ask, not how the driver is ("suffient" is nvidia-smi's spelling).
+_REFUSED = "not allowed"
 #: The beginning of a line -> Driver.state. The first that fits counts.
 _DRIVER = tuple(
     (re.compile(rf"^[ \t]*({pattern}.*?)[ \t\r]*$", re.MULTILINE | re.IGNORECASE), state)
     for pattern, state in (
+        (r"Failed to initialize NVML: .*permission", _REFUSED),
+        (r"NVIDIA-SMI has failed because .*permission", _REFUSED),
         (r"Failed to initialize NVML: .*version mismatch", "version-mismatch"),
         (r"Failed to initialize NVML: No supported GPUs", "no-devices"),
-        (r"Failed to initialize NVML: ", "not-running"),
+        (r"Failed to initialize NVML: (?:NVIDIA )?Driver (?:is )?Not Loaded", "not-running"),
+        # "Unknown Error" of a module that is loaded: mostly a container whose device files were
+        # taken from it (NVIDIA Container Toolkit, "Containers losing access to GPUs").
+        (r"Failed to initialize NVML: ", "nvml-error"),
         (r"NVIDIA-SMI has failed because ", "not-running"),
         (r"NVIDIA-SMI couldn't find ", "not-running"),
         (r"(?:NVIDIA )?Driver (?:is )?Not Loaded", "not-running"),
@@ -39,6 +46,16 @@ _LOST = re.compile(
 )
 
 
+_CORRUPT = "WARNING: infoROM is corrupted at gpu"  # 0000:4C:00.0
+_INFOROM = re.compile(
+    rf"(?:^|>)[ \t]*{_CORRUPT} (?P<bus>[\da-fA-F]{{4,8}}:[\da-fA-F]{{2}}:[\da-fA-F]{{2}}\.\d)",
+    re.MULTILINE,
+)
+
+
+_MAY_ASK = "ask as root, or give this user or container the files /dev/nvidia*"
+
+
 class LostGpu(Struct, frozen=True):
     """A GPU of which nvidia-smi has nothing but a sentence."""
 
@@ -48,13 +65,39 @@ class LostGpu(Struct, frozen=True):
     missing: Missing  # why none of its fields could be had
 
 
+class Sentences(Struct, frozen=True):
+    """All that is said of single GPUs. `line`: of the first sentence, 0 where there is none."""
+
+    lost: list[LostGpu]
+    corrupt: dict[str, int]  # bus id of a GPU whose infoROM is corrupted -> line
+    line: int
+
+
+def sentences(text: str) -> Sentences:
+    """What `text` says of single GPUs in sentences."""
+    lost, corrupt = lost_gpus(text), _corrupt(text)
+    lines = [*(one.line for one in lost), *corrupt.values()]
+    return Sentences(lost, corrupt, min(lines, default=0))
+
+
+def sentence_line(text: str, address: str, fact: str) -> int:
+    """The line of the sentence that shows `fact` of the GPU at `address`; 0 where none does."""
+    if fact == "inforom_corrupted":
+        return _corrupt(text).get(address, 0)
+    if fact != "answers":
+        return 0
+    return next((lost.line for lost in lost_gpus(text) if lost.bus_id == address), 0)
+
+
 def driver_silence(text: str, probe: str) -> Driver | None:
     """What the driver said in place of a report; None where `text` holds no such sentence."""
     for pattern, state in _DRIVER:
         match = pattern.search(text)
         if match:
             line = text.count("\n", 0, match.start(1)) + 1
-            return Driver(state, text=printable(match[1]), line=line, probe=probe)
+            said = printable(match[1])
+            known = Missing("denied", f"{said} ({_MAY_ASK})") if state == _REFUSED else state
+            return Driver(known, text=said, line=line, probe=probe)
     return None
 
 
@@ -76,6 +119,16 @@ def lost_gpus(text: str) -> list[LostGpu]:
     return list(found.values())
 
 
+def _corrupt(text: str) -> dict[str, int]:
+    if _CORRUPT not in text:
+        return {}
+    return {
+        bus_id(match["bus"]): text.count("\n", 0, match.start("bus")) + 1
+        for match in _INFOROM.finditer(text)
+    }
+
+
 def is_sentence(line: str) -> bool:
-    """Whether a line of a report is a sentence about a lost GPU and no field of the report."""
-    return line.lstrip().lower().startswith(_HANDLE)
+    """Whether a line of a report is a sentence about a GPU and no field of the report."""
+    line = line.lstrip()
+    return line.startswith(_CORRUPT) or line.lower().startswith(_HANDLE)

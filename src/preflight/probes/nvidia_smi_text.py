@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -11,9 +11,15 @@ from preflight.errors import ParseError
 from preflight.facts.gpu import NvidiaSmi
 from preflight.model import NOT_IN_INPUT
 from preflight.printable import printable
+from preflight.probes.nvidia_smi_block import Block, Head, Rows
 from preflight.probes.nvidia_smi_fields import LABELS
-from preflight.probes.nvidia_smi_gpu import Block, Head, Rows, line_of, report
-from preflight.probes.nvidia_smi_sentences import driver_silence, is_sentence, lost_gpus
+from preflight.probes.nvidia_smi_gpu import line_of, report
+from preflight.probes.nvidia_smi_sentences import (
+    driver_silence,
+    is_sentence,
+    sentence_line,
+    sentences,
+)
 from preflight.probes.spec import probe
 from preflight.probes.values import bus_id, count, is_lost
 
@@ -29,7 +35,26 @@ _ABOVE = ("timestamp", *_HEAD)
 #: Lists, by the first label of the path: their rows repeat the same labels.
 _PROCESSES = ("processes",)
 _INSTANCES = ("mig device", "mig devices")
+
+
+def _below(paths: Iterable[str]) -> dict[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for path in (*paths, "processes/process id"):
+        section = ""
+        for label in path.split("/"):
+            found.setdefault(section, set()).add(label)
+            section = label
+    return {section: frozenset(labels) for section, labels in found.items()}
+
+
+#: Section -> the labels directly below it; "" -> those below a GPU's own line.
+_BELOW = _below(LABELS["text"])
+_KNOWN = frozenset().union(_ABOVE, *_BELOW.values())
 _TOP = frozenset({path.partition("/")[0] for path in LABELS["text"]} | {*_PROCESSES, *_INSTANCES})
+_LOST_LAYOUT = (
+    "the indentation is lost, and with it what belongs to which section: paste it as it was "
+    "printed, or use nvidia-smi -q -x"
+)
 
 
 class _Line(NamedTuple):
@@ -58,10 +83,9 @@ def locate(text: str, record_line: int, field_path: str) -> int:
         return record_line
     parts = parts[at:]
     address = parts[0].bus_id
-    if field_path == "answers":
-        for lost in lost_gpus(text):
-            if lost.bus_id == address:
-                return lost.line
+    said = sentence_line(text, address, field_path)
+    if said:
+        return said
     same = [part for part in parts if part is parts[0] or (address and part.bus_id == address)]
     # Of two sections with the same field the later was believed.
     for part in reversed(same):
@@ -91,10 +115,9 @@ def nvidia_smi_text(text: str) -> NvidiaSmi:
             _merge(before, block)
         elif block.bus_id or _is_excerpt(block):
             blocks.append(block)
-    lost = lost_gpus(text)
-    if head.line or lost or any(b.fields or b.processes or b.instances for b in blocks):
-        head.line = head.line or (lost[0].line if lost else 0)
-        return report("text", "nvidia-smi-q", head, blocks, lost)
+    said = sentences(text)
+    if head.line or said.line or any(b.fields or b.processes or b.instances for b in blocks):
+        return report("text", "nvidia-smi-q", head, blocks, said)
     silence = driver_silence(text, "nvidia-smi-q")
     if silence is None:
         got = printable(text.strip()[:60])
@@ -121,6 +144,7 @@ def _is_excerpt(block: Block) -> bool:
 def _parts(lines: list[str], first: int, head: Head) -> Iterator[_Part]:
     """The lines of each GPU in turn; what stands above the first one goes into `head`."""
     part = _Part("", 0, -1, [])
+    above: _Line | None = None
     for number, text in enumerate(lines, first):
         if not text or text.isspace() or is_sentence(text):
             continue
@@ -129,8 +153,15 @@ def _parts(lines: list[str], first: int, head: Head) -> Iterator[_Part]:
             if part.line:
                 yield _without_strangers(part)
             part = _Part(bus_id(gpu[1]), number, _indent(text), [])
+            above = _Line(number, part.indent, "", None)
             continue
         line = _line(text.expandtabs() if "\t" in text else text, number)
+        if above and _is_flat(above, line):
+            raise ParseError(_LOST_LAYOUT, number)
+        if line.value is None:
+            above = line
+        elif above and line.indent > above.indent:
+            above = None
         if _is_above(line, text, part, head) or line.indent <= part.indent:
             continue
         if not part.line:
@@ -138,6 +169,13 @@ def _parts(lines: list[str], first: int, head: Head) -> Iterator[_Part]:
         part.lines.append(line)
     if part.line:
         yield _without_strangers(part)
+
+
+def _is_flat(above: _Line, line: _Line) -> bool:
+    """Whether a line that belongs into the section above it does not stand deeper."""
+    if above.label is None or line.indent > above.indent:
+        return False
+    return (line.label or "").lower() in _BELOW.get(above.label.lower(), ())
 
 
 def _without_strangers(part: _Part) -> _Part:
@@ -161,6 +199,9 @@ def _line(text: str, number: int) -> _Line:
     if _GAP.fullmatch(stripped):
         return _Line(number, indent, None, None)
     label, colon, value = stripped.partition(" :")
+    if not colon:  # the blanks before it may be lost
+        short, colon, rest = stripped.partition(":")
+        label, colon, value = (short, colon, rest) if short.lower() in _KNOWN else (label, "", "")
     return _Line(number, indent, " ".join(label.split()), value.strip() if colon else None)
 
 

@@ -12,8 +12,9 @@ from preflight.errors import ParseError
 from preflight.facts.gpu import NvidiaSmi
 from preflight.model import NOT_IN_INPUT
 from preflight.printable import printable
-from preflight.probes.nvidia_smi_gpu import Block, Head, line_of, report
-from preflight.probes.nvidia_smi_sentences import driver_silence, lost_gpus
+from preflight.probes.nvidia_smi_block import Block, Head
+from preflight.probes.nvidia_smi_gpu import line_of, report
+from preflight.probes.nvidia_smi_sentences import driver_silence, sentence_line, sentences
 from preflight.probes.spec import probe
 from preflight.probes.values import bus_id
 
@@ -34,11 +35,8 @@ def locate(text: str, record_line: int, field_path: str) -> int:
     block = _block_at(text, record_line)
     if block is None:
         return record_line
-    if field_path == "answers":
-        for lost in lost_gpus(text):
-            if lost.bus_id == block.bus_id:
-                return lost.line
-    return line_of("xml", block, field_path) or record_line
+    said = sentence_line(text, block.bus_id, field_path)
+    return said or line_of("xml", block, field_path) or record_line
 
 
 # A GPU with one fault often has several: its block is read once for all of them.
@@ -58,11 +56,11 @@ def _block_at(text: str, record_line: int) -> Block | None:
 @probe("nvidia-smi", ["nvidia-smi", "-q", "-x"], timeout_s=30, with_stderr=True, locate=locate)
 def nvidia_smi_xml(text: str) -> NvidiaSmi:
     """One report. Of a text that was cut, the GPUs that are whole; raises ParseError."""
-    lost = lost_gpus(text)
+    said = sentences(text)
     start = min((at for at in map(text.find, (_DOCTYPE, _ROOT)) if at >= 0), default=-1)
     if start < 0:
-        if lost:
-            return report("xml", "nvidia-smi", Head(lost[0].line), [], lost)
+        if said.line:
+            return report("xml", "nvidia-smi", Head(), [], said)
         silence = driver_silence(text, "nvidia-smi")
         if silence is None:
             got = printable(text.strip()[:60])
@@ -75,10 +73,10 @@ def nvidia_smi_xml(text: str) -> NvidiaSmi:
         )
     blocks = [_block(gpu, lines) for gpu in root if gpu.tag == "gpu"]
     head = _head(root, lines)
-    if not (blocks or lost or head.line):
+    if not (blocks or said.line or head.line):
         last = text.rstrip().count("\n") + 1
         raise ParseError(f"the XML ends at line {last}, before its first GPU is whole", last)
-    return report("xml", "nvidia-smi", head, blocks, lost)
+    return report("xml", "nvidia-smi", head, blocks, said)
 
 
 def _offset(text: str, line: int) -> int:

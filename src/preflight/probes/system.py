@@ -25,11 +25,14 @@ def lscpu(text: str) -> Cpu:
     )
 
 
-def _hypervisor(told: dict[str, str]) -> str:
+def _hypervisor(told: dict[str, str]) -> Known[str]:
     # The flag is set by every hypervisor that follows the CPUID convention; the vendor is not
     # always known to lscpu.
-    unnamed = "unknown" if "hypervisor" in told.get("Flags", "").split() else "none"
-    return told.get("Hypervisor vendor", unnamed)
+    if "Hypervisor vendor" in told:
+        return told["Hypervisor vendor"]
+    if "Flags" not in told:
+        return NOT_IN_INPUT
+    return "unknown" if "hypervisor" in told["Flags"].split() else "none"
 
 
 def _int(text: str | None) -> Known[int]:

@@ -6,7 +6,7 @@ Every reader takes one field's text and returns the value or a Missing; none rai
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from preflight.model import Known, Missing, MissingKind
 
@@ -76,6 +76,7 @@ _BYTES: dict[str, float] = {
 _FLAGS = {
     "yes": True, "no": False, "active": True, "not active": False, "true": True, "false": False,
 }  # fmt: skip
+_BANDWIDTH = {"full": False, "degraded": True}
 
 
 def _words(text: str) -> str:
@@ -133,6 +134,21 @@ def words(text: str) -> Known[str]:
     return missing_of(text) or text.strip() or Missing("not-applicable", "empty in nvidia-smi")
 
 
+def word_of(*known: str) -> Callable[[str], Known[str]]:
+    """A reader of fields that have one of a few words. Any other is not a value: NVML's errors are
+    words too, and new ones come with new drivers."""
+    allowed = frozenset(known)
+
+    def read(text: str) -> Known[str]:
+        said = text.strip()
+        return missing_of(text) or (said if said in allowed else _unreadable(text, "known word"))
+
+    return read
+
+
+switch = word_of("Enabled", "Disabled")
+
+
 def count(text: str) -> Known[int]:
     """How many: "0", "192 bank(s)". Never negative, never broken."""
     value = _number(text, _COUNT, "count")
@@ -180,6 +196,12 @@ def flag(text: str) -> Known[bool]:
     """Yes or No, Active or Not Active."""
     value = _FLAGS.get(_words(text))
     return missing_of(text) or _unreadable(text, "yes or no") if value is None else value
+
+
+def degraded(text: str) -> Known[bool]:
+    """Whether a bandwidth is degraded: Full or Degraded."""
+    value = _BANDWIDTH.get(_words(text))
+    return missing_of(text) or _unreadable(text, "bandwidth state") if value is None else value
 
 
 def pci_id(text: str) -> Known[str]:

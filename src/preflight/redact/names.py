@@ -1,4 +1,4 @@
-"""What names a machine or a person in the texts of the tools: patterns, and what is none after all.
+"""What names a machine by a number: addresses, UUIDs, serials; and what is no name after all.
 
 All repetitions are bounded: no text, however long, is looked at twice.
 """
@@ -12,20 +12,27 @@ from typing import NamedTuple
 
 Match = re.Match[str]
 
-#: What stands for a name already.
-STAND_IN = re.compile(r"(?:host|ipv4|ipv6|mac|guid|uuid|serial|user|email)-\d+|\*+")
+#: What stands for a name already; the four digits are the tag of a capture.
+STAND_IN = re.compile(
+    r"(?:host|file|ipv4|ipv6|mac|guid|uuid|serial|user|email)-(?:[0-9a-f]{4}-)?\d+|\*+"
+)
 #: Values that say that there is none.
 NO_VALUE = re.compile(
     r"(?i)\[?n/?a\]?|none|null|unknown|not|true|false|yes|no|default|to|[0:-]+|[f:-]+|(.)\1+"
 )
 #: Words of logs and tools: to replace them would change what a text says.
 COMMON = re.compile(
-    r"(?i)localhost|localdomain|hostname|host|input|local|node|gpu|cpu|nvidia|cuda|nccl|kernel|linux"
+    r"(?i)localhost(?:\.localdomain)?\d?|localdomain|hostname|host|input|local|node|gpu|cpu|nvidia"
+    r"|cuda|nccl|kernel|linux"
     r"|systemd|ubuntu|debian|centos|rocky|rhel|master|worker|server|client|login|compute|head|test"
     r"|default|root|nobody|admin|user|daemon|unknown|all|any|data|home|shared|public"
 )
-#: A host may be called gpu7 too; in a sentence that is the GPU.
-SUBJECT = re.compile(r"(?:gpu|mlx\d_|nvme|eth|ib|rank|cpu|numa)\d{1,2}")
+#: A host may be called gpu7 or a100 too; in a sentence that is the GPU.
+SUBJECT = re.compile(
+    r"(?:gpu|mlx\d_|nvme|eth|ib|rank|cpu|numa|socket|port|bond|card|cuda)-?\d{1,2}"
+    r"|a2|a10g?|a16|a30|a40|a100|a800|b[123]00|g[bh][23]00|gb10|h20|h[128]00|k80|l4|l20|l40s?|m[46]0"
+    r"|p4|p40|p100|t4|v100s?|rtx\d{4}|mi\d{3}[ax]?|ipv[46]|x86|amd64|aarch64|python\d|cuda\d{2}"
+)
 
 _HH = "[0-9A-Fa-f]{2}"
 # Organisation codes of makers of InfiniBand adapters and switches (https://standards-oui.ieee.org):
@@ -44,11 +51,23 @@ _INSIDE_A_VERSION = re.compile(r"(?<![\d.])\d{1,4}(?:\.\d{1,4}){1,2}-$")
 
 
 class Rule(NamedTuple):
-    """The group `v` of `pattern` becomes a stand-in of the kind, unless `but` knows better."""
+    """The group `v` of `pattern` becomes a stand-in of the kind, unless `but` knows better. A text
+    that holds none of the hints, in small letters, is not searched; no hints: each text is."""
 
     kind: str
+    hints: tuple[str, ...]
     pattern: re.Pattern[str]
     but: Callable[[Match], bool]
+
+
+def never(_: Match) -> bool:
+    """No exception to a rule."""
+    return False
+
+
+def rule(kind: str, hints: str, pattern: str, but: Callable[[Match], bool] = never) -> Rule:
+    """A rule; `hints` are parted by `|`."""
+    return Rule(kind, tuple(filter(None, hints.split("|"))), re.compile(pattern), but)
 
 
 def _is_version(match: Match) -> bool:
@@ -80,121 +99,84 @@ def _is_no_serial(match: Match) -> bool:
     return match.string[match.end("v") : match.end("v") + 1] in ("/", ":")
 
 
-def _is_unit(match: Match) -> bool:
-    # user@1000.service is a unit of systemd.
-    return match["v"].endswith((".service", ".socket", ".scope", ".slice", ".target", ".timer"))
-
-
-def _is_level(match: Match) -> bool:
-    # `user  :warn  :` is a facility and a level of a log (dmesg -x).
-    levels = ("emerg", "alert", "crit", "err", "warn", "notice", "info", "debug")
-    return match["v"] in levels
-
-
-def _never(_: Match) -> bool:
-    return False
-
-
-def _rule(kind: str, pattern: str, but: Callable[[Match], bool] = _never) -> Rule:
-    return Rule(kind, re.compile(pattern), but)
+def _is_everywhere(match: Match) -> bool:
+    # The name of NVMe's discovery service is in the standard.
+    return match["v"] == "org.nvmexpress.discovery"
 
 
 #: Before the names of hosts: a host's name could be a part of these.
 ADDRESSES = (
-    _rule(
-        "uuid",
+    rule(
+        "uuid", "",
         r"(?i)\b(?P<v>(?:MIG-)?(?:GPU-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b",
     ),
-    _rule("uuid", r"\b(?P<v>GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){0,3})\b"),
-    _rule("serial", rf"Device Serial Number (?P<v>{_HH}(?:-{_HH}){{7}})\b"),
+    rule("uuid", "gpu-", r"\b(?P<v>GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){0,3})\b"),
+    rule("serial", "device serial", rf"Device Serial Number (?P<v>{_HH}(?:-{_HH}){{7}})\b"),
     # 20 bytes: an InfiniBand interface; 8: EUI-64; 6: Ethernet.
-    _rule(
-        "mac",
+    rule(
+        "mac", "",
         rf"(?<![\w:])(?P<v>{_HH}(?:(?::{_HH}){{19}}|(?::{_HH}){{7}}|(?::{_HH}){{5}}))"
         rf"(?!\w|:{_HH}\b)",
     ),
-    _rule("mac", rf"(?<![\w-])(?=[\d-]{{0,17}}[A-Fa-f])(?P<v>{_HH}(?:-{_HH}){{5}})(?![\w-])"),
-    _rule(
-        "guid",
-        r"(?i)guid[\"']?[ \t]{0,40}[:=(][ \t]{0,20}[\"']?(?:0x)?(?P<v>[0-9a-f]{8,16})\b",
+    rule("mac", "", rf"(?<![\w-])(?=[\d-]{{0,17}}[A-Fa-f])(?P<v>{_HH}(?:-{_HH}){{5}})(?![\w-])"),
+    # How a network boot is told its interface; 01 is Ethernet. And systemd's last choice of a name.
+    rule("mac", "bootif=", rf"(?i)BOOTIF=(?:01-)?(?P<v>{_HH}(?:-{_HH}){{5}})"),
+    rule("mac", "enx|wlx|ibx", r"\b(?:enx|wlx|ibx)(?P<v>[0-9a-f]{12})\b"),
+    # A GPU's own: gpu_fabric_guid in XML, GPU Fabric GUID and PDI (per-device identifier) in both.
+    rule(
+        "guid", "guid|pdi",
+        r"(?i)(?:guid|(?<![a-z])pdi)[\"']?[ \t]{0,60}[:=(>][ \t]{0,20}[\"']?(?:0x)?"
+        r"(?P<v>[0-9a-f]{8,16})\b",
     ),
-    _rule("guid", r"(?i)(?<![\w:])(?P<v>[0-9a-f]{4}(?::[0-9a-f]{4}){3})(?![\w:])"),
-    _rule(
-        "guid",
+    rule("guid", "", r"(?i)(?<![\w:])(?P<v>[0-9a-f]{4}(?::[0-9a-f]{4}){3})(?![\w:])"),
+    rule(
+        "guid", "0x|h-|s-|r-",
         rf"(?i)(?:(?<=\b[HSR]-)|\b0x)(?P<v>(?:{_OUI})[0-9a-f]{{10}}|[0-9a-f]{{6}}0300"
         r"[0-9a-f]{6})\b",
     ),
-)
-#: After them.
-REST = (
-    _rule(
-        "email",
-        r"(?<![\w.+-])(?P<v>[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,8}"
-        r"\.[A-Za-z]{2,24})\b",
-        _is_unit,
+    # Disks and ports of storage networks.
+    rule(
+        "guid", "wwn|wwpn|wwnn|naa.|eui.",
+        r"(?i)(?:\bwwn-0x|\bww[np]?n[\"']?[ \t]{0,20}[:=][ \t]{0,8}[\"']?(?:0x)?|\bnaa\.|\beui\.)"
+        r"(?P<v>[0-9a-f]{16,32})\b",
     ),
-    _rule(
-        "ipv6",
+    rule(
+        "serial", "iqn.|nqn.",
+        r"(?i)\b[in]qn\.\d{4}-\d{2}\.(?P<v>[\w.:-]{2,222}\w)", _is_everywhere,
+    ),
+    # Instances of AWS and of Oracle's cloud.
+    rule("serial", "i-0", r"(?<![\w-])(?P<v>i-0[0-9a-f]{16})\b"),
+    rule("serial", "ocid1.", r"\b(?P<v>ocid1\.[\w.-]{10,250}\w)"),
+)  # fmt: skip
+#: After them.
+NUMBERS = (
+    rule(
+        "ipv6", "",
         r"(?<![\w:.])(?P<v>(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4})(?![\w:]|\.\d)",
         _is_no_ipv6,
     ),
-    _rule(
-        "ipv4",
+    rule(
+        "ipv4", "",
         r"(?<![A-Za-z0-9.])(?P<v>\d{1,3}(?:\.\d{1,3}){3})(?![A-Za-z0-9]|\.\d)",
         _is_version,
     ),
-    _rule("host", r"\b(?P<v>ip-\d{1,3}(?:-\d{1,3}){3})\b"),
-    _rule("serial", r"(?i)<(?:\w{1,40}_)?serial(?:_?(?:number|no|num))?>(?P<v>[^<\s]{3,64})<"),
-    _rule(
-        "serial",
-        r"(?i)(?<![a-z])serial(?:[ _-]?(?:number|num|no))?\.?[\"']?[ \t]{0,60}(?:\bis\b|[:=#])"
+    rule("host", "ip-", r"\b(?P<v>ip-\d{1,3}(?:-\d{1,3}){3})\b"),
+    rule(
+        "serial", "serial",
+        r"(?i)<(?:\w{1,40}_)?serial(?:_?(?:number|no|num))?>(?P<v>[^<\s]{3,64})<",
+    ),
+    rule(
+        "serial", "serial",
+        r"(?i)(?:(?<![a-z])|(?<=chassis)|(?<=board)|(?<=system)|(?<=product))"
+        r"serial(?:[ _-]?(?:number|num|no))?\.?[\"']?[ \t]{0,60}(?:\bis\b|[:=#])"
         r"[ \t]{0,40}[\"']?(?P<v>[a-z0-9][\w-]{1,62}[a-z0-9])",
         _is_no_serial,
     ),
-    _rule("serial", r"(?i)\bserial (?P<v>(?=[A-Z]{0,31}\d)[A-Z0-9]{8,32})\b"),
-    _rule(
-        "serial",
+    rule("serial", "serial ", r"(?i)\bserial (?P<v>(?=[A-Z]{0,31}\d)[A-Z0-9]{8,32})\b"),
+    rule(
+        "serial", "asset|s/n|sn",
         r"(?i)\b(?:asset[ _]tag|s/?n)[\"']?[ \t]{0,60}[:=][ \t]{0,40}[\"']?"
         r"(?P<v>(?=[a-z-]{0,40}\d)[a-z0-9-]{6,64})\b",
     ),
-    _rule("serial", r"\b(?P<v>MT\d{4}[A-Z]{1,2}\d{5})\b"),
-    _rule("user", r"/(?:home|[Uu]sers)/(?P<v>[A-Za-z_][\w.-]{0,62}\w)"),
-    _rule(
-        "user",
-        r"(?i)\b(?:(?:sudo_)?user(?:name|_?id)?|logname|owner)[\"']?[ \t]{0,8}[=:][ \t]{0,8}"
-        r"[\"']?(?P<v>[a-z_][\w.-]{0,62}\w)",
-        _is_level,
-    ),
-    _rule("user", r"\b(?:e?uid|gid)=\d{1,10}\((?P<v>[^)\s]{1,64})\)"),
-    _rule("user", r"\b(?:for|by|of) (?:invalid )?user (?P<v>[A-Za-z_][\w.-]{0,62}\w)"),
-    _rule("user", r"\b(?:Accepted|Failed) \w{1,32} for (?P<v>[\w.-]{1,64}) from\b"),
-    _rule("user", r"\bsudo(?:\[\d{1,10}\])?:[ \t]{1,8}(?P<v>[\w.-]{1,64}) : "),
-    _rule("user", r"(?<![\w.+-])(?P<v>[\w.+-]{1,64})@(?=host-\d)"),
-)
-
-#: Where a text itself says how a host is called.
-HOST_TOLD = tuple(
-    re.compile(pattern)
-    for pattern in (
-        # a system log, with either kind of time
-        r"(?m)^(?:<\d{1,3}>)?"
-        r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.,+Z-]{8,30}) "
-        r"(?P<v>[\w.-]{1,253}) (?:kernel|systemd|sshd|sudo|slurmd|crond?|CRON|dockerd|containerd"
-        r"|kubelet|nv\w{1,20})(?:\[\d{1,10}\])?:",
-        # NCCL_DEBUG=INFO, nccl-tests
-        r"(?m)(?:^|\s)(?P<v>[\w.-]{1,253}):\d{1,10}:\d{1,10} \[\d{1,3}\] [^\n]{0,40}NCCL ",
-        r"\bPid {1,8}\d{1,10} on {1,8}(?P<v>[\w.-]{1,253}) device\b",
-        r"(?m)^hostname[ :]{1,3}(?P<v>[\w.-]{1,253})$",
-        r"(?i)\bhostname[\"']?[ \t]{0,40}[=:][ \t]{0,8}[\"']?(?P<v>[\w.-]{1,253})",
-        r"\b[Hh]ostname (?:set )?to <(?P<v>[\w.-]{1,253})>",
-        r"(?m)^Linux (?P<v>[\w.-]{1,253}) \d{1,2}\.\d{1,3}\.",
-        # Slurm, torchrun
-        r"\b(?:NodeName|NodeList|BatchHost|MASTER_ADDR|SLURMD_NODENAME|SLURM_(?:JOB_)?NODELIST)="
-        r"(?P<v>[\w.,\[\]-]{1,4096})",
-        # ibnetdiscover, iblinkinfo
-        r"\"(?P<v>[\w.-]{1,253}) (?:HCA-\d|mlx\d_|hfi1_)",
-        # a pasted prompt; ssh
-        r"(?m)^\[?[\w.-]{1,64}@(?P<v>[\w.-]{1,253})[: ][~/]",
-        r"\bssh: connect to host (?P<v>[\w.-]{1,253}) port\b",
-    )
-)
+    rule("serial", "mt", r"\b(?P<v>MT\d{4}[A-Z]{1,2}\d{5})\b"),
+)  # fmt: skip

@@ -16,7 +16,7 @@ MASK = "***"
 
 _WORD = (
     r"(?P<word>pass(?:words?|wd|phrase)|[_-]pwd|secret|credentials?|token"
-    r"|(?:api|access|private|auth|account)[_-]?key)"
+    r"|(?:api|access|private|auth|account)[_-]?key|snmp[ _-]community(?:[ _-]string)?)"
     r"(?:[_-]?(?:access[_-]?key|key|value|hash|base64))?"
 )
 _VALUE = (
@@ -27,7 +27,7 @@ _ASSIGNED = rf"""(?i){_WORD}\\?["']?[ \t]{{0,8}}(?:=>|=|:)[ \t]{{0,8}}{_VALUE}""
 _OPTION = rf"""(?i)(?<![\w-])--?[\w-]{{0,40}}{_WORD}(?:\\?["'],?)?[ \t]{{1,8}}(?!-){_VALUE}"""
 _OPTION_NAME = rf"(?i)--?[\w-]{{0,40}}{_WORD}"
 #: A text without any of these, in small letters, holds none of the words above.
-_HINTS = ("pass", "pwd", "secret", "credential", "token", "key")
+_HINTS = ("pass", "pwd", "secret", "credential", "token", "key", "community")
 
 # A token is also what language models read: pad_token: 0, "eos_token": "</s>", --max-token 4096.
 _TRAINING = (

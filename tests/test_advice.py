@@ -1,0 +1,70 @@
+"""Advice can be followed: its commands exist, and those that change something have sudo."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from preflight import datafiles, runbooks
+from preflight.cli.app import COMMANDS
+
+#: What is typed to change something.
+CHANGES = re.compile(
+    r"(?<![\w-])(?<!sudo )(?:systemctl (?:stop|start|restart|enable|disable)|modprobe|rmmod|umount"
+    r"|nvidia-smi (?:--gpu-reset|-r|-pm|-pl|-mig|-ac|-rac|-lgc|-rgc|-e)|dcgmi diag|fsck|xfs_repair"
+    r"|reboot$)\b"
+)
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    root = datafiles.root()
+    for path in [*root.glob("runbooks/*.md"), *root.glob("checks/**/*.yaml")]:
+        yield path.name, path.read_text(encoding="utf-8")
+
+
+def test_every_command_of_preflight_that_is_named_exists() -> None:
+    known = {spec.name for spec in COMMANDS}
+    named = [
+        (name, word)
+        for name, text in texts()
+        for word in re.findall(r"(?:`|^ {4,}|: )preflight ([a-z][\w-]*)", text, re.MULTILINE)
+    ]
+    assert len(named) > 1
+    assert [(name, word) for name, word in named if word not in known] == []
+
+
+def test_what_changes_something_is_typed_with_sudo() -> None:
+    typed = re.compile(r"`([^`\n]+)`|^ {4,}(\S.*)$", re.MULTILINE)
+    found = [
+        (name, code)
+        for name, text in texts()
+        for match in typed.finditer(text if name.endswith(".md") else re.sub(r"(?m)^ +", "", text))
+        for code in [(match[1] or match[2]).partition(" #")[0].strip()]
+        if CHANGES.search(code)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "book"),
+    [
+        ("RmInitAdapter failed", "gpu-init-failed"),
+        ("GPU has fallen off the bus", "gpu-lost"),
+        ("NCCL timeout", "nccl-timeout"),
+        ("NCCL watchdog", "nccl-timeout"),
+        ("CUDA out of memory", "gpu-out-of-memory"),
+        ("CUDA error: out of memory", "gpu-out-of-memory"),
+        ("out of memory on the host", "host-memory"),
+        ("uncorrectable ECC error", "gpu-memory-error"),
+        ("unable to determine the device handle", "gpu-lost"),
+        ("device-side assert", "application-fault"),
+        ("soft lockup", "hung-task"),
+        ("read-only file system", "storage-fault"),
+        ("mlx5 health compromised", "nic-fault"),
+        ("API mismatch", "driver-not-answering"),
+    ],
+)
+def test_words_of_a_symptom_find_its_runbook(typed: str, book: str) -> None:
+    assert runbooks.search(typed)[0].id == book
