@@ -13,6 +13,7 @@ from preflight.facts.gpu import NvidiaSmi
 from preflight.model import NOT_IN_INPUT
 from preflight.printable import printable
 from preflight.probes.nvidia_smi_block import Block, Head
+from preflight.probes.nvidia_smi_fields import SOURCES
 from preflight.probes.nvidia_smi_gpu import line_of, report
 from preflight.probes.nvidia_smi_sentences import driver_silence, sentence_line, sentences
 from preflight.probes.spec import probe
@@ -32,6 +33,9 @@ _BARE_AMPERSAND = re.compile(r"&(?!(?:[A-Za-z_][\w.-]*|#[0-9]+|#x[0-9A-Fa-f]+);)
 
 def locate(text: str, record_line: int, field_path: str) -> int:
     """The line of `text` that shows a field of the GPU whose record begins at `record_line`."""
+    line = _line_of_only_tag(text, record_line, field_path)
+    if line is not None:
+        return line
     block = _block_at(text, record_line)
     if block is None:
         return record_line
@@ -39,13 +43,35 @@ def locate(text: str, record_line: int, field_path: str) -> int:
     return said or line_of("xml", block, field_path) or record_line
 
 
-# A GPU with one fault often has several: its block is read once for all of them.
+def _line_of_only_tag(text: str, record_line: int, field_path: str) -> int | None:
+    """Most facts have one tag, and most tags stand once in a GPU: no need to parse it again."""
+    source, span = SOURCES["xml"].get(field_path), _span(text, record_line)
+    if span is None or source is None or len(source.spellings) > 1 or len(source.spellings[0]) > 1:
+        return None
+    start, end = span
+    tag = f"<{source.spellings[0][0].path.rpartition('/')[2]}>"
+    at = text.find(tag, start, end)
+    if at < 0 or text.find(tag, at + 1, end) >= 0:
+        return None
+    return record_line + text.count("\n", start, at)
+
+
 @lru_cache(maxsize=16)
-def _block_at(text: str, record_line: int) -> Block | None:
+def _span(text: str, record_line: int) -> tuple[int, int] | None:
     start = text.find("<gpu", _offset(text, record_line))
     end = text.find(_GPU_END, start)
     if start < 0 or end < 0 or text.count("\n", 0, start) != record_line - 1:
         return None
+    return start, end
+
+
+# A GPU with one fault often has several: its block is read once for all of them.
+@lru_cache(maxsize=16)
+def _block_at(text: str, record_line: int) -> Block | None:
+    span = _span(text, record_line)
+    if span is None:
+        return None
+    start, end = span
     try:
         root, lines = _parse("\n" * (record_line - 1) + text[start : end + len(_GPU_END)])
     except ParseError:
