@@ -15,7 +15,7 @@ from preflight.facts.host import Cpu, Host, Identity, SiteAnswer
 from preflight.facts.kernel import KernelLog
 from preflight.gpu_inventory import count_gpus, nothing_wrong_without_gpus, silence
 from preflight.model import NOT_IN_INPUT, Check, Command, Known, Missing, MissingProbe, Raw
-from preflight.probes.kernel_log_union import union
+from preflight.probes.kernel_log_union import relabelled, union
 from preflight.probes.spec import Probe
 
 #: Where each probe lives. Cheap ones first, vendor tools last: a tool that hangs costs no answer.
@@ -66,10 +66,11 @@ _DENIED = ("Operation not permitted", "Permission denied", "password is required
 
 
 def probe_of(name: str) -> Probe | None:
-    """The probe called `name`; None where it is a site's own or unknown."""
-    if name not in PROBES:
+    """The probe called `name`, or `name#2`; None where it is a site's own or unknown."""
+    stem = name.partition("#")[0]
+    if stem not in PROBES:
         return None
-    module, function = PROBES[name].split(":")
+    module, function = PROBES[stem].split(":")
     found: Probe = getattr(import_module(f"preflight.probes.{module}"), function).probe
     return found
 
@@ -98,7 +99,7 @@ class Assembled(Struct):
 def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     """The facts of one host from all its answers."""
     by_probe = {raw.probe: raw for raw in raws}
-    read = {probe: _read(raw) for probe, raw in by_probe.items() if probe in PROBES}
+    read = {probe: _read(raw) for probe, raw in by_probe.items() if probe_of(probe)}
     parts = {part: _best(read, suppliers) for part, suppliers in SUPPLIERS.items()}
     parts["kernel_log"] = _all_logs(read, parts["kernel_log"], parts["identity"])
     site = {probe: _site(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
@@ -225,9 +226,17 @@ def _best(read: Mapping[str, Any], suppliers: Sequence[str]) -> Any:
 
 def _all_logs(read: Mapping[str, Any], first: Any, identity: Known[Identity]) -> Any:
     """All kernel logs of the host as one; one that is closed to this user hurts nobody."""
-    logs = [read[name] for name in SUPPLIERS["kernel_log"] if name in read]
-    logs = [log for log in logs if isinstance(log, KernelLog)]
+    logs = [
+        log if log.probe == name else relabelled(log, name)
+        for name, log in read.items()
+        if isinstance(log, KernelLog)
+    ]
+    logs.sort(key=_best_log_first)
     return union(logs, _booted_at_s(identity)) if logs else first
+
+
+def _best_log_first(log: KernelLog) -> int:
+    return SUPPLIERS["kernel_log"].index(log.probe.partition("#")[0])
 
 
 def _booted_at_s(identity: Known[Identity]) -> float | None:

@@ -704,3 +704,12 @@ def test_advice_names_the_gpu_that_it_is_for() -> None:
     for check in shipped():
         for fix in check.fix:
             assert "-i GPU" not in fix, check.id
+
+
+def test_a_line_from_the_future_does_not_age_the_others() -> None:
+    text = (
+        "2026-01-02T03:03:00+00:00 n kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=x, lost\n"
+        "2036-01-02T03:03:00+00:00 n kernel: usb 1-2: new device\n"
+    )
+    identity = Identity("n", date_s=1767323045, uptime_s=1e6)
+    assert of(judged(text, identity=identity), "gpu.xid.79").status is Status.FAIL

@@ -372,3 +372,21 @@ def test_many_hosts_are_not_all_in_memory(tmp_path: Path, make: Callable[[Path],
     hosts, grown_kib = map(int, done.stdout.split())
     assert hosts == 150
     assert grown_kib < 60_000  # of 300 MB
+
+
+def test_logs_of_one_host_add_up_and_each_is_read_by_itself(tmp_path: Path) -> None:
+    from preflight.collect import examine
+    from preflight.judge.load import load
+
+    lost, quiet = tmp_path / "kern.log.1", tmp_path / "kern.log"
+    lost.write_bytes(Path(XID).read_bytes())
+    quiet.write_text("[    0.000000] Linux version 6.8.0\n[    5.000000] usb 1-2: new device\n")
+    for order in ((lost, quiet), (quiet, lost)):
+        found = recorded(*(f"n={path}" for path in order))
+        assert found.bad == []
+        assert [raw.probe for raw in found.hosts["n"]] == ["kernel-log", "kernel-log#2"]
+        results = examine("n", found.hosts["n"], load(("gpu",)).checks).results
+        (fault,) = [one for one in results if one.check == "gpu.xid.79"]
+        assert fault.status.value in ("FAIL", "WARN"), order
+        assert fault.evidence[0].source == str(lost)
+        assert "fallen off the bus" in fault.evidence[0].text

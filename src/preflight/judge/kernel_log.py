@@ -211,15 +211,17 @@ def _mine(row: Row, seen: _Seen) -> list[Seen]:
 
 
 def _now_s(host: Host, log: KernelLog) -> float | None:
-    """Now on the log's axis: its own last line, or the host's clock where that is later."""
+    """Now on the log's axis: by the host's clock, else by the log's last line. A line from the
+    future (a clock that was wrong for a while) must not age all others."""
     identity = host.identity
     told: Known[int] | Known[float] = Missing("not-in-input", "")
     if not isinstance(identity, Missing):
         told = identity.uptime_s if log.clock == "boot" else identity.date_s
     if log.clock == "wall" and (log.last_at_s or 0.0) < YEARS_KNOWN_S:
         return log.last_at_s
-    times = [at for at in (log.last_at_s, told) if isinstance(at, (int, float))]
-    return max(times) if times and log.clock != "none" else None
+    if log.clock == "none":
+        return None
+    return log.last_at_s if isinstance(told, Missing) else told
 
 
 def _nothing(host: Host, log: KernelLog, check: Check, row: Row) -> Result:

@@ -49,6 +49,19 @@ def union(logs: Sequence[KernelLog], booted_at_s: float | None) -> KernelLog:
     )
 
 
+def relabelled(log: KernelLog, probe: str) -> KernelLog:
+    """The log as another probe's, so that evidence points into the right one of several."""
+    return replace(
+        log,
+        probe=probe,
+        xids=tuple(replace(one, probe=probe) for one in log.xids),
+        sxids=tuple(replace(one, probe=probe) for one in log.sxids),
+        events=tuple(replace(one, probe=probe) for one in log.events),
+        unread=tuple(replace(one, probe=probe) for one in log.unread),
+        starts=tuple(replace(one, probe=probe) for one in log.starts),
+    )
+
+
 def told_twice(records: Sequence[Xid | Sxid | KernelEvent], other: Sequence[bool]) -> set[int]:
     """Which of a text's records stand for one of the rest: two logs in one file. `other`: the
     record's clock is not that of the rest, so that its time is unknown."""

@@ -70,7 +70,7 @@ def group_block(group: Group, view: View) -> Iterator[Line]:
     reason = group.variants[0].reason if len(reasons) == 1 else ""
     if reason:
         yield from flow([Span(" " * _HANG)], [Span(reason)], hang=_HANG, width=view.width)
-    elif group.title:
+    elif group.title and len(reasons) == 1:
         # A title says how it should be: without the word it reads as what was found.
         yield from labelled("wanted", group.title, view)
     if len(group.variants) > 1:

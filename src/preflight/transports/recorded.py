@@ -23,7 +23,8 @@ from preflight.signatures import READS
 INPUT = "input"
 #: Its -d sections, given as several files, are one answer.
 _SECTIONED = "nvidia-smi-q"
-#: Logs add up: a ring buffer, a journal and the fabric manager's log are of one host.
+#: Logs add up, each read by itself: a ring buffer, a journal and the fabric manager's log. The
+#: second of a host is called kernel-log#2.
 _LOG = "kernel-log"
 #: Forms of one answer, the better first: only one of them is judged.
 _SAME = ("nvidia-smi", "nvidia-smi-q")
@@ -235,6 +236,10 @@ def _merged(pieces: list[list[Raw]], bad: Bad) -> list[Raw]:
             fresh.setdefault(raw.probe, []).append(raw)
         for probe, raws in fresh.items():
             earlier = answers.get(probe)
+            if probe == _LOG and earlier:
+                another = f"{_LOG}#{sum(name.startswith(_LOG) for name in answers) + 1}"
+                answers[another] = [replace(raw, probe=another) for raw in raws]
+                continue
             adds = earlier is not None and _adds(probe, raws[0])
             if earlier and not adds and _text(earlier[-1]) != _text(raws[0]):
                 bad.append(_displaced(earlier[-1], raws[0]))
@@ -248,7 +253,7 @@ def _merged(pieces: list[list[Raw]], bad: Bad) -> list[Raw]:
 
 def _adds(probe: str, raw: Raw) -> bool:
     """Whether an answer goes on where an earlier one ended, in place of displacing it."""
-    return probe == _LOG or (probe == _SECTIONED and not _FULL_REPORT.search(_text(raw)))
+    return probe == _SECTIONED and not _FULL_REPORT.search(_text(raw))
 
 
 def _displaced(earlier: Raw, later: Raw) -> tuple[str, str]:
