@@ -32,6 +32,10 @@ BASES: dict[str, dict[str, str]] = {
     "v13": {"nvidia-smi": "nvidia_smi_xml/rtx_pro_6000_blackwell_590.44_v13.xml"},
     "pages": {"nvidia-smi-q": "nvidia_smi_q/d_page_retirement_535.86_x8_clean.txt"},
     "quiet": {"kernel-log": "[    0.000000] Linux version 6.8.0\n[   12.0] usb 1-2: new device\n"},
+    "wrapped": {
+        "dmesg": "[700000.0] usb 1-2: new device\n[863000.0] usb 1-2: gone\n",
+        "identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\nuptime 864000.0 1\nuid 0\n",
+    },
     "host": {
         "nvidia-smi": "nvidia_smi_xml/a100_sxm4_80gb_mig_535.54.xml",
         "identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\nuid 0\n",

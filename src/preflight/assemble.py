@@ -232,7 +232,23 @@ def _all_logs(read: Mapping[str, Any], first: Any, identity: Known[Identity]) ->
         if isinstance(log, KernelLog)
     ]
     logs.sort(key=_best_log_first)
-    return union(logs, _booted_at_s(identity)) if logs else first
+    booted_at_s = _booted_at_s(identity)
+    if not logs:
+        return first
+    log = union(logs, booted_at_s)
+    return replace(log, reach_h=_reach_h(log, identity))
+
+
+def _reach_h(log: KernelLog, identity: Known[Identity]) -> Known[float]:
+    """How far back a log goes that lost its beginning."""
+    if isinstance(identity, Missing):
+        return identity
+    if not log.truncated:
+        return Missing("not-applicable", "the log begins at boot")
+    now = identity.uptime_s if log.clock == "boot" else identity.date_s
+    if isinstance(now, Missing) or log.first_at_s is None:
+        return Missing("not-applicable", "the lines have no time")
+    return max(now - log.first_at_s, 0.0) / 3600
 
 
 def _best_log_first(log: KernelLog) -> int:

@@ -79,5 +79,6 @@ class KernelLog(Struct, frozen=True):
     #: Who wrote the lines: without the kernel's own, what it would tell is not known.
     writers: tuple[str, ...] = ("kernel",)
     truncated: bool = False  # the oldest lines are gone: the ring buffer was full
+    reach_h: Known[float] = NOT_IN_INPUT  # hours from the first line to the look, if truncated
     line: int = 1
     probe: str = ""

@@ -21,6 +21,7 @@ UNITS = {
     "bytes": "bytes",
     "percent": "%",
     "s": "s",
+    "h": "h",
     "gbps": "GB/s",
     "pages": "pages",
 }
