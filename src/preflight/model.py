@@ -140,7 +140,7 @@ class Check(Struct, frozen=True, omit_defaults=True):
     level: Level = "quick"
     when: dict[str, Any] = {}
     where: dict[str, Any] = {}
-    across: Literal["", "host", "fleet"] = ""
+    across: Literal["", "host"] = ""
     optional: bool = False
     host_only: bool = False
     fail_unless: dict[str, Any] = {}

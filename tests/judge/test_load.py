@@ -51,6 +51,7 @@ def test_a_good_check_is_taken(tmp_path: Path) -> None:
         ("action: inspect", "action: inspect\n  where: {pcie.gen: 4}", "begin with a dot"),
         ("action: inspect", "action: inspect\n  rule: nothing", "rule is one of"),
         ("site.width", "Width", "an id is words with dots"),
+        ("{min: 8}", "{uniform: true}\n  across: fleet", "across is one of host"),
         ("fix: [reseat]", "fix: reseat", "fix must be a list"),
     ],
 )

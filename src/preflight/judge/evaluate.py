@@ -45,7 +45,6 @@ def judge(host: Host, checks: Sequence[Check]) -> list[Result]:
     return [
         one
         for check in checks
-        if check.across != "fleet"
         for one in (of_rules.get(check.id, []) if check.rule else _judge(host, check))
     ]
 

@@ -169,7 +169,7 @@ def _faults(entry: dict[str, Any]) -> Iterator[str]:
         yield "an id is words with dots between, such as gpu.ecc.uncorrected"
     choices: tuple[tuple[str, Iterable[str]], ...] = (
         ("level", LEVELS), ("action", [action.value for action in Action]),
-        ("across", ("host", "fleet")), ("rule", RULES),
+        ("across", ("host",)), ("rule", RULES),
     )  # fmt: skip
     for key, allowed in choices:
         if key in entry and entry[key] not in allowed:
