@@ -20,9 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from preflight import __version__, capture
-from preflight.capture import Captured, Reader, Writer, is_capture, iter_raws, read, unpacked
+from preflight.capture import Captured, Reader, Writer, is_capture, iter_raws, read
 from preflight.errors import PreflightError, UsageError
 from preflight.model import Missing, Raw
+from preflight.unpack import unpacked
 from tests.conftest import sample
 
 XML = sample("nvidia_smi_xml/rtx_a5000_x2_nvlink_590.44_v13.xml")

@@ -15,11 +15,12 @@ SRC = Path(__file__).resolve().parents[1] / "src"
 #: Lowest first. A module imports from lower layers only; names on one line are siblings, which do
 #: not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "units", "printable"),
+    ("errors", "units", "printable", "unpack"),
     ("model",),
     ("nodesets", "verdict", "datafiles", "strict_yaml"),
     ("facts", "runbooks"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
+    ("pasted",),
     ("capture", "recognise", "redact"),
     ("transports",),
     ("gpu_inventory",),

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preflight import capture, recognise, signatures
+from preflight import capture, pasted, recognise, signatures
 from preflight.errors import UsageError
 from preflight.model import Raw
+from preflight.pasted import cleaned
 from preflight.probes.kernel_log import kernel_log
 from preflight.probes.nvidia_smi_text import nvidia_smi_text
 from preflight.probes.nvidia_smi_xml import nvidia_smi_xml
@@ -504,7 +505,7 @@ def test_what_is_cut_says_so() -> None:
         (b"", "x.txt is empty"),
         (b" \r\n\n\t", "x.txt is empty"),
         (b"\xef\xbb\xbf\r\n", "x.txt is empty"),
-        (gzip.compress(b""), "x.txt is empty"),
+        (gzip.compress(b"", mtime=0), "x.txt is empty"),
         (b"hello\n", "x.txt: not recognised as the output of a known tool"),
         (bytes(range(256)) * 100, "x.txt is not text"),
         (b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0" * 9, "x.txt is not text"),
@@ -536,7 +537,8 @@ def test_an_archive_is_to_be_unpacked() -> None:
 
 
 def test_the_limit_of_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recognise, "MAX_BYTES", len(XID))
+    for module in (pasted, recognise):
+        monkeypatch.setattr(module, "MAX_BYTES", len(XID))
     assert one(XID).stdout == XID
     for data in (XID.encode() + b"\n", gzip.compress(XID.encode() * 1000)):
         error = refused(data, "big.log")
@@ -594,11 +596,11 @@ def test_any_mixture_keeps_each_line_in_its_place(fragments: list[str]) -> None:
         raws = recognise.recognise(text.encode(), "x")
     except UsageError:
         return
-    cleaned = recognise._cleaned(text)
+    told = cleaned(text)
     for raw in raws:
         assert raw.probe in signatures.TOOLS
         assert str(raw.stdout).strip()
-        same_lines(raw, cleaned)
+        same_lines(raw, told)
 
 
 def test_a_log_of_200_mb_in_seconds_and_about_three_times_its_size(tmp_path: Path) -> None:

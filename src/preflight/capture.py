@@ -6,7 +6,6 @@ unpacked form is read too: it is what a person sees and edits.
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import zlib
@@ -14,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -23,6 +22,7 @@ from msgspec.structs import asdict
 from preflight import __version__
 from preflight.errors import PreflightError, UsageError
 from preflight.model import Raw
+from preflight.unpack import Unpacking
 
 SCHEMA = "preflight.capture/1"
 #: What is unpacked of one file: 350 KB a host make this 3,000 hosts.
@@ -223,7 +223,7 @@ class Reader:
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         """The lines after the header, counted from 1 with the header, blank ones left out."""
         with _opened(self._source) as file:
-            unpacking = _Unpacking(file, MAX_BYTES)
+            unpacking = Unpacking(file, MAX_BYTES)
             lines = io.BufferedReader(unpacking, 1 << 20)
             lines.readline(_HEADER_BYTES)
             number = 1
@@ -265,15 +265,9 @@ def is_capture(source: Path | str | bytes) -> bool:
     return _header(_first_line(source)) is not None
 
 
-def unpacked(data: bytes, limit: int) -> tuple[bytes, str]:
-    """gzip's content, at most `limit` bytes of it, and why it is not whole ("" where it is)."""
-    unpacking = _Unpacking(io.BytesIO(data), limit)
-    return unpacking.readall(), unpacking.cause
-
-
 def _first_line(source: Path | str | bytes) -> bytes:
     with _opened(source) as file:
-        return io.BufferedReader(_Unpacking(file, _HEADER_BYTES)).readline(_HEADER_BYTES)
+        return io.BufferedReader(Unpacking(file, _HEADER_BYTES)).readline(_HEADER_BYTES)
 
 
 def _header(line: bytes) -> Header | None:
@@ -290,34 +284,3 @@ def _opened(source: Path | str | bytes) -> BinaryIO:
         return Path(source).open("rb")
     except OSError as error:
         raise UsageError(f"{source} cannot be read: {error.strerror}") from error
-
-
-class _Unpacking(io.RawIOBase):
-    """Unpacks gzip, or passes plain text on; ends, and keeps the cause, where it cannot go on.
-
-    gzip.GzipFile raises there, and a buffer around it loses what came just before.
-    """
-
-    def __init__(self, file: BinaryIO, limit: int) -> None:
-        super().__init__()
-        gzipped = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        self._file: Any = gzip.GzipFile(fileobj=file) if gzipped else file
-        self._left, self.cause = limit, ""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = b""
-        try:
-            data = b"" if self.cause else self._file.read1(len(buffer))
-        except EOFError:
-            self.cause = "cut short"
-        except (OSError, zlib.error) as error:
-            self.cause = f"damaged ({error})"
-        if len(data) > self._left:
-            data, self.cause = data[: self._left], "read no further: too large when unpacked, cut"
-        self._left -= len(data)
-        buffer[: len(data)] = data
-        return len(data)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight import recognise
+from preflight import pasted
 from preflight.capture import Writer
 from preflight.errors import UsageError
 from preflight.model import Raw
@@ -194,7 +194,7 @@ def test_a_name_that_is_no_path() -> None:
 
 
 def test_what_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (recognise, sys.modules["preflight.transports.recorded"]):
+    for module in (pasted, sys.modules["preflight.transports.recorded"]):
         monkeypatch.setattr(module, "MAX_BYTES", 20_000)
     (tmp_path / "big.log").write_bytes(Path(XID).read_bytes() * 20)
     found = recorded(T4, tmp_path / "big.log")

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from preflight.capture import Reader, decode, encode, is_capture
 from preflight.errors import UsageError
 from preflight.model import Raw
-from preflight.recognise import MAX_BYTES, recognise
+from preflight.pasted import MAX_BYTES
+from preflight.recognise import recognise
 from preflight.signatures import READS
 
 #: The host of raw tool outputs that were given no name.
