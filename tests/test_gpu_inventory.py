@@ -55,7 +55,8 @@ def _count(check: str, **answers: str | Raw) -> Result:
     [
         (_pci(nvidia=8), 8, _identity(), "PASS", "8"),
         (_pci(nvidia=8), 7, _identity(), "FAIL", "8"),
-        (_pci(nvidia=6, nouveau=2), 6, _identity(), "FAIL", "8"),
+        (_pci(nouveau=8), 6, _identity(), "FAIL", "8"),
+        (_pci(nvidia=8, nouveau=1), 8, _identity(), "PASS", "8"),  # a card for the console
         (_pci(nvidia=6, none=2), 6, _identity(), "FAIL", "8"),
         (_pci(nvidia=4, vfio_pci=4), 4, _identity(), "PASS", "4"),
         # containers: a list, a CDI runtime that leaves it to the device nodes, MIG slices
@@ -96,6 +97,20 @@ def test_an_allocation_that_is_not_known_is_no_reason_to_fail() -> None:
 def test_a_list_that_pci_contradicts_fails_though_its_head_says_otherwise() -> None:
     found = _count("gpu.count", identity=_identity(), pci=_pci(nvidia=8), nvidia_smi=_smi(7, 8))
     assert (found.status, found.measured, found.expected) == (Status.FAIL, 7, "8")
+
+
+def test_gpus_that_nobody_asked_about_are_unknown() -> None:
+    found = _count("gpu.ecc.enabled", identity=_identity(), pci=_pci(nvidia=8))
+    assert found.status is Status.ERROR
+    assert "no answer of nvidia-smi" in found.reason
+
+
+@pytest.mark.parametrize("rc", [9, 14, 15, 139, 255, -9])
+def test_an_exit_status_that_the_answer_does_not_explain_is_not_ignored(rc: int) -> None:
+    answer = Raw("n", "nvidia-smi", ("nvidia-smi",), rc, _smi(8))
+    found = _count("gpu.ecc.enabled", identity=_identity(), pci=_pci(nvidia=8), nvidia_smi=answer)
+    assert found.status is Status.ERROR
+    assert f"exited with {rc}" in found.reason
 
 
 def test_gpus_that_were_handed_to_virtual_machines_are_said_to_be() -> None:

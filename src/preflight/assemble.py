@@ -13,7 +13,7 @@ from preflight.errors import ParseError
 from preflight.facts.gpu import Driver, Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, Identity, SiteAnswer
 from preflight.facts.kernel import KernelLog
-from preflight.gpu_inventory import count_gpus, nothing_wrong_without_gpus, silence
+from preflight.gpu_inventory import count_gpus, not_asked, nothing_wrong_without_gpus, silence
 from preflight.model import NOT_IN_INPUT, Check, Command, Known, Missing, MissingProbe, Raw
 from preflight.probes.kernel_log_union import relabelled, union
 from preflight.probes.spec import Probe
@@ -108,6 +108,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
 
 def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]]) -> Host:
     identity, smi, pci = parts["identity"], parts["nvidia_smi"], parts["pci"]
+    smi = not_asked(pci, smi)
     inventory = count_gpus(identity, pci, smi)
     smi = nothing_wrong_without_gpus(inventory, smi)
     return Host(
@@ -155,10 +156,15 @@ def _read(raw: Raw) -> Any:
         facts = probe.parse(answer_text(raw, probe))
     except ParseError as error:
         return _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
-    # nvidia-smi(1) lists its own exit statuses, up to 15 and 255; its text then says what is wrong.
-    # Any other tool that failed may have told half of it.
-    told = raw.rc == 0 or (probe.with_stderr and raw.rc is not None and raw.rc < 128)
-    return facts if told or raw.rc == 255 else _exited(raw)
+    # A tool that failed may have told half of it; of nvidia-smi the text says what is wrong.
+    told = raw.rc == 0 or (isinstance(facts, NvidiaSmi) and _explains(facts))
+    return facts if told else _exited(raw)
+
+
+def _explains(smi: NvidiaSmi) -> bool:
+    """Whether the answer tells why nvidia-smi ended with an error."""
+    ill = (gpu.answers is False or gpu.inforom_corrupted is True for gpu in smi.gpus)
+    return smi.driver.state != "answers" or any(ill)
 
 
 def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:

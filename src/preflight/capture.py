@@ -203,13 +203,15 @@ class Reader:
 
     def __iter__(self) -> Iterator[Raw]:
         self._cut, self._bad, self._bad_lines = "", [], 0
-        open_ended, number = self._ends, 1
+        open_ended, number, answers = self._ends, 1, 0
         for number, line in self._lines():
-            if _is_end(line):
-                open_ended = False
+            end = _end(line)
+            if end is not None:
+                open_ended = open_ended and end.answers != answers
                 continue
             try:
                 yield decode(line)
+                answers += 1
             except _UNREADABLE as error:
                 if not line.endswith(b"\n"):
                     self._cut = f"cut short after line {number - 1}"
@@ -240,13 +242,13 @@ class Reader:
                 self._cut = f"{unpacking.cause} after line {number}"
 
 
-def _is_end(line: bytes) -> bool:
+def _end(line: bytes) -> _End | None:
     if len(line) > 64:
-        return False
+        return None
     try:
-        return bool(msgspec.json.decode(line, type=_End))
+        return msgspec.json.decode(line, type=_End)
     except msgspec.MsgspecError:
-        return False
+        return None
 
 
 def read(source: Path | str | bytes) -> Captured:

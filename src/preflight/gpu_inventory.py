@@ -30,6 +30,14 @@ def count_gpus(
     return GpuInventory(on_pci, without_driver, others, attached, listed, expected, basis)
 
 
+def not_asked(pci: Known[tuple[PciFunction, ...]], smi: Known[NvidiaSmi]) -> Known[NvidiaSmi]:
+    """GPUs that PCI shows and of which nobody asked the driver are not sound: they are unknown."""
+    on_pci = _on_pci(pci)[0]
+    if not isinstance(on_pci, int) or on_pci == 0 or smi is not NOT_IN_INPUT:
+        return smi
+    return Missing("unreadable", f"{on_pci} GPUs on PCI, and no answer of nvidia-smi in the input")
+
+
 def nothing_wrong_without_gpus(inventory: GpuInventory, smi: Known[NvidiaSmi]) -> Known[NvidiaSmi]:
     """Where PCI shows no NVIDIA GPU and nvidia-smi lists none, nothing is wrong with either."""
     if inventory.on_pci != 0 or not _silent(smi):
@@ -64,6 +72,9 @@ def _on_pci(
         if each.vendor_id == "0x10de" and each.class_id[:6] in ("0x0300", "0x0302")
     ]
     gpus = [each for each in nvidia if each.driver != "vfio-pci"]
+    if any(each.driver == "nvidia" for each in gpus):
+        # Beside GPUs that work, an old card that draws the console is left to nouveau.
+        gpus = [each for each in gpus if each.driver != "nouveau"]
     others = {
         OTHER_VENDORS[each.vendor_id][0]
         for each in pci
@@ -84,6 +95,8 @@ def _listed(smi: Known[NvidiaSmi], on_pci: Known[int]) -> Known[int]:
     count = len(smi.gpus)
     if smi.driver.state != "answers" and not count:
         return silence(smi.driver)
+    if smi.cut:
+        return Missing("unreadable", "the input is cut short: the last GPU in it is not whole")
     if isinstance(on_pci, int) and on_pci:
         return count  # held against PCI, which knows better than the list's own head
     if isinstance(smi.attached, Missing):

@@ -223,6 +223,7 @@ class NvidiaSmi(Struct, frozen=True):
     driver: Driver
     attached: Known[int]  # as announced in its head
     gpus: tuple[Gpu, ...]
+    cut: bool = False  # the last GPU of a whole report lacks its end
 
 
 class GpuInventory(Struct, frozen=True):

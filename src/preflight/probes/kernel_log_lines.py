@@ -54,7 +54,7 @@ _FACILITIES = r"kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ft
 # <6> of pstore and `dmesg -r`, or "kern  :warn  : " of `dmesg -x`.
 _LEVEL = re.compile(r"<(?P<priority>\d{1,4})>|(?P<facility>" + _FACILITIES + r") *: ?[a-z]+ *: ")
 # [  123.456], with the difference of `dmesg -d` and the caller id of CONFIG_PRINTK_CALLER.
-_BOOT = re.compile(r"\[ *(?P<seconds>\d{1,12}\.\d{1,9})(?: *<[^>]*>)?\](?:\[ *[TC]\d+\])? ?")
+_BOOT = re.compile(r"\[ *(?P<seconds>\d{1,12}\.\d{1,9})(?: *<[^>]*>)?\](?: ?\[ *[TC]\d+\])? ?")
 # [Sun Feb 23 16:24:18 2025] of `dmesg -T`, with the difference of -d.
 _CTIME = re.compile(
     rf"\[[A-Z][a-z]{{2}} {_MONTH} +(?P<day>\d{{1,2}}) {_TIME} (?P<year>\d{{4}})(?: *<[^>]*>)?\] ?"

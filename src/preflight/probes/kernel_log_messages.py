@@ -76,7 +76,7 @@ def speaks_of_an_xid(line: Line, text: str) -> bool:
     """Whether `line`, in full `text`, tells of an Xid first hand and not as a citation."""
     if line.program not in _FIRST_HAND or not _SPEAKS.search(text):
         return False
-    return not _CITES.match(line.message)
+    return not _CITES.match(line.message) and not line.message.startswith("audit: ")
 
 
 def _xid(match: re.Match[str], number: int, at_s: float | None) -> Xid:

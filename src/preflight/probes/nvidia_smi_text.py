@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from preflight.errors import ParseError
 from preflight.facts.gpu import NvidiaSmi
 from preflight.model import NOT_IN_INPUT
@@ -117,7 +119,8 @@ def nvidia_smi_text(text: str) -> NvidiaSmi:
             blocks.append(block)
     said = sentences(text)
     if head.line or said.line or any(b.fields or b.processes or b.instances for b in blocks):
-        return report("text", "nvidia-smi-q", head, blocks, said)
+        found = report("text", "nvidia-smi-q", head, blocks, said)
+        return replace(found, cut=any(map(_lacks_its_end, blocks)))
     silence = driver_silence(text, "nvidia-smi-q")
     if silence is None:
         got = printable(text.strip()[:60])
@@ -131,6 +134,12 @@ def _is_cut(text: str, head: Head, parts: list[_Part]) -> bool:
         return False
     announced = NOT_IN_INPUT if head.attached is None else count(head.attached)
     return isinstance(announced, int) and announced > len({part.bus_id for part in parts} - {""})
+
+
+def _lacks_its_end(block: Block) -> bool:
+    """A whole report names the product near its head and ends each GPU with its processes."""
+    whole = "product name" in block.fields
+    return whole and not block.processes and "processes" not in block.fields
 
 
 def _is_excerpt(block: Block) -> bool:
