@@ -637,3 +637,8 @@ def test_no_line_takes_long(line: str) -> None:
     except UsageError as error:
         assert "x" in error.what
     assert time.perf_counter() - began < 5
+
+
+def test_a_log_glued_to_the_end_of_a_report_is_not_passed_over() -> None:
+    assert "joined in the middle of a line" in refused(T4.rstrip("\n") + XID).what
+    assert len(recognise.recognise((T4 + XID).encode(), "x.txt")) == 2

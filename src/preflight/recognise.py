@@ -35,6 +35,8 @@ _OBJECT = re.compile(r"\s*\{")
 _REPORT = re.compile(r'"schema"\s*:\s*"preflight\.report/\d')
 _XML, _XML_BEGIN, _XML_END = "nvidia-smi", "<nvidia_smi_log", "</nvidia_smi_log>"
 _TEXT = "nvidia-smi-q"
+#: What `cat` makes of a report without a last line end and a log behind it.
+_JOINED = re.compile(r"</nvidia_smi_log>[ \t]*[^ \t\n<]")
 _SENTENCE = "sentence"  # a row of _line, and the tool of a part until it is known whose it is
 
 
@@ -93,6 +95,11 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     text = text_of(data, source)
     if _OBJECT.match(text) and _REPORT.search(text):
         raise UsageError(f"{source} is a report, not recorded output", f"preflight report {source}")
+    joined = _JOINED.search(text)
+    if joined:
+        line = text.count("\n", 0, joined.start()) + 1
+        what = f"{source}:{line}: two files were joined in the middle of a line"
+        raise UsageError(what, "give each file by itself: --from A --from B")
     if _is_one_document(text):
         return [Raw("", _XML, stdout=text, source=source, truncated=cut)]
     parts = list(_parts(text))

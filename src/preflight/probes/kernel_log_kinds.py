@@ -134,4 +134,5 @@ NEEDLES = (
     "Hardware Error]", "EDAC MC", "Memory failure: ", "nvme nvme", "offline device",
     " error, dev ", "read-only", "hutting down filesystem", "has been shut",
     "xfs_do_force_shutdown", "forced readonly", "severity=", "AER: ", '"MESSAGE":[',
+    '"MESSAGE": [',
 )  # fmt: skip
