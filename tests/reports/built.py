@@ -15,12 +15,23 @@ from preflight.model import (
     Result,
     Status,
 )
+from preflight.reports.text import lines, plain
 from preflight.verdict import count, host_verdict, report_verdict
 
 #: What a host could send to whoever reads the report: to a terminal, an XML document, a web page.
 HOSTILE = (
     "\x1b[2J\x1b]0;owned\x07 ]]> <script>alert(1)</script> | `rm -rf` \u202egnp.exe @all ![](x)"
 )
+
+
+def text_of(told: Report, *, verbose: int = 0, quiet: bool = False, columns: int = 100) -> str:
+    shown = lines(told, verbose=verbose, quiet=quiet, width=columns)
+    return "\n".join(plain(line) for line in shown)
+
+
+def failed(check: str, subject: str, measured: Any, **more: Any) -> Result:
+    told: dict[str, Any] = {"expected": "at most 1", **more}
+    return Result(check, subject, Status.FAIL, measured, **told)
 
 
 def passed(check: str, subject: str, measured: Any, expected: str, unit: str = "") -> Result:

@@ -10,32 +10,22 @@ from preflight.model import (
     Finding,
     MissingProbe,
     Override,
-    Report,
     Result,
     Status,
 )
-from preflight.reports.text import lines, plain
 from tests.reports.built import (
+    failed,
     host,
     one_host,
     passed,
     report,
     retired,
     skipped,
+    text_of,
     undetermined,
     warm,
     width,
 )
-
-
-def text_of(told: Report, *, verbose: int = 0, quiet: bool = False, columns: int = 100) -> str:
-    shown = lines(told, verbose=verbose, quiet=quiet, width=columns)
-    return "\n".join(plain(line) for line in shown)
-
-
-def failed(check: str, subject: str, measured: object, **more: object) -> Result:
-    told: dict[str, object] = {"expected": "at most 1", **more}
-    return Result(check, subject, Status.FAIL, measured, **told)  # type: ignore[arg-type]
 
 
 def test_equal_results_are_told_once_under_the_folded_name() -> None:

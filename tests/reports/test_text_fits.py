@@ -12,30 +12,21 @@ from hypothesis import strategies as st
 from preflight.model import (
     Action,
     Evidence,
-    Report,
     Result,
     Status,
 )
 from preflight.reports.layout import cells
 from preflight.reports.text import lines, plain
 from tests.reports.built import (
+    failed,
     host,
     hostile,
     one_host,
     report,
     rich,
+    text_of,
     warm,
 )
-
-
-def text_of(told: Report, *, verbose: int = 0, quiet: bool = False, columns: int = 100) -> str:
-    shown = lines(told, verbose=verbose, quiet=quiet, width=columns)
-    return "\n".join(plain(line) for line in shown)
-
-
-def failed(check: str, subject: str, measured: object, **more: object) -> Result:
-    told: dict[str, object] = {"expected": "at most 1", **more}
-    return Result(check, subject, Status.FAIL, measured, **told)  # type: ignore[arg-type]
 
 
 def test_no_escape_of_a_host_reaches_the_terminal() -> None:
