@@ -220,6 +220,12 @@ def test_a_host_that_is_called_like_hardware_does_not_rename_it() -> None:
     assert redactor.full("node1 is down") == "host-3 is down"
 
 
+def test_a_host_called_vm_does_not_rename_the_memory_of_a_killed_process() -> None:
+    told = "vm kernel: Killed process 812 (python) total-vm:1000kB, anon-rss:900kB"
+    shown = Redactor(["vm"]).full(told)
+    assert shown == told.replace("vm kernel", "host-1 kernel")
+
+
 def test_a_list_of_nodes_is_learnt_with_all_its_names() -> None:
     redactor = Redactor()
     assert redactor.full("SLURM_JOB_NODELIST=dgx[01-03]") == "SLURM_JOB_NODELIST=host-[1-3]"

@@ -264,8 +264,8 @@ def _pattern(names: Iterable[str]) -> re.Pattern[str]:
     shapes = {re.sub(r"\d+", r"\\d{1,20}", re.escape(name)) for name in names}
     told = "|".join(sorted(shapes, key=lambda shape: (-len(shape), shape)))
     domain = r"(?:\.[a-z][a-z0-9-]{0,62}){0,6}"
-    # A host called node1 is not the NUMA node1.
-    before = r"(?<![a-z0-9])(?<!numa )(?<!/node/)"
+    # A host called node1 is not the NUMA node1, nor one called vm the total-vm of a killed process.
+    before = r"(?<![a-z0-9])(?<!numa )(?<!/node/)(?<!total-)"
     return re.compile(rf"(?i){before}(?P<v>{told})(?P<domain>{domain})(?![a-z0-9])")
 
 
