@@ -11,13 +11,13 @@ SAMPLES = ROOT / "tests" / "samples"
 BUSES = ("07", "0F", "47", "4E", "87", "90", "B7", "BD")
 
 
-def eight_gpus(xml: str) -> str:
-    """`nvidia-smi -q -x` of eight GPUs: the first of the sample, each time at another address."""
+def gpus_like(xml: str, count: int = 8) -> str:
+    """`nvidia-smi -q -x` of up to 8 GPUs: the first of the sample, each at an address of BUSES."""
     found = re.search(r"[ \t]*<gpu id=.*?</gpu>\n", xml, re.DOTALL)
     if found is None:
         raise ValueError("the sample has no <gpu>")
-    head = re.sub(r"(<attached_gpus>)\d+", r"\g<1>8", xml[: found.start()])
-    gpus = [_moved(found.group(), number, bus) for number, bus in enumerate(BUSES)]
+    head = re.sub(r"(<attached_gpus>)\d+", rf"\g<1>{count}", xml[: found.start()])
+    gpus = [_moved(found.group(), number, bus) for number, bus in enumerate(BUSES[:count])]
     return head + "".join(gpus) + "</nvidia_smi_log>\n"
 
 
@@ -38,7 +38,7 @@ def _moved(gpu: str, number: int, bus: str) -> str:
 def small_xml() -> str:
     """Eight A100, about 180 kB."""
     path = SAMPLES / "nvidia_smi_xml" / "a100_sxm4_80gb_mig_535.54.xml"
-    return eight_gpus(path.read_text(encoding="utf-8"))
+    return gpus_like(path.read_text(encoding="utf-8"))
 
 
 def large_xml() -> str:
@@ -46,7 +46,7 @@ def large_xml() -> str:
     path = SAMPLES / "nvidia_smi_xml" / "rtx_a5000_x2_nvlink_590.44_v13.xml"
     one_list = r"\s*<supported_mem_clock>(?:(?!</supported_mem_clock>).)*</supported_mem_clock>"
     xml = path.read_text(encoding="utf-8")
-    return eight_gpus(re.sub(one_list, "", xml, count=1, flags=re.DOTALL))
+    return gpus_like(re.sub(one_list, "", xml, count=1, flags=re.DOTALL))
 
 
 def kernel_log(lines: int = 2000) -> str:

@@ -13,9 +13,9 @@ _ONE = sample("nvidia_smi_xml/a100_sxm4_80gb_mig_535.54.xml")
 
 
 def _smi(count: int, attached: int | None = None) -> str:
-    from bench.inputs import eight_gpus
+    from bench.inputs import gpus_like
 
-    head, *gpus = eight_gpus(_ONE).split("<gpu id=")
+    head, *gpus = gpus_like(_ONE).split("<gpu id=")
     told = str(count if attached is None else attached)
     kept = "".join(f"<gpu id={gpu}" for gpu in gpus[:count])
     text = head.replace("<attached_gpus>8", f"<attached_gpus>{told}") + kept

@@ -144,7 +144,9 @@ def summary(host: Host) -> str:
 
 def _gpus(host: Host) -> str:
     if isinstance(host.gpus, Missing):
-        return host.gpus.text if host.gpus.kind == "not-applicable" else ""
+        on_pci = host.gpu_inventory.on_pci
+        there = f"{on_pci} x NVIDIA GPU on PCI" if isinstance(on_pci, int) and on_pci else ""
+        return host.gpus.text if host.gpus.kind == "not-applicable" else there
     counts: dict[str, int] = {}
     for gpu in host.gpus:
         product = "GPU" if isinstance(gpu.product, Missing) else gpu.product

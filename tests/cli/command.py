@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,10 +21,19 @@ class Ran(Struct):
     err: str
 
 
-def preflight(*arguments: str, stdin: bytes = b"", cwd: Path | None = None, **env: str) -> Ran:
-    """Run the installed command; its output decoded, its exit status kept."""
+def preflight(
+    *arguments: str,
+    stdin: bytes = b"",
+    cwd: Path | None = None,
+    under: Sequence[str] = (),
+    **env: str,
+) -> Ran:
+    """Run the installed command; its output decoded, its exit status kept.
+
+    `under` is a command that runs it elsewhere, as sudo and unshare do.
+    """
     done = subprocess.run(
-        [PREFLIGHT, *arguments],
+        [*under, PREFLIGHT, *arguments],
         input=stdin,
         capture_output=True,
         cwd=cwd,

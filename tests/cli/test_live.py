@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from bench.inputs import eight_gpus
+from bench.inputs import gpus_like
 from tests.cli.command import Ran, preflight, replaying, with_tool
 from tests.conftest import sample
 from tests.lab.frozen import frozen_directory
+from tests.lab.pci import machine_with_gpus
 
-SOUND = eight_gpus(sample("nvidia_smi_xml/rtx3060_570.124.xml"))
+RTX = sample("nvidia_smi_xml/rtx3060_570.124.xml")
+SOUND = gpus_like(RTX)
 LOST = "Unable to determine the device handle for GPU 0000:47:00.0: GPU is lost.  Reboot the system"
 
 
@@ -105,26 +107,28 @@ def test_a_value_that_is_none(tmp_path: Path, text: str, status: str, kind: str)
     assert kind in unread["reason"]
 
 
+@pytest.mark.lab
 @pytest.mark.parametrize(
-    ("said", "rc", "check"),
+    ("said", "rc", "failed"),
     [
         (
             "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
             9,
-            "FAIL",
+            "gpu.driver.running",
         ),
-        ("Failed to initialize NVML: Driver/library version mismatch", 18, "FAIL"),
-        ("segmentation fault", 139, "ERROR"),
-        ("", 0, "ERROR"),
-        ("", 1, "ERROR"),
+        ("Failed to initialize NVML: Driver/library version mismatch", 18, "gpu.driver.matches"),
+        ("segmentation fault", 139, ""),
+        ("", 0, ""),
+        ("", 1, ""),
     ],
 )
-def test_a_driver_that_does_not_answer(tmp_path: Path, said: str, rc: int, check: str) -> None:
-    # A GPU must be on PCI for silence to be a fault: stated here, for this machine may have none.
+def test_a_driver_that_does_not_answer(tmp_path: Path, said: str, rc: int, failed: str) -> None:
+    under = machine_with_gpus(tmp_path, 8)
     path = replaying(tmp_path, said, f"exit {rc}")
-    ran = _health(path, "--set", "gpu.count=8")
-    assert ran.rc == 1, "the stated number of GPUs is not there"
-    assert "gpu.count" in _results(ran, "FAIL", "ERROR")
+    ran = preflight("gpu-health", "--format", "json", under=under, PATH=path)
+    assert list(_results(ran, "FAIL")) == ([failed] if failed else [])
+    assert {"gpu.count", "gpu.temperature"} <= set(_results(ran, "ERROR"))
+    assert ran.rc == (1 if failed else 3)
 
 
 def test_text_that_is_no_utf8_and_holds_escapes_is_shown_safe(tmp_path: Path) -> None:
@@ -157,6 +161,43 @@ def test_no_gpu_at_all(tmp_path: Path) -> None:
         stated = preflight(command, "--set", "gpu.count=8", "--format", "json", PATH=path)
         assert stated.rc == 1
         assert {"gpu.present", "gpu.count"} <= set(_results(stated, "FAIL"))
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("command", ["gpu-health", "run"])
+def test_gpus_on_pci_without_a_driver(tmp_path: Path, command: str) -> None:
+    under = machine_with_gpus(tmp_path, 8, driver="")
+    path = with_tool(tmp_path, "nvidia-smi", "exit 127")
+    ran = preflight(command, "--format", "json", under=under, PATH=path)
+    assert ran.rc == 1
+    (unbound,) = _results(ran, "FAIL")["gpu.driver.bound"]
+    assert unbound["measured"] == 8
+    assert "modprobe nvidia" in unbound["fix"][0]
+    assert "nvidia-utils" in _results(ran, "ERROR")["gpu.driver.running"][0]["reason"]
+    assert _report(ran)["hosts"][0]["summary"].startswith("8 x NVIDIA GPU on PCI; ")
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    ("listed", "status"), [(4, "PASS"), (3, "FAIL")], ids=["its four", "one of its four is gone"]
+)
+def test_a_container_that_is_given_4_of_8_gpus(tmp_path: Path, listed: int, status: str) -> None:
+    under = machine_with_gpus(tmp_path, 8, nodes=4, container=True)
+    few = gpus_like(RTX, listed)
+    ran = preflight("gpu-health", "--format", "json", under=under, PATH=replaying(tmp_path, few))
+    (count,) = _results(ran, status)["gpu.count"]
+    assert (count["measured"], count["expected"]) == (listed, "4")
+    assert ran.rc == (0 if status == "PASS" else 1)
+    assert _results(ran, "SKIP")["gpu.xid.79"][0]["reason"].startswith("belongs to the host")
+
+
+@pytest.mark.lab
+def test_a_host_that_shows_4_of_its_8_gpus(tmp_path: Path) -> None:
+    under = machine_with_gpus(tmp_path, 8)
+    few = gpus_like(RTX, 4)
+    ran = preflight("gpu-health", "--format", "json", under=under, PATH=replaying(tmp_path, few))
+    (count,) = _results(ran, "FAIL")["gpu.count"]
+    assert (ran.rc, count["measured"], count["expected"]) == (1, 4, "8")
 
 
 def test_without_the_right_to_read_the_kernel_log(tmp_path: Path) -> None:
