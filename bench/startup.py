@@ -84,7 +84,7 @@ def row(what: str, found: list[Measured], target: float) -> Row:
 def main() -> int:
     program = str(installed())
     with tempfile.TemporaryDirectory() as folder:
-        script, xml = Path(folder, "bare.py"), Path(folder, "gpus_like.xml")
+        script, xml = Path(folder, "bare.py"), Path(folder, "eight_gpus.xml")
         script.write_text(BARE, encoding="utf-8")
         xml.write_text(inputs.small_xml(), encoding="utf-8")
         bare = [sys.executable, str(script)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -62,6 +62,12 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "site": (),
 }
 
+#: A tool -> where it comes from, for tools whose absence makes checks undetermined.
+_COMES_WITH = {
+    "nvidia-smi": "; it comes with the driver (nvidia-utils), into a container with "
+    "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+}
+
 _DENIED = ("Operation not permitted", "Permission denied", "password is required", "not permitted")
 
 
@@ -77,16 +83,23 @@ def probe_of(name: str) -> Probe | None:
 
 def commands_for(checks: Iterable[Check], site: Sequence[Command] = ()) -> list[Command]:
     """The questions that these checks need, in the order in which they are asked."""
-    roots = {
-        text.lstrip(".").partition("[")[0].partition(".")[0]
-        for check in checks
-        for text in (check.fact, *check.when)
-    }
+    roots = {path.partition("[")[0].partition(".")[0] for check in checks for path in _paths(check)}
     parts = {"identity", "pci", "os", "cpu", "memory"}
     parts.update(part for root in roots for part in MADE_OF.get(root, ()))
     wanted = {name for part in parts for name in SUPPLIERS[part]} - RECORDED_ONLY
     probes = [probe_of(name) for name in PROBES if name in wanted]
     return [probe.command for probe in probes if probe] + list(site)
+
+
+def _paths(check: Check) -> Iterator[str]:
+    """All facts of the host that a check reads: its own, its conditions', what it compares with."""
+    yield from (check.fact, *check.when)
+    for declared in (check.fail_unless, check.warn_unless):
+        for argument in declared.values():
+            if isinstance(argument, dict) and not str(argument.get("fact", ".")).startswith("."):
+                yield argument["fact"]
+    if check.row.get("settled_by"):
+        yield "gpus"
 
 
 class Assembled(Struct):
@@ -194,7 +207,7 @@ def _failed(raw: Raw) -> Missing | None:
     if raw.missing is not None:
         return Missing(raw.missing.kind, f"{tool}: {raw.missing.text}")
     if raw.rc == 127:
-        return Missing("no-tool", f"{tool} is not installed")
+        return Missing("no-tool", f"{tool} is not installed{_COMES_WITH.get(tool, '')}")
     if raw.rc == 125:
         return Missing("no-tool", f"{tool} was not asked: the host has no timeout(1) (coreutils)")
     if raw.rc == 126:

@@ -16,11 +16,6 @@ OTHER_VENDORS: dict[str, tuple[str, tuple[str, ...]]] = {
     "0x8086": ("an Intel GPU", ("0x0302", "0x0380", "0x1200")),
 }
 
-_GET_NVIDIA_SMI = (
-    "it comes with the driver (nvidia-utils), into a container with "
-    "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-)
-
 
 def count_gpus(
     identity: Known[Identity], pci: Known[tuple[PciFunction, ...]], smi: Known[NvidiaSmi]
@@ -38,13 +33,9 @@ def count_gpus(
 def not_asked(pci: Known[tuple[PciFunction, ...]], smi: Known[NvidiaSmi]) -> Known[NvidiaSmi]:
     """GPUs that PCI shows and of which nobody asked the driver are not sound: they are unknown."""
     on_pci = _on_pci(pci)[0]
-    if not isinstance(smi, Missing) or not isinstance(on_pci, int) or on_pci == 0:
+    if not isinstance(on_pci, int) or on_pci == 0 or smi is not NOT_IN_INPUT:
         return smi
-    if smi is NOT_IN_INPUT:
-        return Missing(
-            "unreadable", f"{on_pci} GPUs on PCI, and no answer of nvidia-smi in the input"
-        )
-    return Missing("no-tool", f"{smi.text}; {_GET_NVIDIA_SMI}") if smi.kind == "no-tool" else smi
+    return Missing("unreadable", f"{on_pci} GPUs on PCI, and no answer of nvidia-smi in the input")
 
 
 def nothing_wrong_without_gpus(inventory: GpuInventory, smi: Known[NvidiaSmi]) -> Known[NvidiaSmi]:
