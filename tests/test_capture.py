@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from preflight import __version__, capture
-from preflight.capture import Captured, Reader, Writer, is_capture, iter_raws, read
+from preflight.capture import Captured, Reader, Writer, is_capture, read
 from preflight.errors import PreflightError, UsageError
 from preflight.model import Missing, Raw
 from preflight.unpack import unpacked
@@ -238,9 +238,9 @@ def test_memory_is_that_of_a_line_not_of_the_file(tmp_path: Path) -> None:
         for number in range(300):
             writer.write([Raw(f"node-{number}", "dmesg", stdout="x" * 1_000_000)])
     count = (
-        "import resource, sys; from preflight.capture import iter_raws\n"
+        "import resource, sys; from preflight.capture import Reader\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "print(sum(len(raw.stdout) for raw in iter_raws(sys.argv[1])))\n"
+        "print(sum(len(raw.stdout) for raw in Reader(sys.argv[1])))\n"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
     )
     argv = [sys.executable, "-c", count, str(path)]
@@ -256,7 +256,7 @@ def test_a_thousand_captures_in_seconds(tmp_path: Path) -> None:
         writer.write([Raw("a", "nvidia-smi", stdout=XML * 4)])
     assert len(XML * 4) > 350_000
     began = time.perf_counter()
-    assert sum(len(raw.stdout) for _ in range(1000) for raw in iter_raws(path)) == len(XML) * 4000
+    assert sum(len(raw.stdout) for _ in range(1000) for raw in Reader(path)) == len(XML) * 4000
     assert time.perf_counter() - began < 10  # measured: 1.1 s
 
 
@@ -268,7 +268,7 @@ def test_what_is_no_capture(tmp_path: Path) -> None:
             read(data)
         assert raised.value.hint
     with pytest.raises(UsageError, match=r"none\.gz cannot be read: No such file"):
-        iter_raws(tmp_path / "none.gz")
+        Reader(tmp_path / "none.gz")
     with pytest.raises(UsageError, match="Is a directory"):
         is_capture(tmp_path)
 
@@ -368,7 +368,7 @@ def test_a_full_disk_is_told_once_and_the_report_goes_on(tmp_path: Path) -> None
             writer.write([noise("b", 200_000)])
         with pytest.raises(PreflightError):
             writer.write([noise("c", 10)])
-    assert [raw.host for raw in iter_raws(tmp_path / "x.gz")] == ["a"]
+    assert [raw.host for raw in Reader(tmp_path / "x.gz")] == ["a"]
 
 
 def test_a_full_disk_before_the_first_answer_leaves_what_was_there(tmp_path: Path) -> None:

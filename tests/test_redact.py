@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import time
 from pathlib import Path
@@ -29,9 +28,9 @@ from preflight.probes.nvidia_smi_xml import nvidia_smi_xml
 from preflight.redact.redactor import Redactor, redact_raw, redact_report
 from preflight.reports import render
 from preflight.reports.json import encode
-from preflight.transports.recorded import inputs
 from tests.conftest import SAMPLES, sample
 from tests.reports.built import host, passed, report, rich
+from tests.transports.whole import recorded
 
 UUID = "GPU-1a2b3c4d-1111-2222-3333-444455556666"
 
@@ -254,7 +253,7 @@ def _captured(path: Path, name: str) -> Path:
 
 def test_redacted_captures_of_two_machines_stay_two_machines(tmp_path: Path) -> None:
     paths = [_captured(tmp_path / f"{name}.capture.gz", name) for name in ("atlas", "hermes")]
-    hosts = inputs([str(path) for path in paths], io.BytesIO()).hosts
+    hosts = recorded(*paths).hosts
     assert len(hosts) == 2
     for name, raws in hosts.items():
         assert re.fullmatch("host-[0-9a-f]{4}-1", name)

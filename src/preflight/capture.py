@@ -257,11 +257,6 @@ def read(source: Path | str | bytes) -> Captured:
     return Captured(list(reader), reader.created_at, reader.damage)
 
 
-def iter_raws(source: Path | str | bytes) -> Iterator[Raw]:
-    """The answers one by one; who must know of damage keeps the Reader."""
-    return iter(Reader(source))
-
-
 def is_capture(source: Path | str | bytes) -> bool:
     """Whether it begins like one, of this version or another; UsageError where unreadable."""
     return _header(_first_line(source)) is not None

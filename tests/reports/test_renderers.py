@@ -9,7 +9,7 @@ import pytest
 
 from preflight.errors import UsageError
 from preflight.model import Report
-from preflight.reports import RENDERERS, SUFFIXES, format_of, render
+from preflight.reports import RENDERERS, SUFFIXES, render
 from tests.reports.built import host, one_host, report, rich
 
 
@@ -18,28 +18,6 @@ def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
         render(report(), "yaml")
     assert "'yaml'" in caught.value.what
     assert "text|json|jsonl|junit|markdown" in caught.value.hint
-
-
-@pytest.mark.parametrize(
-    ("name", "fmt"),
-    [
-        ("out.json", "json"),
-        ("a.b.JSONL", "jsonl"),
-        ("/tmp/x.xml", "junit"),
-        ("t.md", "markdown"),
-        ("t.txt", "text"),
-    ],
-)
-def test_the_format_of_a_file_name(name: str, fmt: str) -> None:
-    assert format_of(name) == fmt
-    assert fmt in RENDERERS
-
-
-@pytest.mark.parametrize("name", ["report", "report.yaml", ".json", "x.capture.gz"])
-def test_a_suffix_without_a_format_is_refused(name: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        format_of(name)
-    assert ".jsonl" in caught.value.hint
 
 
 def test_every_suffix_names_a_renderer() -> None:

@@ -18,8 +18,9 @@ from preflight.capture import Writer
 from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.probes.nvidia_smi_text import nvidia_smi_text
-from preflight.transports.recorded import Recorded, inputs, open_inputs
+from preflight.transports.recorded import open_inputs
 from tests.conftest import SAMPLES, sample
+from tests.transports.whole import Recorded, recorded
 
 Q = SAMPLES / "nvidia_smi_q"
 TITAN = str(Q / "titan_v_560.35_workstation.txt")
@@ -28,10 +29,6 @@ T4 = str(SAMPLES / "nvidia_smi_xml" / "tesla_t4_515.105.xml")
 A10G = str(SAMPLES / "nvidia_smi_xml" / "a10g_515.105.xml")
 XID = str(SAMPLES / "kernel_log" / "xid79_then_sxid20034_fatal.log")
 TOPO = str(SAMPLES / "topo" / "l4_x2_p2p_chipset_not_supported.txt")
-
-
-def recorded(*specs: str | Path, stdin: bytes = b"") -> Recorded:
-    return inputs([str(spec) for spec in specs], io.BytesIO(stdin))
 
 
 def shape(found: Recorded) -> dict[str, list[str]]:

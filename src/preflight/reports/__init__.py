@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import PurePath
 
 from preflight.errors import UsageError
 from preflight.model import Report
@@ -42,14 +41,3 @@ def render(
         report, verbose=verbose, quiet=quiet, facts=facts
     )
     return pieces
-
-
-def format_of(name: str) -> str:
-    """The format that a file's name asks for; raises UsageError."""
-    suffix = PurePath(name).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise UsageError(
-            f"{name!r}: no report format has the suffix {suffix or '(none)'!r}",
-            f"end the name in one of {' '.join(SUFFIXES)}",
-        )
-    return SUFFIXES[suffix]

@@ -35,13 +35,6 @@ _TOLD = 50
 Bad = list[tuple[str, str]]  # (file, why)
 
 
-class Recorded(Struct):
-    """The raws of each host. `bad`: (file, why) where a file was refused or is damaged."""
-
-    hosts: dict[str, list[Raw]]
-    bad: Bad
-
-
 class _Source(Struct, frozen=True):
     """One file that can be read. `name`: what the user called the host, else empty."""
 
@@ -91,13 +84,6 @@ class Inputs:
 def open_inputs(specs: Sequence[str], stdin: BinaryIO) -> Inputs:
     """For many hosts: raw outputs are read now, captures when `hosts` comes to them."""
     return Inputs(specs, stdin)
-
-
-def inputs(specs: Sequence[str], stdin: BinaryIO) -> Recorded:
-    """For few: everything at once, in memory."""
-    opened = Inputs(specs, stdin)
-    hosts = dict(opened.hosts())
-    return Recorded(hosts, opened.bad())
 
 
 def _pack(raws: list[Raw]) -> bytes:
