@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bench.inputs import gpus_like
 from preflight.assemble import commands_for
 from preflight.collect import ask, examine
 from preflight.judge.load import load
-from preflight.model import Check, Raw, Result
+from preflight.model import Check, Raw, Result, Status
 from preflight.transports.fake import Fake
 from tests.conftest import sample
 
@@ -66,3 +68,28 @@ def test_where_nvidia_smi_comes_from_is_said_where_it_is_not_there() -> None:
     no_timeout = alone(check, pci=PCI, nvidia_smi=Raw("n1", "nvidia-smi", ("nvidia-smi",), 125))
     assert "coreutils" in no_timeout.reason
     assert "nvidia-utils" not in no_timeout.reason
+
+
+@pytest.mark.parametrize(
+    ("end", "kind", "words"),
+    [
+        ({"rc": 0, "truncated": True}, "unreadable", "is cut short"),
+        ({"rc": None}, "exited", "its end was not seen"),
+        ({"rc": 124, "elapsed_s": 5.0}, "timeout", "did not end within 5 s"),
+        ({"rc": 125}, "no-tool", "no timeout(1)"),
+        ({"rc": 126}, "denied", "cannot be run"),
+        ({"rc": 127}, "no-tool", "is not installed"),
+        ({"rc": 137}, "exited", "was killed"),
+        ({"rc": 137, "elapsed_s": 5.0}, "timeout", "did not end within 5 s"),
+    ],
+)
+def test_an_answer_that_did_not_end_well_is_not_believed(
+    end: dict[str, Any], kind: str, words: str
+) -> None:
+    # The answer itself is sound: only its end says that it may not be the whole truth.
+    smi = Raw("n1", "nvidia-smi", ("nvidia-smi",), stdout=gpus_like(NOTHING_PENDING, 1), **end)
+    told = examine("n1", [smi, Raw("n1", "pci", ("sh",), 0, PCI)], [shipped("gpu.temperature")])
+    (result,) = told.results
+    assert result.status is Status.ERROR
+    assert words in result.reason
+    assert [(one.probe, one.kind) for one in told.missing] == [("nvidia-smi", kind)]
