@@ -6,8 +6,9 @@ from preflight.cli.judging import Question, judge_and_report
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 
+GPU_DOMAINS = ("gpu", "pcie", "fabric", "chassis", "dcgm", "live")
+
 
 def run(options: Options, streams: Streams) -> int:
     """Judge the GPUs. Whoever asks about GPUs is told when there are none."""
-    question = Question("gpu-health", ("gpu", "pcie"), ("gpu.present",))
-    return judge_and_report(question, options, streams)
+    return judge_and_report(Question("gpu-health", GPU_DOMAINS, ("gpu.present",)), options, streams)

@@ -23,7 +23,7 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
     "gpu": (("xid", "data/xid.yaml"), ("sxid", "data/sxid.yaml")),
     "kernel": (("kernel-events", "data/kernel_events.yaml"),),
 }
-DOMAINS = ("gpu", "pcie", "kernel")
+DOMAINS = ("gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel")
 
 _ID = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
 _KEYS = {
