@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from preflight.assemble import assemble
 from preflight.facts.host import Host
+from preflight.judge.causes import attribute
 from preflight.judge.evaluate import judge
 from preflight.judge.evidence import attach
 from preflight.model import Check, Command, HostReport, Missing, Raw
@@ -63,6 +64,7 @@ def examine(
     """Facts of one host, judged, with the evidence of what did not pass."""
     assembled = assemble(name, raws)
     results = judge(assembled.host, checks)
+    attribute(results)
     attach(results, raws)
     return HostReport(
         host=name,

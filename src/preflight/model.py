@@ -169,6 +169,7 @@ class Result(Struct, omit_defaults=True):
     action: Action = Action.NONE
     runbook: str = ""
     device: str = ""  # how the subject is known to others: PCI address, serial
+    cause: str = ""  # the check whose failure on this host this one follows from
     evidence: tuple[Evidence, ...] = ()
 
 

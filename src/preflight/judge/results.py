@@ -41,7 +41,7 @@ def result(
                       device=device)  # fmt: skip
     return Result(
         check.id, subject, status, shown, expected, unit, check.title, reason, check.why, check.fix,
-        check.action if action is None else action, check.runbook, device, evidence,
+        check.action if action is None else action, check.runbook, device, "", evidence,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from preflight.model import Evidence, Finding, HostReport, Status
 from preflight.nodesets import fold
-from preflight.reports.groups import Group, Place, Variant, headline, where
+from preflight.reports.groups import Group, Place, Variant, followers_told, headline, where
 from preflight.reports.layout import GLUE, Line, Span, Style, flow
 from preflight.reports.wording import ACTIONS, explain, some, source, value, weight
 
@@ -58,8 +58,8 @@ def _where(places: Sequence[Place], view: View) -> str:
     return text.replace(" ", GLUE).replace(f",{GLUE}", ", ")
 
 
-def group_block(group: Group, view: View) -> Iterator[Line]:
-    """All that a person needs to know of one group."""
+def group_block(group: Group, followed_by: Sequence[Group], view: View) -> Iterator[Line]:
+    """All that a person needs to know of one group, and how much follows from it."""
     at = _where(group.places, view)
     if group.status is Status.ERROR:
         yield from _undetermined(group, at, view)
@@ -79,6 +79,12 @@ def group_block(group: Group, view: View) -> Iterator[Line]:
     in_full = group.status is Status.FAIL or view.verbose > 0
     if group.why and in_full:
         yield from labelled("why", group.why, view, advice=True)
+    if group.cause:
+        yield from labelled("from", f"this follows from {group.cause}", view)
+    if followed_by:
+        more = "" if view.verbose else " (-v shows them)"
+        told = followers_told(followed_by, hosts=view.hosts, most=view.most(4), more=more)
+        yield from labelled("also", told, view)
     yield from steps(ACTIONS[group.action], group.advice, view)
     if in_full:
         yield from _devices(group, view)

@@ -42,6 +42,7 @@ class Group(Struct):
     fix: tuple[str, ...] = ()
     action: Action = Action.NONE
     runbook: str = ""
+    cause: str = ""  # the check that these results follow from
     by_value: dict[tuple[object, ...], Variant] = field(default_factory=dict)
     evidence: dict[tuple[str, Evidence], None] = field(default_factory=dict)
 
@@ -85,6 +86,28 @@ def bad(report: Report) -> list[Group]:
     return sorted(groups, key=_urgency)
 
 
+def followers(lead: Group, groups: Sequence[Group]) -> list[Group]:
+    """What follows from `lead` on the hosts where it stands."""
+    hosts = {place.host for place in lead.places}
+    return [
+        group
+        for group in groups
+        if group.cause in lead.checks and hosts & {place.host for place in group.places}
+    ]
+
+
+def followers_told(found: Sequence[Group], *, hosts: bool, most: int, more: str) -> str:
+    """`16 results follow from this: gpu.fabric.state gpu[0-7], nvlink.up gpu[0-7]`."""
+    number = sum(len(group.places) * len(group.checks) for group in found)
+    told = []
+    for group in found:
+        at = where(group.places, hosts=hosts, brief=True)
+        alone = at in {place.host for place in group.places}
+        told.append(some(group.checks, most, more="") + ("" if alone else f" {at}"))
+    verb = "follows" if number == 1 else "follow"
+    return f"{plural(number, 'result')} {verb} from this{more}: {some(told, most, more='')}"
+
+
 def _urgency(group: Group) -> tuple[int, int, str]:
     # Of what could not be determined the most first: its checks' actions are for other faults.
     undetermined = group.status is Status.ERROR
@@ -98,12 +121,12 @@ def gather(told: Iterable[Entry]) -> list[Group]:
     for host, one in told:
         # Where nothing could be determined the reason is what is to be mended.
         reason = one.reason if one.status is Status.ERROR else ""
-        key = (one.check, one.status, one.expected, one.action, one.why, one.fix, reason)
+        key = (one.check, one.status, one.expected, one.action, one.why, one.fix, reason, one.cause)
         group = groups.get(key)
         if group is None:
             group = groups[key] = Group(
                 one.status, [one.check], one.title, one.expected, one.why, one.fix, one.action,
-                one.runbook,
+                one.runbook, one.cause,
             )  # fmt: skip
         _variant(group, one).places.append(Place(host, one.subject, one.device))
         group.evidence.update(((host, evidence), None) for evidence in one.evidence)
@@ -121,7 +144,7 @@ def _undetermined(groups: Sequence[Group]) -> list[Group]:
     joined: dict[tuple[object, ...], Group] = {}
     for group in groups:
         where = frozenset((place.host, place.subject) for place in group.places)
-        key = (group.variants[0].reason, where)
+        key = (group.variants[0].reason, where, group.cause)
         if key in joined:
             joined[key].checks.extend(group.checks)
         else:

@@ -75,7 +75,8 @@ def _case(check: str, results: Sequence[Result]) -> Case:
 
 def _sentence(result: Result) -> str:
     told = ": ".join(part for part in (against(result), result.reason) if part)
-    return told or result.title
+    told = told or result.title
+    return f"{told}; follows from {result.cause}" if result.cause else told
 
 
 def _advice(result: Result) -> Iterator[str]:

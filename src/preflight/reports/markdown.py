@@ -129,6 +129,7 @@ def _group(group: Group, many: bool) -> Iterator[str]:
         yield from _advice(ACTIONS[group.action], group.advice)
         yield from [f"- **Why:** {prose(group.why)}"] if group.why else []
     yield from _each(group, many)
+    yield from [f"- **Follows from:** {escape(group.cause)}"] if group.cause else []
     more = explain(group.status, group.checks, group.runbook)
     yield from [f"- **More:** {code(more)}"] if more else []
     yield from _evidence([(host if many else "", one) for host, one in group.evidence])

@@ -15,7 +15,7 @@ from preflight.reports.blocks import (
     group_block,
     silent_blocks,
 )
-from preflight.reports.groups import Entry, bad, entries, gather, where
+from preflight.reports.groups import Entry, bad, entries, followers, gather, where
 from preflight.reports.layout import Line, Span, Style, flow, plain
 from preflight.reports.tables import measurement
 from preflight.reports.wording import DOMAINS, against, domain, plural, some, value, verdict, when
@@ -123,7 +123,9 @@ def _blocks(report: Report, view: View) -> Iterator[Line]:
     """Everything that is not right, and every conclusion, worst first."""
     found = list(silent_blocks(report.hosts, view))
     found += [(one.status, list(finding_block(one, view))) for one in report.findings]
-    found += [(group.status, list(group_block(group, view))) for group in bad(report)]
+    groups = bad(report)
+    shown = [group for group in groups if not group.cause or view.verbose]
+    found += [(one.status, list(group_block(one, followers(one, groups), view))) for one in shown]
     found.sort(key=lambda one: SEVERITY.index(one[0]))
     for at, (_, block) in enumerate(found):
         if at:

@@ -1,0 +1,80 @@
+"""One cause, not eight bad GPUs: which failures follow from another of the host, by a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from functools import cache
+
+import msgspec
+from msgspec import Struct
+
+from preflight import datafiles, strict_yaml
+from preflight.model import SEVERITY, Result, Status
+
+_TABLE = "checks/causes.yaml"
+#: What a cause may explain; what passes or was left out needs no cause.
+_BAD = frozenset(SEVERITY[:3])
+
+
+class Row(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of the table, whose head says what its keys mean."""
+
+    cause: tuple[str, ...]
+    same: tuple[str, ...] = ()
+    anywhere: tuple[str, ...] = ()
+    undetermined: tuple[str, ...] = ()
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """The table, the roots first; ValidationError where it is out of order."""
+    text = (datafiles.root() / _TABLE).read_text(encoding="utf-8")
+    return tuple(msgspec.convert(strict_yaml.load(text, _TABLE), list[Row]))
+
+
+def attribute(results: Sequence[Result], table: Sequence[Row] | None = None) -> None:
+    """Name in each result that follows from another of its host the check of that other, in place.
+
+    Nothing is taken away and no status changes: a report leads with the cause, counts the rest.
+    """
+    bad = [one for one in results if one.status in _BAD]
+    if len(bad) < 2 or all(one.status is not Status.FAIL for one in bad):
+        return
+    for row in rows() if table is None else table:
+        for root in _roots(row, bad):
+            for one in bad:
+                if one is not root and not one.cause and _follows(one, root, row):
+                    one.cause = root.cause or root.check
+
+
+def _roots(row: Row, bad: Sequence[Result]) -> list[Result]:
+    """The failures that are causes, those of the check that stands first in the row first."""
+    return [
+        one
+        for name in row.cause
+        for one in bad
+        if one.status is Status.FAIL and fnmatchcase(one.check, name)
+    ]
+
+
+def _follows(one: Result, root: Result, row: Row) -> bool:
+    if one.check == root.check or (root.cause and root.cause == one.check):
+        return False
+    if one.status is Status.ERROR and _named(one.check, row.undetermined):
+        return True
+    return _named(one.check, row.anywhere) or (
+        _named(one.check, row.same) and _of_one_device(one, root)
+    )
+
+
+def _of_one_device(one: Result, other: Result) -> bool:
+    return one.subject == other.subject or bool(other.device and other.device == one.device)
+
+
+def _named(check: str, patterns: Sequence[str]) -> bool:
+    """Whether one of the patterns names it, and none with `!` before it takes it out."""
+    without = (pattern[1:] for pattern in patterns if pattern.startswith("!"))
+    return any(fnmatchcase(check, pattern) for pattern in patterns) and not any(
+        fnmatchcase(check, pattern) for pattern in without
+    )
