@@ -17,7 +17,7 @@ SRC = Path(__file__).resolve().parents[1] / "src"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "units", "printable", "unpack"),
     ("model",),
-    ("nodesets", "verdict", "datafiles", "strict_yaml"),
+    ("nodesets", "verdict", "datafiles", "strict_yaml", "kept"),
     ("facts", "runbooks"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
     ("pasted",),

@@ -10,8 +10,6 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import yaml
-
 from preflight.errors import UsageError
 
 _SCALARS: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
@@ -30,6 +28,8 @@ class Lined(dict[str, Any]):
 
 def load(text: str, name: str) -> Any:
     """The document in `text`; UsageError with file and line for anything out of order."""
+    import yaml  # late: most commands read no YAML, see judge/compiled.py
+
     # Without the C scanner the catalogue would take five times as long to read.
     loader = yaml.CSafeLoader(text)
     try:
@@ -48,18 +48,18 @@ def scalar(text: str) -> Any:
     return next((read(text) for pattern, read in _SCALARS if pattern.fullmatch(text)), text)
 
 
-def _build(node: yaml.Node, name: str, seen: set[int]) -> Any:
+def _build(node: Any, name: str, seen: set[int]) -> Any:
     if id(node) in seen:
         raise UsageError(f"{name}:{_line(node)}: anchors and aliases are not taken here")
     seen.add(id(node))
-    if isinstance(node, yaml.ScalarNode):
+    if node.id == "scalar":
         return node.value if node.style else scalar(node.value)
-    if isinstance(node, yaml.SequenceNode):
+    if node.id == "sequence":
         return [_build(child, name, seen) for child in node.value]
     return _mapping(node, name, seen)
 
 
-def _mapping(node: yaml.Node, name: str, seen: set[int]) -> Lined:
+def _mapping(node: Any, name: str, seen: set[int]) -> Lined:
     built, lines = Lined(), dict[str, int]()
     built.line = _line(node)
     for key_node, value_node in node.value:
@@ -73,5 +73,5 @@ def _mapping(node: yaml.Node, name: str, seen: set[int]) -> Lined:
     return built
 
 
-def _line(node: yaml.Node) -> int:
+def _line(node: Any) -> int:
     return int(node.start_mark.line) + 1

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from preflight import datafiles, strict_yaml
+from preflight.kept import kept
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
 _TABLE = "checks/data/gpus.yaml"
@@ -37,8 +39,13 @@ class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 @cache
 def models() -> tuple[Model, ...]:
     """All rows in their order; UsageError or ValidationError where the table is out of order."""
-    text = (datafiles.root() / _TABLE).read_text(encoding="utf-8")
-    rows = strict_yaml.load(text, _TABLE)["rows"]
+    path = datafiles.root() / _TABLE
+    place = path.parent / "__pycache__" / "gpus.msgpack"
+    return kept(place, tuple[Model, ...], [path, Path(__file__)], lambda: _read(path))
+
+
+def _read(path: Path) -> tuple[Model, ...]:
+    rows = strict_yaml.load(path.read_text(encoding="utf-8"), _TABLE)["rows"]
     return tuple(msgspec.convert([dict(row) for row in rows], list[Model]))
 
 

@@ -10,12 +10,13 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from preflight import datafiles, strict_yaml
+from preflight import datafiles, model, strict_yaml
 from preflight.errors import UsageError
 from preflight.expect.bounds import BOUNDS
-from preflight.judge import kernel_log, paths
+from preflight.judge import kernel_log, kernel_log_rows, paths
 from preflight.judge.operators import OFF, OPERATORS
 from preflight.judge.rules import RULES
+from preflight.kept import kept
 from preflight.model import LEVELS, Action, Check, Command
 
 #: Tables whose rows are checks, by the domain they belong to.
@@ -24,6 +25,10 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
     "kernel": (("kernel-events", "data/kernel_events.yaml"),),
 }
 DOMAINS = ("gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel")
+
+#: What makes checks out of YAML.
+_READERS = [Path(str(module.__file__)) for module in (kernel_log, kernel_log_rows, model)]
+_READERS.append(Path(__file__))
 
 _ID = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
 _KEYS = {
@@ -67,14 +72,34 @@ def load(
     """
     root, problems, catalogue = datafiles.root() / "checks", Problems(), Catalogue()
     for domain in domains:
-        _file(root / f"{domain}.yaml", domain, f"checks/{domain}.yaml", catalogue, problems, hold)
-        for kind, name in TABLES.get(domain, ()):
-            catalogue.checks += table(root / name, kind, domain)
+        catalogue.checks += _shipped(root, domain, problems) if hold else _kept(root, domain)
     for path in _site_files(site):
         _file(path, path.stem, str(path), catalogue, problems, True)
     _repeated(catalogue.checks, problems)
     problems.raise_if_any()
     return catalogue
+
+
+def _kept(root: Path, domain: str) -> list[Check]:
+    """The domain's checks, from an earlier reading if nothing has changed since."""
+
+    def read() -> list[Check]:
+        problems = Problems()
+        checks = _shipped(root, domain, problems, hold=False)
+        problems.raise_if_any()
+        return checks
+
+    tables = [root / name for _, name in TABLES.get(domain, ())]
+    sources = [root / f"{domain}.yaml", *tables, *_READERS]
+    return kept(root / "__pycache__" / f"{domain}.msgpack", list[Check], sources, read)
+
+
+def _shipped(root: Path, domain: str, problems: Problems, *, hold: bool = True) -> list[Check]:
+    into = Catalogue()
+    _file(root / f"{domain}.yaml", domain, f"checks/{domain}.yaml", into, problems, hold)
+    for kind, name in TABLES.get(domain, ()):
+        into.checks += table(root / name, kind, domain)
+    return into.checks
 
 
 @cache
