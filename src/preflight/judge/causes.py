@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import cache
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from preflight import datafiles, strict_yaml
+from preflight.kept import kept
 from preflight.model import SEVERITY, Result, Status
 
 _TABLE = "checks/causes.yaml"
@@ -29,7 +31,13 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def rows() -> tuple[Row, ...]:
     """The table, the roots first; ValidationError where it is out of order."""
-    text = (datafiles.root() / _TABLE).read_text(encoding="utf-8")
+    path = datafiles.root() / _TABLE
+    place = path.parent / "__pycache__" / "causes.msgpack"
+    return kept(place, tuple[Row, ...], [path, Path(__file__)], lambda: _read(path))
+
+
+def _read(path: Path) -> tuple[Row, ...]:
+    text = path.read_text(encoding="utf-8")
     return tuple(msgspec.convert(strict_yaml.load(text, _TABLE), list[Row]))
 
 
