@@ -261,3 +261,11 @@ def test_values_as_a_person_reads_them(measured: object, shown: str) -> None:
 def test_yes_is_not_one() -> None:
     told = report(host("n1", failed("a.b", "gpu0", True), failed("a.b", "gpu1", 1)))
     assert "each:   gpu0 yes, gpu1 1" in text_of(told)
+
+
+def test_a_host_of_which_all_was_skipped_does_not_hide_behind_one_that_passes() -> None:
+    told = report(
+        host("node-01", passed("gpu.a", "gpu0", 1, "1")),
+        host("node-02", skipped("gpu.a", "gpu0", "not in the input")),
+    )
+    assert text_of(told).splitlines()[-1].endswith("; nothing was verified on node-02")

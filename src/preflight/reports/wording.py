@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from preflight.model import Action, Evidence, Finding, Report, Result, Scalar, Status
+from preflight.nodesets import fold
 from preflight.units import number
 
 ACTIONS: dict[Action, str] = {
@@ -123,6 +124,11 @@ def is_command(text: str) -> bool:
     return bool(_COMMAND.match(text))
 
 
+def _named(hosts: Sequence[str]) -> str:
+    folded = fold(hosts)
+    return folded if len(folded) <= 60 else plural(len(hosts), "host")
+
+
 def explain(status: Status, checks: Sequence[str], runbook: str) -> str:
     """What to type to read more.
 
@@ -165,5 +171,9 @@ def verdict(report: Report) -> str:
         )
     silent = sum(1 for host in report.hosts if not host.results and host.verdict is Status.ERROR)
     told = [f"{silent:,} of {len(report.hosts):,} without results"] if silent else []
+    # Beside hosts that pass, one of which everything was skipped must not be taken for one of them.
+    unseen = [host.host for host in report.hosts if host.verdict is Status.SKIP]
+    if unseen and report.verdict is not Status.SKIP:
+        told.append(f"nothing was verified on {_named(unseen)}")
     told += [plural(len(report.findings), "finding")] if report.findings else []
     return "; ".join([text, ", ".join(told)] if told else [text])
