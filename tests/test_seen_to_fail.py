@@ -30,6 +30,7 @@ BASES: dict[str, dict[str, str]] = {
     "metal": {"nvidia-smi-q": "nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt"},
     "a100": {"nvidia-smi": "nvidia_smi_xml/a100_sxm4_80gb_mig_535.54.xml"},
     "v13": {"nvidia-smi": "nvidia_smi_xml/rtx_pro_6000_blackwell_590.44_v13.xml"},
+    "pair": {"nvidia-smi": "nvidia_smi_xml/rtx_a5000_x2_nvlink_590.44_v13.xml"},
     "pages": {"nvidia-smi-q": "nvidia_smi_q/d_page_retirement_535.86_x8_clean.txt"},
     "quiet": {"kernel-log": "[    0.000000] Linux version 6.8.0\n[   12.0] usb 1-2: new device\n"},
     "wrapped": {

@@ -86,5 +86,5 @@ def test_every_fact_has_a_source_in_both_forms() -> None:
     own = {"index", "name", "bus_id", "line", "probe", "answers", "unreadable", "processes"}
     own |= {"graphical", "inforom_corrupted"}
     wanted = leaves(Gpu) - own - {"mig.instances"} - (DERIVED.keys() - SOURCES["xml"].keys())
-    assert len(wanted) == 88
+    assert len(wanted) == 90
     assert SOURCES["xml"].keys() == SOURCES["text"].keys() == wanted

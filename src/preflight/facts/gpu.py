@@ -141,6 +141,8 @@ class Fabric(Struct, frozen=True):
 
     state: Known[str] = NOT_IN_INPUT
     status: Known[str] = NOT_IN_INPUT
+    clique_id: Known[str] = NOT_IN_INPUT  # the NVLink partition within the cluster
+    cluster_uuid: Known[str] = NOT_IN_INPUT  # all zeros where NVLink ends at the host
     health: Known[str] = NOT_IN_INPUT  # Healthy | Unhealthy | Limited Capacity
     bandwidth_degraded: Known[bool] = NOT_IN_INPUT
     route_recovery: Known[bool] = NOT_IN_INPUT  # in progress

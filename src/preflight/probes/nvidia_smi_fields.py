@@ -83,6 +83,8 @@ _IDENTITY: tuple[_Section, ...] = (
     ("fabric", "Fabric", (
         ("fabric.state", _FABRIC_STATE, "state", "State"),
         ("fabric.status", words, "status", "Status"),
+        ("fabric.clique_id", words, "cliqueId", "CliqueId"),
+        ("fabric.cluster_uuid", words, "clusterUuid", "ClusterUUID"),
     )),
     ("fabric/health", "Fabric/Health", (
         ("fabric.health", words, "summary", "Summary"),
