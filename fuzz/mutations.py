@@ -17,9 +17,10 @@ VALUES = (
 PIECES = (
     "\0", "\r", "\r\n", "\t", "\x1b[31m", "\x1b]0;x\x07", "\b", "\x0c", "\x85", "\u2028", "\ud800",
     "<!ENTITY a \"b\">", "<!DOCTYPE x [<!ENTITY a SYSTEM \"file:///etc/passwd\">]>", "&a;", "&lt;",
-    "</gpu>", "<gpu id=\"x\">", "<![CDATA[", "-->", "<!--", "{", "}", "[", "]", '"', "\\", "\\u0000",
-    "'", ":", " : ", "|", "#", "=", "%", "---\n", "&x ", "*x ", "!!python/object:x ", "? ", "- - - ",
-    "Xid (PCI:", "SXid (", "[    0.000000] ", "\n\n\n", "GPU 0000:00", "end\n", "N/A",
+    "</gpu>", "<gpu id=\"x\">", "<![CDATA[", "-->", "<!--", "{", "}", "[", "]", '"', "\\",
+    "\\u0000", "'", ":", " : ", "|", "#", "=", "%", "---\n", "&x ", "*x ", "!!python/object:x ",
+    "? ", "- - - ", "Xid (PCI:", "SXid (", "[    0.000000] ", "\n\n\n", "GPU 0000:00", "end\n",
+    "N/A",
 )  # fmt: skip
 
 
@@ -124,7 +125,9 @@ def insert_random(rng: Random, text: str) -> str:
 
 def long_token(rng: Random, text: str) -> str:
     at, size = _at(rng, text), rng.choice((300, 3_000, 3_000, 20_000))
-    unit = rng.choice(("a", "0", " ", "\t", ":", "(", "a.", "-", "<", "é", "[1] ", ", ", "x=1 ", "\\"))
+    unit = rng.choice(
+        ("a", "0", " ", "\t", ":", "(", "a.", "-", "<", "é", "[1] ", ", ", "x=1 ", "\\")
+    )
     return text[:at] + unit * (size // len(unit)) + text[at:]
 
 
@@ -133,7 +136,9 @@ def windows_lines(rng: Random, text: str) -> str:
 
 
 def blanks(rng: Random, text: str) -> str:
-    old, new = rng.choice(((" ", "\t"), ("\t", " "), ("  ", " "), (" ", "  "), (" ", "\xa0"), (" ", "")))
+    old, new = rng.choice(
+        ((" ", "\t"), ("\t", " "), ("  ", " "), (" ", "  "), (" ", "\xa0"), (" ", ""))
+    )
     return text.replace(old, new)
 
 
@@ -155,7 +160,9 @@ def tags(rng: Random, text: str) -> str:
 def nest(rng: Random, text: str) -> str:
     """Depth, for readers that recurse."""
     at, deep = _at(rng, text), rng.choice((50, 1_500, 5_000))
-    opened, closed = rng.choice((("[", "]"), ('{"a":', "}"), ("<a>", "</a>"), ("- ", ""), ("(", ")")))
+    opened, closed = rng.choice(
+        (("[", "]"), ('{"a":', "}"), ("<a>", "</a>"), ("- ", ""), ("(", ")"))
+    )
     return text[:at] + opened * deep + closed * rng.choice((0, deep)) + text[at:]
 
 

@@ -21,6 +21,14 @@ class Target(Struct, frozen=True):
     name: str
     read: Callable[[str], Any]
     refuses: tuple[type[Exception], ...] = ()
+    #: The bound: so many seconds for a megabyte, and these for the smallest input: a start costs
+    #: something, and the machine is shared.
+    seconds_per_mb: float = 1.0
+    least_s: float = 0.02
+
+    def limit_s(self, text: str) -> float:
+        """The most time for this text."""
+        return max(self.seconds_per_mb * len(text) / 1e6, self.least_s)
 
 
 @cache

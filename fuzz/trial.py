@@ -13,11 +13,6 @@ from msgspec import Struct
 
 from fuzz.targets import Target
 
-#: The bound of every parser: a megabyte in a second.
-SECONDS_PER_MB = 1.0
-#: Below this size the bound counts as for this size: a start costs something, and the machine is
-#: shared.
-LEAST_MB = 0.02
 #: A reader that takes so long is stopped.
 HANGS_S = 20
 MOST_STEPS = 400
@@ -69,17 +64,13 @@ def tried(target: Target, text: str) -> Outcome:
     return Outcome(refused, time.perf_counter() - begun, failure, place)
 
 
-def limit_s(text: str) -> float:
-    return SECONDS_PER_MB * max(len(text) / 1e6, LEAST_MB)
-
-
 def judged(target: Target, text: str) -> Outcome:
     """Read it; what seems slow is read three times more, and the fastest counts."""
     first = tried(target, text)
-    if first.failure or first.elapsed_s <= limit_s(text):
+    if first.failure or first.elapsed_s <= target.limit_s(text):
         return first
     best = min(tried(target, text).elapsed_s for _ in range(3))
-    if best <= limit_s(text):
+    if best <= target.limit_s(text):
         return Outcome(first.refused, best)
     rate = best / (len(text) / 1e6)
     return Outcome(first.refused, best, f"slow: {best:.3f} s, {rate:.1f} s/MB", "slow")

@@ -45,16 +45,21 @@ def _read(path: Path) -> Runbook:
 
 #: Words that say nothing of a symptom.
 _NOISE = frozenset(
-    "a about after an and are at be been but by can d did do does for from get gets got had has have "
-    "how i if in into is it its just keeps m my no not of off on or our s so t than that the their "
-    "them then there they this to too very was we were what when where which while why will with you "
-    "your during since still always again".split()
+    re.findall(
+        r"\w+",
+        "a about after an and are at be been but by can d did do does for from get gets got "
+        "had has have how i if in into is it its just keeps m my no not of off on or our s so "
+        "t than that the their them then there they this to too very was we were what when "
+        "where which while why will with you your during since still always again without "
+        "wont dont cannot isn doesn ",
+    )
 )
 #: Written together, shortened, or said otherwise -> as the runbooks have it.
 _SAME = {
-    "allreduce": "all reduce", "ckpt": "checkpoint", "ckpts": "checkpoint", "dataloader": "data loader",
+    "allreduce": "all reduce", "ckpt": "checkpoint", "ckpts": "checkpoint",
+    "dataloader": "data loader",
     "lr": "learning rate", "mem": "memory", "oom": "out of memory", "gnorm": "gradient norm",
-    "watchdogtimeout": "watchdog timeout", "usage": "utilisation", "wandering": "swings",
+    "gradnorm": "gradient norm", "usage": "utilisation", "wandering": "swings",
     "oscillates": "swings", "oscillating": "swings", "stuck": "hangs", "freezes": "hangs",
     "frozen": "hangs", "halted": "hangs", "stalls": "hangs", "decrease": "fall",
     "decreasing": "fall", "improving": "fall", "improve": "fall", "dropping": "fall", "zero": "0",
@@ -62,7 +67,9 @@ _SAME = {
     "machines": "host", "server": "host", "servers": "host", "infinite": "inf", "2x": "slow",
     "3x": "slow", "x2": "slow", "x3": "slow", "10x": "slow", "x10": "slow", "cards": "gpu",
     "card": "gpu", "fell": "fallen", "increases": "rises", "increasing": "rises", "grows": "rises",
-    "growing": "rises", "worker": "workers", "crash": "killed", "crashed": "killed", "timed": "timeout", "going": "fall",
+    "growing": "rises", "worker": "workers", "crash": "killed", "crashed": "killed",
+    "timed": "timeout", "going": "fall", "go": "fall", "constant": "flat", "iteration": "step",
+    "iterations": "step", "repetitive": "repeats", "generation": "generates",
 }  # fmt: skip
 #: Endings that other forms of a word have; what is left has at least three letters.
 _ENDINGS = re.compile(r"(?<=[a-z]{3})(?:i[sz]ations?|i[sz]ed?|ations?|ings?|ed|est|er|es|s|e|ly)$")
@@ -73,7 +80,7 @@ _NEARLY = 0.8
 
 
 def search(words: str, most: int = 3) -> list[Runbook]:
-    """The runbooks that fit the words, the best first; none where most of them mean nothing here."""
+    """The runbooks that fit the words, the best first; none where most words mean nothing here."""
     index = _index()
     wanted = [index.meant(word) for word in sorted(_stems(words))]
     scored = [(index.score(wanted, number), book) for number, book in enumerate(load().values())]
@@ -147,7 +154,7 @@ def _spelt_out(words: Iterable[str]) -> Iterable[str]:
 
 
 def _stem(word: str) -> str:
-    short = _ENDINGS.sub("", word)
+    short = _ENDINGS.sub("", word[:-1] if re.fullmatch(r"[a-z]{3,}[^s]s", word) else word)
     # stopped, running: the doubled letter is the ending's; falling, missing: it is the word's.
     doubled = len(short) > 3 and short[-1] == short[-2] and short[-1] not in "lsz"
     return short[:-1] if doubled and short != word else short

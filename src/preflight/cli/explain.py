@@ -25,7 +25,7 @@ def run(options: Options, streams: Streams) -> int:
     words = " ".join(options.words).strip()
     checks = load.load(load.DOMAINS, [Path(name) for name in options.checks]).checks
     if not words:
-        streams.report(_catalogue(checks))
+        streams.report(_overview(checks))
         return Exit.OK
     by_id = {check.id: check for check in checks}
     check = by_id.get(words.lower()) or _error_number(words, by_id)
@@ -62,6 +62,28 @@ def _error_number(words: str, by_id: dict[str, Check]) -> Check | None:
     rows = [check for check in by_id.values() if int(match[2]) in check.row.get("codes", ())]
     same = [check for check in rows if check.id.startswith(f"gpu.{kind}.")]
     return by_id.get(f"gpu.{kind}.{match[2]}") or (same or [by_id[f"gpu.{kind}.other"]])[0]
+
+
+#: So many checks of one beginning are shown as one, `gpu.ecc.* (12)`.
+_FOLD = 4
+
+
+def _overview(checks: list[Check]) -> Iterator[str]:
+    """One screen: what can be asked for."""
+    kinds: dict[str, list[str]] = {}
+    for check in checks:
+        kinds.setdefault(".".join(check.id.split(".")[:2]), []).append(check.id)
+    names = [
+        name
+        for kind, ids in kinds.items()
+        for name in ([f"{kind}.*\xa0({len(ids)})"] if len(ids) >= _FOLD else ids)
+    ]
+    yield f"{len(checks)} checks: preflight explain ID; of a kind: preflight explain 'gpu.ecc.*'\n"
+    yield from (line.replace("\xa0", " ") for line in wrapped("  ".join(names), "  "))
+    yield f"\n{len(runbooks.load())} runbooks: preflight explain NAME, or the words of a symptom\n"
+    yield from wrapped("  ".join(runbooks.load()), "  ")
+    yield "\nan error: preflight explain 'RuntimeError: ...', or preflight explain - < err.txt\n"
+    yield "an Xid: preflight explain 79\n"
 
 
 def _catalogue(checks: list[Check]) -> Iterator[str]:
@@ -116,8 +138,7 @@ def _symptom(words: str, checks: list[Check]) -> Iterator[str]:
     if not found:
         raise UsageError(
             f"nothing is known about {words!r}",
-            "preflight explain lists the checks; an Xid is explained by its number, an error by its "
-            "text",
+            "preflight explain lists what is known; an Xid is explained by its number",
         )
     if len(words.split()) == 1 and len(found) > 3:
         yield f"{words}: which of these?\n"

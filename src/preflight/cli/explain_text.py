@@ -21,7 +21,7 @@ MAX_BYTES = 4 << 20
 #: Causes told in full, and told at all: the answer is one screen.
 _FULL, _MOST = 1, 5
 _SHOWN = 92
-_XID = re.compile(r"\b(s?)xid\b[^\n\d]{0,3}(?:\([^)\n]{0,60}\))?[^\n\d]{0,3}(\d{1,5})\b")
+_XID = re.compile(r"\b(s?)xid\b[^\w\n(]{0,3}(?:\([^)\n]{0,60}\))?[^\w\n(]{0,3}(\d{1,5})\b")
 #: The Xids that are told before any error of a program: they ended the process or the GPU.
 _ROOTS = ("gpu.xid.48", "gpu.xid.79", "gpu.xid.94", "gpu.xid.95")
 
@@ -104,7 +104,7 @@ def _full(hit: error_texts.Hit, given: Input) -> Iterator[str]:
 def _hardware(row: error_texts.ErrorText) -> str:
     if row.hardware_if:
         return f"only if {row.hardware_if}."
-    return "this text alone never shows a fault of it."
+    return "nothing in this text points to it."
 
 
 def _short(hit: error_texts.Hit, given: Input) -> Iterator[str]:

@@ -99,9 +99,11 @@ OPTIONS: dict[str, Option] = {
 
 ARGUMENTS: dict[str, Option] = {
     "words": Option(
-        list[str], (),
+        list[str],
+        (),
         "A check id, an Xid, a runbook, an error text (- is standard input, or a file) or words of "
-        "a symptom.", "WORDS",
+        "a symptom.",
+        "WORDS",
     ),
     "reports": Option(list[str], (), "Reports in JSON, as --format json wrote them.", "REPORT"),
 }
