@@ -48,7 +48,7 @@ def _text(words: list[str], checks: list[Check]) -> list[str]:
     if given.source or "\n" in given.text:
         raise UsageError(
             f"no error text is known in {given.source or 'what was given'}",
-            f"of a tool's output: preflight run --from {given.source or '-'}",
+            "of a tool's output: preflight run --from FILE; of a symptom: preflight explain WORDS",
         )
     return list(_symptom(given.text, checks))
 
@@ -133,11 +133,20 @@ def _runbook(book: runbooks.Runbook) -> Iterator[str]:
     yield f"{book.title}\n\n{book.body}"
 
 
+def _short(words: str) -> str:
+    return words if len(words) <= 80 else f"{words[:80]}..."
+
+
+def _no_file(words: str) -> str:
+    looks_like_one = re.fullmatch(r"[^\s*]*/\S*|\S+\.(?:log|txt|out|err)", words)
+    return ", and there is no such file" if looks_like_one else ""
+
+
 def _symptom(words: str, checks: list[Check]) -> Iterator[str]:
     found = runbooks.search(words, 9)
     if not found:
         raise UsageError(
-            f"nothing is known about {words!r}",
+            f"nothing is known about {_short(words)!r}{_no_file(words)}",
             "preflight explain lists what is known; an Xid is explained by its number",
         )
     if len(words.split()) == 1 and len(found) > 3:

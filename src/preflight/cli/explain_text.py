@@ -20,7 +20,6 @@ from preflight.pasted import text_of
 MAX_BYTES = 4 << 20
 #: Causes told in full, and told at all: the answer is one screen.
 _FULL, _MOST = 1, 5
-_SHOWN = 92
 _XID = re.compile(r"\b(s?)xid\b[^\w\n(]{0,3}(?:\([^)\n]{0,60}\))?[^\w\n(]{0,3}(\d{1,5})\b")
 #: The Xids that are told before any error of a program: they ended the process or the GPU.
 _ROOTS = ("gpu.xid.48", "gpu.xid.79", "gpu.xid.94", "gpu.xid.95")
@@ -58,7 +57,10 @@ def _end_of(file: BinaryIO, source: str) -> Input:
         if len(kept) > 2 * MAX_BYTES:
             skipped += kept.count(b"\n", 0, len(kept) - MAX_BYTES)
             kept = kept[-MAX_BYTES:]
-    return Input(text_of(kept, source), source, skipped)
+    try:
+        return Input(text_of(kept, source), source, skipped)
+    except UsageError as error:
+        raise UsageError(error.what, "preflight explain - < err.txt, or a file of text") from None
 
 
 def explained(given: Input, checks: Sequence[Check]) -> Iterator[str]:
