@@ -5,7 +5,7 @@
 `cut hosts`: of a text that fails, a part from its beginning
 - that the transport says is cut never reads PASS;
 - that still has every line on which the failures rest, and 40 lines more, still FAILs or is ERROR;
-- of nvidia-smi's XML never reads PASS at all: its end is missing.
+- of nvidia-smi's XML, or of a whole `nvidia-smi -q`, never reads PASS: its end is missing.
 A log or a list that stops at a whole line before the evidence is a shorter log: nothing in it tells
 what would have come, and it may pass. That is why a capture keeps whether its end was seen.
 """
@@ -88,6 +88,12 @@ def _damaged(text: str) -> None:
     judged(recognise(text.encode("utf-8", "surrogatepass"), "input"))
 
 
+def _shows_its_end(text: str) -> bool:
+    """Whether the text is of a kind that tells by itself when a part is missing."""
+    whole_q = "Attached GPUs  " in text and "    Product Name  " in text
+    return whole_q or "<nvidia_smi_log" in text
+
+
 def _cut(known: Sequence[tuple[str, int]], told: str) -> None:
     which, _, place = told.partition(_MARK)
     text, evidence = known[int(which)]
@@ -96,8 +102,8 @@ def _cut(known: Sequence[tuple[str, int]], told: str) -> None:
     if judged([replace(raw, truncated=True) for raw in raws]).verdict is Status.PASS:
         raise BrokenPromiseError("told to be cut, and PASS")
     verdict = judged(raws).verdict
-    if raws[0].probe == "nvidia-smi" and part.rstrip() != text.rstrip() and verdict is Status.PASS:
-        raise BrokenPromiseError("XML without its end, and PASS")
+    if _shows_its_end(text) and verdict is Status.PASS:
+        raise BrokenPromiseError("a report without its end, and PASS")
     bad = (Status.FAIL, Status.ERROR)
     if part.count("\n") >= evidence + MARGIN and verdict not in bad:
         raise BrokenPromiseError(f"the evidence of line {evidence} is there, and {verdict.value}")

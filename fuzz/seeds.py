@@ -92,6 +92,7 @@ def texts() -> tuple[tuple[str, str, tuple[Raw, ...]], ...]:
     return tuple(found)
 
 
+@cache
 def seeds(target: Target) -> list[str]:
     """What belongs to the target: recognised as its tool's, written above, or taken by it."""
     wanted = list(WRITTEN.get(target.name, ()))

@@ -17,6 +17,8 @@ from fuzz.trial import judged, least, tried, watched
 from preflight.assemble import PROBES
 from preflight.errors import ParseError, UsageError
 from preflight.model import Status
+from preflight.recognise import recognise
+from tests.conftest import sample
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -123,3 +125,12 @@ def test_strict_yaml_says_that_it_is_no_utf8() -> None:
 
     with pytest.raises(UsageError, match="not UTF-8"):
         strict_yaml.load("a: \ud800", "x.yaml")
+
+
+@pytest.mark.parametrize("after", ["Attached GPUs  ", "GPU 00000000:07:00.0", "Product Name  "])
+def test_a_report_cut_near_its_head_is_not_whole(after: str) -> None:
+    text = sample("nvidia_smi_q/a10_535.129_row_remap_pending.txt")
+    end = text.index("\n", text.index(after))
+    for part in (text[:end], text[: end + 1]):
+        report = pipeline.judged(recognise(part.encode(), "input"))
+        assert report.verdict is Status.ERROR
