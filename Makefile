@@ -3,13 +3,16 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test bench clean packages
+.PHONY: help run test bench fuzz clean packages
 
 # The Python that .venv is made from, once; `make clean` first to change it.
 PYTHON ?= python3
 # For `make run ARGS='--level standard'` and `make test PYTEST_ARGS='-k pcie -x'`.
 ARGS ?=
 PYTEST_ARGS ?=
+# For `make fuzz N=20000 SEED=2`.
+N ?= 1000000
+SEED ?= 1
 
 VENV := .venv
 READY := $(VENV)/.ready
@@ -20,6 +23,7 @@ help:
 	@echo "make run      check this machine: preflight run (ARGS='--level standard' and so on)"
 	@echo "make test     lint, types and tests (PYTEST_ARGS='-k pcie')"
 	@echo "make bench    start-up time and a fleet of 1,000 hosts, against their targets"
+	@echo "make fuzz     a million mutated inputs over every parser (N=20000 for fewer, SEED=2)"
 	@echo "make clean    remove .venv and everything that was built"
 	@echo "PYTHON=python3.12 chooses what .venv is made from"
 
@@ -51,9 +55,13 @@ bench: $(READY)
 	$(VENV)/bin/python -m bench.fleet || status=$$?; \
 	exit $$status
 
+# The first failure of each kind is kept in build/fuzz, made small.
+fuzz: $(READY)
+	@$(VENV)/bin/python -m fuzz -n $(N) --seed $(SEED)
+
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests bench fuzz -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \

@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "units", "printable", "unpack"),
     ("model",),
     ("nodesets", "verdict", "datafiles", "strict_yaml", "kept"),
-    ("facts", "runbooks"),
+    ("facts", "runbooks", "error_texts"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
     ("pasted",),
     ("capture", "recognise", "redact"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import cache
+from math import log
 from pathlib import Path
 
 from msgspec import Struct
@@ -43,50 +45,134 @@ def _read(path: Path) -> Runbook:
 
 #: Words that say nothing of a symptom.
 _NOISE = frozenset(
-    re.findall(r"\w+", "a an and are at be by for from has in is it my of on or the to was with")
+    re.findall(
+        r"\w+",
+        "a about after an and are at be been but by can d did do does for from get gets got "
+        "had has have how i if in into is it its just keeps m my no not of off on or our s so "
+        "t than that the their them then there they this to too very was we were what when "
+        "where which while why will with you your during since still always again without "
+        "wont dont cannot isn doesn ",
+    )
 )
-#: Of the words asked for, weighed by how rare they are, this share must be in one symptom or title.
-_ENOUGH = 0.5
+#: Written together, shortened, or said otherwise -> as the runbooks have it.
+_SAME = {
+    "allreduce": "all reduce", "ckpt": "checkpoint", "ckpts": "checkpoint",
+    "dataloader": "data loader",
+    "lr": "learning rate", "mem": "memory", "oom": "out of memory", "gnorm": "gradient norm",
+    "gradnorm": "gradient norm", "usage": "utilisation", "wandering": "swings",
+    "oscillates": "swings", "oscillating": "swings", "stuck": "hangs", "freezes": "hangs",
+    "frozen": "hangs", "halted": "hangs", "stalls": "hangs", "decrease": "fall",
+    "decreasing": "fall", "improving": "fall", "improve": "fall", "dropping": "fall", "zero": "0",
+    "zeros": "0", "identical": "same", "node": "host", "nodes": "host", "machine": "host",
+    "machines": "host", "server": "host", "servers": "host", "infinite": "inf", "2x": "slow",
+    "3x": "slow", "x2": "slow", "x3": "slow", "10x": "slow", "x10": "slow", "cards": "gpu",
+    "card": "gpu", "fell": "fallen", "increases": "rises", "increasing": "rises", "grows": "rises",
+    "growing": "rises", "worker": "workers", "crash": "killed", "crashed": "killed",
+    "timed": "timeout", "going": "fall", "go": "fall", "constant": "flat", "iteration": "step",
+    "iterations": "step", "repetitive": "repeats", "generation": "generates",
+}  # fmt: skip
+#: Endings that other forms of a word have; what is left has at least three letters.
+_ENDINGS = re.compile(r"(?<=[a-z]{3})(?:i[sz]ations?|i[sz]ed?|ations?|ings?|ed|est|er|es|s|e|ly)$")
+#: The best runbook has at least this share of what was asked, weighed by how rare the words are.
+_ENOUGH = 0.55
+#: A word written wrongly, or only begun, counts less than the word itself.
+_NEARLY = 0.8
 
 
 def search(words: str, most: int = 3) -> list[Runbook]:
-    """The runbooks of which one symptom or the title fits the words, the best first."""
-    wanted = _words(words)
-    books = list(load().values())
-    scored = [(_score(wanted, book, _weights(tuple(books))), book) for book in books]
+    """The runbooks that fit the words, the best first; none where most words mean nothing here."""
+    index = _index()
+    wanted = [index.meant(word) for word in sorted(_stems(words))]
+    scored = [(index.score(wanted, number), book) for number, book in enumerate(load().values())]
     scored = sorted((pair for pair in scored if pair[0] >= _ENOUGH), key=_by_score)
     best = scored[0][0] if scored else 0.0
-    return [book for score, book in scored[:most] if score >= 0.7 * best]
+    return [book for score, book in scored[:most] if score >= 0.75 * best]
 
 
 def _by_score(pair: tuple[float, Runbook]) -> tuple[float, str]:
     return -pair[0], pair[1].id
 
 
+class _Index(Struct):
+    """The phrases of each runbook as stems, and how much each stem tells."""
+
+    phrases: list[list[frozenset[str]]]
+    weights: dict[str, float]
+
+    def meant(self, word: str) -> dict[str, float]:
+        """The stems of the runbooks that may be meant, with what each counts; none if unknown."""
+        if word in self.weights:
+            return {word: self.weights[word]}
+        return {stem: _NEARLY * w for stem, w in self.weights.items() if _near(word, stem)}
+
+    def score(self, wanted: Sequence[dict[str, float]], number: int) -> float:
+        """The share of the wanted words in the best phrase; the whole runbook counts a little, and
+        so does how much of the phrase was said."""
+        whole = sum(min(meant.values(), default=1.0) for meant in wanted)
+        if not whole:
+            return 0.0
+        phrases = self.phrases[number]
+        anywhere = _share(wanted, frozenset().union(*phrases)) / whole
+        best = 0.0
+        for phrase in phrases:
+            found = _share(wanted, phrase)
+            said = found / sum(self.weights[stem] for stem in phrase) if phrase else 0.0
+            best = max(best, 0.75 * found / whole + 0.15 * min(said, 1.0))
+        return best + 0.1 * anywhere
+
+
+def _share(wanted: Sequence[dict[str, float]], stems: frozenset[str]) -> float:
+    return sum(
+        max((weight for stem, weight in meant.items() if stem in stems), default=0.0)
+        for meant in wanted
+    )
+
+
 @cache
-def _weights(books: tuple[Runbook, ...]) -> dict[str, float]:
-    """How much a word tells: one over the number of runbooks whose symptoms or title have it."""
+def _index() -> _Index:
+    phrases = [
+        [stems for text in (*book.symptoms, book.title) if (stems := _stems(text))]
+        for book in load().values()
+    ]
     counts: dict[str, int] = {}
-    for book in books:
-        for word in frozenset().union(*map(_words, (*book.symptoms, book.title))):
-            counts[word] = counts.get(word, 0) + 1
-    return {word: 1 / count for word, count in counts.items()}
-
-
-def _score(wanted: frozenset[str], book: Runbook, weights: dict[str, float]) -> float:
-    """The best share of the wanted words in one symptom or the title; a little more where the
-    symptom holds few other words. A word that no runbook has weighs as much as a rare one."""
-    whole = sum(weights.get(word, 1.0) for word in wanted)
-    if not whole:
-        return 0.0
-    scores = []
-    for text in (*book.symptoms, book.title):
-        found = wanted & _words(text)
-        share = sum(weights[word] for word in found) / whole
-        scores.append(share + 0.1 * len(found) / max(len(_words(text)), 1))
-    return max(scores)
+    for of_book in phrases:
+        for stem in frozenset().union(*of_book):
+            counts[stem] = counts.get(stem, 0) + 1
+    rare = log(1 + len(phrases))
+    return _Index(phrases, {stem: log((1 + len(phrases)) / n) / rare for stem, n in counts.items()})
 
 
 @cache
-def _words(text: str) -> frozenset[str]:
-    return frozenset(re.findall(r"[a-z0-9]+", text.lower())) - _NOISE
+def _stems(text: str) -> frozenset[str]:
+    """The words of a text without their endings, as far as they tell anything."""
+    return frozenset(_stem(word) for word in _spelt_out(re.findall(r"[a-z0-9]+", text.lower())))
+
+
+def _spelt_out(words: Iterable[str]) -> Iterable[str]:
+    for word in words:
+        yield from (each for each in _SAME.get(word, word).split() if each not in _NOISE)
+
+
+def _stem(word: str) -> str:
+    short = _ENDINGS.sub("", word[:-1] if re.fullmatch(r"[a-z]{3,}[^s]s", word) else word)
+    # stopped, running: the doubled letter is the ending's; falling, missing: it is the word's.
+    doubled = len(short) > 3 and short[-1] == short[-2] and short[-1] not in "lsz"
+    return short[:-1] if doubled and short != word else short
+
+
+def _near(word: str, stem: str) -> bool:
+    """Whether the word is the stem's beginning, or differs from it by one letter left out, put in,
+    replaced or exchanged with its neighbour."""
+    if len(word) < 4 or len(stem) < 4 or word[0].isdigit():
+        return False
+    if stem.startswith(word) or (len(stem) > 4 and word.startswith(stem)):
+        return True
+    same = 0
+    while same < min(len(word), len(stem)) and word[same] == stem[same]:
+        same += 1
+    mine, theirs = word[same:], stem[same:]
+    return (
+        mine[1:] in (theirs, theirs[1:])
+        or mine == theirs[1:]
+        or (mine[:2] == theirs[1::-1] and mine[2:] == theirs[2:])
+    )

@@ -158,7 +158,7 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     ),
     "an NCCL watchdog report": (r"(?:\[[^\]\n]{1,80}\]:? ?){1,3}Watchdog caught",),
     "`dcgmi diag` output": (
-        r"\| (?:Diagnostic +\| Result|[\w ]+? +\| (?:Pass|Fail|Skip|Warn)\b)",
+        r"\| (?:Diagnostic +\| Result|[\w ]{1,200}\| (?:Pass|Fail|Skip|Warn)\b)",
         r"\|-----  [A-Z]\w+  -+\+",
         r"\"DCGM (?:GPU )?Diagnostic\" *:",
     ),

@@ -15,7 +15,7 @@ from preflight.errors import UsageError
 _SCALARS: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"|~|null"), lambda _: None),
     (re.compile(r"true|false"), lambda text: text == "true"),
-    (re.compile(r"[-+]?\d+"), int),
+    (re.compile(r"[-+]?[0-9]{1,300}"), int),
     (re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+)([eE][-+]?\d+)?"), float),
 )
 
@@ -31,7 +31,10 @@ def load(text: str, name: str) -> Any:
     import yaml  # late: most commands read no YAML, see judge/compiled.py
 
     # Without the C scanner the catalogue would take five times as long to read.
-    loader = yaml.CSafeLoader(text)
+    try:
+        loader = yaml.CSafeLoader(text)
+    except UnicodeEncodeError:  # of bytes that were no UTF-8
+        raise UsageError(f"{name}: is not UTF-8") from None
     try:
         node = loader.get_single_node()
     except yaml.YAMLError as error:

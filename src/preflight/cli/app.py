@@ -66,10 +66,11 @@ COMMANDS = (
     ),
     Spec(
         "explain", "explain",
-        "What a check, an Xid or a symptom means, what to do.",
+        "What a check, an Xid, an error or a symptom means.",
         ("words", "checks", "debug"),
         ("preflight explain gpu.remap.pending", "preflight explain 79",
-         "preflight explain gpu fell off the bus"),
+         "preflight explain loss is zero", "preflight explain - < err.txt",
+         "preflight explain 'RuntimeError: CUDA error: device-side assert triggered'"),
     ),
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""preflight explain: what a check, an Xid, a runbook or a symptom means and what to do."""
+"""preflight explain: what a check, an Xid, an error text or a symptom means and what to do."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from preflight import runbooks
+from preflight.cli import explain_text
 from preflight.cli.exit import Exit
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
+from preflight.cli.wrapped import wrapped
 from preflight.errors import UsageError
 from preflight.judge import load
 from preflight.judge.operators import OPERATORS, shown
@@ -18,11 +20,12 @@ from preflight.model import Check
 
 
 def run(options: Options, streams: Streams) -> int:
-    """Answer by check id, Xid or SXid number, runbook id, else by the words of a symptom."""
+    """Answer by check id, Xid or SXid number, runbook id, a known error text (also in a file or on
+    standard input), else by the words of a symptom."""
     words = " ".join(options.words).strip()
     checks = load.load(load.DOMAINS, [Path(name) for name in options.checks]).checks
     if not words:
-        streams.report(_catalogue(checks))
+        streams.report(_overview(checks))
         return Exit.OK
     by_id = {check.id: check for check in checks}
     check = by_id.get(words.lower()) or _error_number(words, by_id)
@@ -33,19 +36,54 @@ def run(options: Options, streams: Streams) -> int:
     elif words in runbooks.load():
         streams.report(_runbook(runbooks.load()[words]))
     else:
-        streams.report(_symptom(words, checks))
+        streams.report(_text(options.words, checks))
     return Exit.OK
+
+
+def _text(words: list[str], checks: list[Check]) -> list[str]:
+    given = explain_text.read(words)
+    told = list(explain_text.explained(given, checks))
+    if told:
+        return told
+    if given.source or "\n" in given.text:
+        raise UsageError(
+            f"no error text is known in {given.source or 'what was given'}",
+            "of a tool's output: preflight run --from FILE; of a symptom: preflight explain WORDS",
+        )
+    return list(_symptom(given.text, checks))
 
 
 def _error_number(words: str, by_id: dict[str, Check]) -> Check | None:
     """'79', 'xid 79', 'sxid 20034' -> its check, or the check of all codes without a row."""
-    match = re.fullmatch(r"(s?)(?:xid)?\W*(\d+)", words.lower())
+    match = re.fullmatch(r"(s?)(?:xid)?\W*([0-9]{1,9})", words.lower())
     if not match:
         return None
     kind = "sxid" if match[1] or int(match[2]) >= 10000 else "xid"
     rows = [check for check in by_id.values() if int(match[2]) in check.row.get("codes", ())]
     same = [check for check in rows if check.id.startswith(f"gpu.{kind}.")]
     return by_id.get(f"gpu.{kind}.{match[2]}") or (same or [by_id[f"gpu.{kind}.other"]])[0]
+
+
+#: So many checks of one beginning are shown as one, `gpu.ecc.* (12)`.
+_FOLD = 4
+
+
+def _overview(checks: list[Check]) -> Iterator[str]:
+    """One screen: what can be asked for."""
+    kinds: dict[str, list[str]] = {}
+    for check in checks:
+        kinds.setdefault(".".join(check.id.split(".")[:2]), []).append(check.id)
+    names = [
+        name
+        for kind, ids in kinds.items()
+        for name in ([f"{kind}.*\xa0({len(ids)})"] if len(ids) >= _FOLD else ids)
+    ]
+    yield f"{len(checks)} checks: preflight explain ID; of a kind: preflight explain 'gpu.ecc.*'\n"
+    yield from (line.replace("\xa0", " ") for line in wrapped("  ".join(names), "  "))
+    yield f"\n{len(runbooks.load())} runbooks: preflight explain NAME, or the words of a symptom\n"
+    yield from wrapped("  ".join(runbooks.load()), "  ")
+    yield "\nan error: preflight explain 'RuntimeError: ...', or preflight explain - < err.txt\n"
+    yield "an Xid: preflight explain 79\n"
 
 
 def _catalogue(checks: list[Check]) -> Iterator[str]:
@@ -56,10 +94,10 @@ def _catalogue(checks: list[Check]) -> Iterator[str]:
 
 def _check(check: Check) -> Iterator[str]:
     yield f"{check.id}: {check.title}\n\n"
-    yield from _wrapped(check.why)
+    yield from wrapped(check.why)
     yield "\nwhat to do:\n"
     for step in check.fix:
-        yield from _wrapped(step, "  - ")
+        yield from wrapped(step, "  - ")
     yield f"\naction     {check.action.value}\n"
     yield f"fact       {check.fact}\n"
     for name, label in (("fail_unless", "fails"), ("warn_unless", "warns")):
@@ -95,25 +133,31 @@ def _runbook(book: runbooks.Runbook) -> Iterator[str]:
     yield f"{book.title}\n\n{book.body}"
 
 
+def _short(words: str) -> str:
+    return words if len(words) <= 80 else f"{words[:80]}..."
+
+
+def _no_file(words: str) -> str:
+    looks_like_one = re.fullmatch(r"[^\s*]*/\S*|\S+\.(?:log|txt|out|err)", words)
+    return ", and there is no such file" if looks_like_one else ""
+
+
 def _symptom(words: str, checks: list[Check]) -> Iterator[str]:
-    found = runbooks.search(words)
+    found = runbooks.search(words, 9)
     if not found:
         raise UsageError(
-            f"nothing is known about {words!r}",
-            "preflight explain lists the checks; an Xid is explained by its number",
+            f"nothing is known about {_short(words)!r}{_no_file(words)}",
+            "preflight explain lists what is known; an Xid is explained by its number",
         )
+    if len(words.split()) == 1 and len(found) > 3:
+        yield f"{words}: which of these?\n"
+        for book in found:
+            yield f"  preflight explain {book.id:<22} {book.title}\n"
+        return
     yield from _runbook(found[0])
     used = [check.id for check in checks if check.runbook == found[0].id]
     if used:
         yield "\n"
-        yield from _wrapped(f"checks that point here: {', '.join(used)}")
-    for book in found[1:]:
+        yield from wrapped(f"checks that point here: {', '.join(used)}")
+    for book in found[1:3]:
         yield f"see also: preflight explain {book.id}   ({book.title})\n"
-
-
-def _wrapped(text: str, lead: str = "") -> Iterator[str]:
-    import textwrap
-
-    for line in textwrap.wrap(text, 98, initial_indent=lead, subsequent_indent=" " * len(lead),
-                              break_long_words=False, break_on_hyphens=False):  # fmt: skip
-        yield f"{line}\n"

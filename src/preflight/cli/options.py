@@ -98,7 +98,13 @@ OPTIONS: dict[str, Option] = {
 }  # fmt: skip
 
 ARGUMENTS: dict[str, Option] = {
-    "words": Option(list[str], (), "A check id, an Xid, a runbook or words of a symptom.", "WORDS"),
+    "words": Option(
+        list[str],
+        (),
+        "A check id, an Xid, a runbook, an error text (- is standard input, or a file) or words of "
+        "a symptom.",
+        "WORDS",
+    ),
     "reports": Option(list[str], (), "Reports in JSON, as --format json wrote them.", "REPORT"),
 }
 

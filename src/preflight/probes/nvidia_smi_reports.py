@@ -13,7 +13,7 @@ _GPU = re.compile(
     r"^[ \t]*GPU[ \t]+([\da-fA-F]{4,8}:[\da-fA-F]{2}:[\da-fA-F]{2}\.\d|\d+:\d+:\d+)[ \t]*$", re.M
 )
 _HEAD = re.compile(r"^[ \t]*(Driver Version|Attached GPUs)[ \t]*:[ \t]*(\S+)", re.M)
-_LABEL = re.compile(r"^([ \t]+)([^:\n]+?)[ \t]*(?::.*)?$", re.M)
+_LABEL = re.compile(r"^([ \t]+)([^:\s][^:\n]*)", re.M)
 #: What every full report shows of a GPU, and no section of -d does.
 _FULL = "Product Name"
 
@@ -33,16 +33,20 @@ def text_reports(text: str) -> int:
         gpus.setdefault(bus_id(match[1]), []).append(_sections(text[match.end() : end]))
     heads = [(match[1], match[2]) for match in _HEAD.finditer(text)]
     looks = max(map(_looks, gpus.values()), default=1)
-    counts = [int(value) for name, value in heads if name == "Attached GPUs" and value.isdigit()]
+    counts = [int(value) for name, value in heads if name == "Attached GPUs" and _is_count(value)]
     hosts = max(Counter(name for name, _ in set(heads)).values(), default=1)
     if counts and len(gpus) > max(counts):
         hosts = max(hosts, 2)
     return max(looks, hosts)
 
 
+def _is_count(text: str) -> bool:
+    return re.fullmatch("[0-9]{1,4}", text) is not None
+
+
 def _sections(block: str) -> frozenset[str]:
     """The labels of the first level below a GPU's line."""
-    labels = [(match[1].expandtabs(), match[2]) for match in _LABEL.finditer(block)]
+    labels = [(match[1].expandtabs(), match[2].rstrip()) for match in _LABEL.finditer(block)]
     return frozenset(label for indent, label in labels if indent == labels[0][0])
 
 

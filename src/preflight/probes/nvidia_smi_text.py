@@ -137,7 +137,10 @@ def _is_cut(text: str, head: Head, parts: list[_Part]) -> bool:
 
 
 def _lacks_its_end(block: Block) -> bool:
-    """A whole report names the product near its head and ends each GPU with its processes."""
+    """A whole report names the product near its head and ends each GPU with its processes; a GPU's
+    line with nothing below it is the last of a text that was cut."""
+    if block.bus_id and not (block.fields or block.processes or block.instances):
+        return True
     whole = "product name" in block.fields
     return whole and not block.processes and "processes" not in block.fields
 

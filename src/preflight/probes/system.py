@@ -13,7 +13,8 @@ from preflight.probes.spec import probe
 @probe("lscpu", ["lscpu"], timeout_s=10)
 def lscpu(text: str) -> Cpu:
     """`Key: value` lines of util-linux's lscpu; newer versions indent them."""
-    told = dict(re.findall(r"^\s*([A-Z][^:\n]*):\s*(.*?)\s*$", text, re.MULTILINE))
+    pairs = (line.strip().partition(":") for line in text.splitlines())
+    told = {key: value.strip() for key, colon, value in pairs if colon}
     if "CPU(s)" not in told:
         raise ParseError("expected a line `CPU(s): N` as lscpu prints", 1)
     return Cpu(
@@ -36,7 +37,7 @@ def _hypervisor(told: dict[str, str]) -> Known[str]:
 
 
 def _int(text: str | None) -> Known[int]:
-    return int(text) if text and text.isdigit() else NOT_IN_INPUT
+    return int(text) if text and re.fullmatch(r"[0-9]{1,9}", text) else NOT_IN_INPUT
 
 
 @probe("meminfo", ["cat", "/proc/meminfo"], timeout_s=10)
@@ -44,7 +45,7 @@ def meminfo(text: str) -> HostMemory:
     """`Key: N kB` lines, see proc_meminfo(5)."""
     told = {
         key: int(number) * 1024
-        for key, number in re.findall(r"^(\w+):\s+(\d+) kB$", text, re.MULTILINE)
+        for key, number in re.findall(r"^(\w+):[ \t]+([0-9]{1,18}) kB$", text, re.MULTILINE)
     }
     if not told.get("MemTotal"):
         raise ParseError("expected a line `MemTotal: N kB`", 1)

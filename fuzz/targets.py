@@ -1,0 +1,64 @@
+"""What is fuzzed: every probe of assemble.PROBES, and the readers of what a user hands over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from msgspec import Struct
+
+from preflight import capture, error_texts, strict_yaml
+from preflight.assemble import PROBES, probe_of
+from preflight.errors import ParseError, UsageError
+from preflight.probes.site import site_answer
+from preflight.recognise import recognise
+
+
+class Target(Struct, frozen=True):
+    """A reader and what it may raise."""
+
+    name: str
+    read: Callable[[str], Any]
+    refuses: tuple[type[Exception], ...] = ()
+    #: The bound: so many seconds for a megabyte, and these for the smallest input: a start costs
+    #: something, and the machine is shared.
+    seconds_per_mb: float = 1.0
+    least_s: float = 0.02
+
+    def limit_s(self, text: str) -> float:
+        """The most time for this text."""
+        return max(self.seconds_per_mb * len(text) / 1e6, self.least_s)
+
+
+@cache
+def targets() -> dict[str, Target]:
+    """Every target by its name, the probes as they are declared."""
+    found = [Target(name, _probe(name), (ParseError,)) for name in PROBES]
+    found += [
+        Target("site probe", site_answer),
+        Target("recognise", _recognise, (UsageError,)),
+        Target("capture", _capture, (UsageError,)),
+        Target("strict_yaml", lambda text: strict_yaml.load(text, "x.yaml"), (UsageError,)),
+        Target("error texts", error_texts.find),
+    ]
+    return {target.name: target for target in found}
+
+
+def _probe(name: str) -> Callable[[str], Any]:
+    probe = probe_of(name)
+    assert probe is not None
+    return probe.parse
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _recognise(text: str) -> Any:
+    return recognise(_bytes(text), "input")
+
+
+def _capture(text: str) -> Any:
+    reader = capture.Reader(_bytes(text))
+    return list(reader), reader.damage

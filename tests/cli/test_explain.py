@@ -1,0 +1,111 @@
+"""preflight explain: ids, numbers, error texts, symptoms; one screen, and honest of its limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from preflight.judge.load import DOMAINS, load
+from tests.cli.command import preflight
+from tests.conftest import sample_bytes
+
+TRACEBACK = """\
+[rank3]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=6463, OpType=ALLREDUCE)
+[rank5]: Traceback (most recent call last):
+[rank5]: RuntimeError: CUDA error: device-side assert triggered
+[rank5]: Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        (["RuntimeError: CUDA error: device-side assert triggered"], "CUDA error: device-side"),
+        (["RuntimeError:", "CUDA", "error:", "out", "of", "memory"], "CUDA out of memory"),
+        (["loss is zero"], "The loss is zero"),
+        (["loss", "zero"], "The loss is zero"),
+        (["util goes up and down"], "The GPUs wait for data"),
+        (["all reduce x3 slower"], "All-reduce became slow"),
+        (["loss-nan"], "The loss is NaN"),
+        (["what does xid 79 mean"], "Xid 79: GPU has fallen off the bus"),
+        (["NVRM: Xid (PCI:0000:91:00): 94, pid=1, name=x, Contained"], "Xid 94"),
+        (["SXid (PCI:0000:c5:00.0): 20034, Fatal, Link 30"], "SXid 20034"),
+        (["20034"], "gpu.sxid.20034"),
+        (["gpu.ecc.*"], "12 checks"),
+        (["loss"], "loss: which of these?"),
+        ([], f"{len(load(DOMAINS).checks)} checks"),
+    ],
+)
+def test_what_is_told_first(words: list[str], first: str) -> None:
+    ran = preflight("explain", *words)
+    assert (ran.rc, ran.err) == (0, "")
+    assert ran.out.startswith(first)
+    assert len(ran.out.splitlines()) <= 50
+
+
+def test_a_traceback_on_standard_input_or_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "err.txt"
+    path.write_text(TRACEBACK, encoding="utf-8")
+    for ran in (
+        preflight("explain", "-", stdin=TRACEBACK.encode()),
+        preflight("explain", str(path)),
+        preflight("explain", "err.txt", cwd=tmp_path),
+        preflight("explain", TRACEBACK),
+    ):
+        assert ran.rc == 0
+        assert ran.out.startswith("CUDA error: device-side assert triggered   (line 3)\n")
+        assert ran.out.index("follows: Watchdog") > ran.out.index("what to do:")
+        assert "Hardware: nothing in this text points to it." in ran.out
+        assert "more: preflight explain application-fault" in ran.out
+
+
+def test_lines_count_from_the_beginning_of_a_long_file(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    line = "step 1: all is well here\n"
+    count = 12_000_000 // len(line)
+    path.write_text(line * count + "RuntimeError: CUDA out of memory.\n", encoding="utf-8")
+    ran = preflight("explain", str(path))
+    assert ran.out.startswith(f"CUDA out of memory   (line {count + 1})")
+
+
+def test_an_xid_in_a_log_is_the_root() -> None:
+    log = sample_bytes("kernel_log/xid79_then_sxid20034_fatal.log")
+    ran = preflight("explain", "-", stdin=b"RuntimeError: CUDA error: unknown error\n" + log)
+    told = [ran.out.index(text) for text in ("Xid 79", "also: GPU has fallen", "CUDA error: unk")]
+    assert told == sorted(told)
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "said"),
+    [
+        (["qwertz", "zuiop"], b"", "nothing is known about 'qwertz zuiop'\n"),
+        (["nosuch.log"], b"", "'nosuch.log', and there is no such file\n"),
+        (["-"], b"", "standard input is empty"),
+        (["-"], b"all is well\n", "no error text is known in standard input"),
+        (["-"], bytes(range(256)) * 40, "standard input is not text"),
+        (["9" * 30], b"", "nothing is known"),
+        (["x" * 5000], b"", "xxx...'"),
+    ],
+)
+def test_what_is_not_known_is_said(words: list[str], stdin: bytes, said: str) -> None:
+    ran = preflight("explain", *words, stdin=stdin)
+    assert (ran.rc, ran.out) == (2, "")
+    assert said in ran.err
+    assert "hint: " in ran.err
+    assert len(ran.err) < 400
+
+
+def test_text_from_a_file_does_not_reach_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "err.txt"
+    path.write_bytes(b"\x1b]0;x\x07CUDA \x1b[31mout of memory\x9b\n")
+    assert not set(preflight("explain", str(path)).out) & set("\x1b\x07\x9b")
+
+
+def test_every_check_is_explained_on_one_screen() -> None:
+    from preflight.cli import explain
+
+    for check in load(DOMAINS).checks:
+        told = "".join(explain._check(check))
+        assert len(told.splitlines()) <= 40, check.id
+        assert "what to do:" in told
