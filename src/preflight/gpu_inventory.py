@@ -81,12 +81,14 @@ def _on_pci(
         if each.class_id[:6] in OTHER_VENDORS.get(each.vendor_id, ("", ()))[1]
     }
     unbound = [each for each in gpus if each.driver != "nvidia"]
+    untold = next((each.driver for each in unbound if isinstance(each.driver, Missing)), None)
     if not gpus:
         none = Missing("not-applicable", "no NVIDIA GPU on PCI")
         away = len(nvidia)  # so all of them are handed away
         told = {*others, f"{away} NVIDIA GPUs handed to virtual machines"} if away else others
         return 0, none, tuple(sorted(told))
-    return len(gpus), len(unbound), tuple(sorted(others))
+    without = len(unbound) if untold is None else untold
+    return len(gpus), without, tuple(sorted(others))
 
 
 def _listed(smi: Known[NvidiaSmi], on_pci: Known[int]) -> Known[int]:

@@ -1,0 +1,106 @@
+"""The services that GPUs depend on, from systemd and the list of processes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from preflight.errors import ParseError
+from preflight.facts.services import Service, Services
+from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.spec import probe
+
+_PROBE = "services"
+_UNITS = (
+    "nvidia-fabricmanager nvidia-persistenced nvidia-imex nvidia-dcgm nvidia-mig-manager "
+    "nvidia-powerd nvidia-gridd"
+)
+_PROPERTIES = "Id,LoadState,ActiveState,SubState,UnitFileState,NRestarts,Result"
+# A daemon may run without a unit: in the driver's container (GPU operator), under another init. The
+# kernel keeps 15 characters of a name: nv-fabricmanage. One that ends meanwhile has no file to read.
+_ASK = f"""\
+for f in /proc/[0-9]*/comm; do
+  {{ read -r n <"$f"; }} 2>/dev/null || continue
+  case $n in nv-fabricmanage|nvidia-persiste|nvidia-imex|nv-hostengine|nvidia-powerd|nvlsm)
+    echo "daemon $n";; esac
+done
+if command -v nv-fabricmanager >/dev/null 2>&1; then nv-fabricmanager --version
+else echo 'nv-fabricmanager: none'; fi
+if [ -d /run/systemd/system ] && command -v systemctl >/dev/null 2>&1; then
+  echo 'systemd: yes'
+  systemctl show --no-pager -p {_PROPERTIES} {_UNITS} || exit 2
+else echo 'systemd: no'; fi
+echo end"""
+
+_VERSION = re.compile(r"Fabric Manager version is : (\S{1,40})")
+_PROPERTY = re.compile(r"([A-Za-z]{1,40})=(.*)")
+_NO_SYSTEMD = Missing("not-applicable", "this host does not run systemd")
+_NOT_INSTALLED = Missing("not-applicable", "nv-fabricmanager is not installed in the host's PATH")
+
+
+@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=20)
+def services(text: str) -> Services:
+    """Also of a recording: `systemctl show` of any units, `nv-fabricmanager --version`."""
+    lines = text.split("\n")
+    units = tuple(_units(lines))
+    version, line = _version(lines)
+    live = any(each.startswith("systemd: ") for each in lines)
+    if not (units or live or isinstance(version, str)):
+        raise ParseError("expected the answer of systemctl show or nv-fabricmanager --version", 1)
+    if live and "end" not in lines:
+        raise ParseError("the answer is cut short: no closing `end`", len(lines))
+    daemons = tuple(sorted({each[7:] for each in lines if each.startswith("daemon ")}))
+    return Services(
+        units=_NO_SYSTEMD if "systemd: no" in lines else units or NOT_IN_INPUT,
+        daemons=daemons if live else NOT_IN_INPUT,
+        fabric_manager_version=version,
+        version_line=line,
+        probe=_PROBE,
+    )
+
+
+def _version(lines: list[str]) -> tuple[Known[str], int]:
+    for number, line in enumerate(lines, 1):
+        found = _VERSION.match(line.lstrip())
+        if found:
+            return found[1], number
+    return (_NOT_INSTALLED if "nv-fabricmanager: none" in lines else NOT_IN_INPUT), 0
+
+
+def _units(lines: list[str]) -> Iterator[Service]:
+    """Blocks of `Key=value` with an empty line between them; the keys come in any order."""
+    told: dict[str, str] = {}
+    start = 0
+    for number, line in enumerate([*lines, ""], 1):
+        found = _PROPERTY.fullmatch(line.strip())
+        if found and not told:
+            start = number
+        if found:
+            told.setdefault(found[1], found[2])
+        elif told:
+            if "Id" in told:
+                yield _unit(told, start)
+            told = {}
+
+
+def _unit(told: dict[str, str], line: int) -> Service:
+    restarts = told.get("NRestarts", "")
+    return Service(
+        name=told["Id"].removesuffix(".service"),
+        load=_word(told, "LoadState"),
+        active=_word(told, "ActiveState"),
+        sub=_word(told, "SubState"),
+        enabled=_word(told, "UnitFileState"),
+        restarts=int(restarts[:9]) if restarts.isdigit() else NOT_IN_INPUT,
+        result=_word(told, "Result"),
+        line=line,
+        probe=_PROBE,
+    )
+
+
+def _word(told: dict[str, str], key: str) -> Known[str]:
+    """systemd leaves a value empty that a unit does not have: the file state of one not found."""
+    value = told.get(key)
+    if value is None:
+        return NOT_IN_INPUT
+    return value or Missing("not-applicable", f"the unit has no {key}")
