@@ -52,7 +52,7 @@ def _needed(
     if switch is True:
         return True
     if isinstance(smi, Missing):
-        return smi if isinstance(switch, Missing) else _none("no NVSwitch on PCI")
+        return smi  # which GPUs these are is not known
     models = [model_of(gpu.product) for gpu in smi.gpus]
     if any(not isinstance(row, Missing) and row.nvswitch for row in models):
         if virtualization == "vm":

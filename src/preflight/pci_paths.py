@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from preflight.expect.pcie import link_gbps
 from preflight.facts.gpu import NvidiaSmi
 from preflight.facts.host import PciFunction
-from preflight.facts.pci_tree import LinkErrors, LinkState, PciDevice, PciPath, PciTree
+from preflight.facts.pci_tree import LinkErrors, LinkState, PciDevice, PciPath, PciPaths, PciTree
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
 _NVIDIA = "0x10de"
@@ -64,7 +64,7 @@ def _id(device: PciDevice) -> str:
 
 def paths(
     tree: Known[PciTree], smi: Known[NvidiaSmi], virtualization: Known[str]
-) -> Known[tuple[PciPath, ...]]:
+) -> Known[PciPaths]:
     """One record for each GPU, NVSwitch and NIC that is not handed to a virtual machine."""
     if isinstance(tree, Missing):
         return tree
@@ -76,9 +76,19 @@ def paths(
         for device in tree.devices
         if (kind := _kind(device)) and device.driver != "vfio-pci"
     )
-    if found:
-        return found
-    return Missing("not-applicable", "lspci shows no NVIDIA GPU, NVSwitch or NIC")
+    sleeps, rest = _may_be_a_laptop(tree.devices), ("nvswitch", "nic")
+    return PciPaths(
+        devices=_those(found, "GPU, NVSwitch or NIC", rest if sleeps else ("gpu", *rest)),
+        may_sleep=_those(found, "GPU that a laptop may switch off", ("gpu",) if sleeps else ()),
+        gpus=_those(found, "NVIDIA GPU", ("gpu",)),
+        board=_those(found, "NVIDIA GPU or NVSwitch", ("gpu", "nvswitch")),
+        nics=_those(found, "NIC", ("nic",)),
+    )
+
+
+def _those(found: Sequence[PciPath], what: str, kinds: Sequence[str]) -> Known[tuple[PciPath, ...]]:
+    kept = tuple(each for each in found if each.kind in kinds)
+    return kept or Missing("not-applicable", f"lspci shows no {what}")
 
 
 def _kind(device: PciDevice) -> str:
@@ -108,7 +118,6 @@ class _View:
         told = None if isinstance(virtualization, Missing) else virtualization == "vm"
         self.virtual = looks_virtual(tree) if told is None else told
         self.told_virtual = told is not None
-        self.laptop = _may_be_a_laptop(tree.devices)
 
     def path(self, device: PciDevice, kind: str, name: str) -> PciPath:
         above = list(self._above(device))
@@ -117,7 +126,6 @@ class _View:
             bus_id=_bus_id(device),
             kind=kind,
             answers=device.answers,
-            may_sleep=kind == "gpu" and self.laptop,
             virtual=self.virtual or (not self.told_virtual and _on_root_bus(device, above)),
             bridges=tuple(each.name for each in above),
             link=self._link(device, above[0] if above else None),

@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 from preflight.facts.gpu import Driver, Gpu, GpuInventory
 from preflight.facts.kernel import KernelLog
-from preflight.facts.pci_tree import PciPath, PciTree
+from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.model import NOT_IN_INPUT, Known
 
@@ -85,7 +85,7 @@ class Host(Struct, frozen=True):
     gpu_inventory: GpuInventory = field(default_factory=GpuInventory)
     kernel_log: Known[KernelLog] = NOT_IN_INPUT
     pci_tree: Known[PciTree] = NOT_IN_INPUT
-    pci_paths: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
+    pci_paths: Known[PciPaths] = NOT_IN_INPUT
     driver_module: Known[DriverModule] = NOT_IN_INPUT
     services: Known[Services] = NOT_IN_INPUT
     fabric_manager: FabricManager = field(default_factory=FabricManager)

@@ -85,7 +85,6 @@ class PciPath(Struct, frozen=True):
     bus_id: str  # 00000000:1b:00.0
     kind: str  # gpu | nvswitch | nic
     answers: bool = True
-    may_sleep: bool = False  # a lone GPU of a laptop is switched off when nobody uses it
     virtual: bool = False  # in a virtual machine: the link shown is the hypervisor's choice
     bridges: tuple[str, ...] = ()  # their addresses, from the device upwards
     link: LinkState = field(default_factory=LinkState)
@@ -94,3 +93,15 @@ class PciPath(Struct, frozen=True):
     errors: LinkErrors = field(default_factory=LinkErrors)
     line: int = 0
     probe: str = ""
+
+
+class PciPaths(Struct, frozen=True):
+    """The devices that training uses, by what is asked of them; each list is missing, with the
+    reason, where there is no such device."""
+
+    devices: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # all but the next
+    #: The only GPU of what may be a laptop: it is switched off when nobody uses it.
+    may_sleep: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
+    gpus: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
+    board: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # GPUs and NVSwitches
+    nics: Known[tuple[PciPath, ...]] = NOT_IN_INPUT

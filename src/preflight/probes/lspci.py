@@ -127,7 +127,7 @@ class _Function:
             for name in ("port", "payload_bytes", "read_request_bytes"):
                 told.setdefault(name, _DENIED)
         if not told["answers"]:
-            silent = Missing("unreadable", f"{self.address} does not answer")
+            silent = Missing("not-applicable", "it does not answer on PCI")
             told |= {name: silent for name in _CONFIGURATION}
         return PciDevice(self.address, self.line, _PROBE, **told)
 
