@@ -1,4 +1,4 @@
-"""What lspci -vvv prints of a server: a GPU and a NIC below one switch, in as few lines as count."""
+"""What lspci -vvv prints of a server with a GPU and a NIC below one switch, in few lines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def function(
     buses = bus.split()
     lines = [
         f"{address} {head}",
-        *([f"\tBus: primary={buses[0]}, secondary={buses[1]}, subordinate={buses[2]}, sec-latency=0"]
+        *(["\tBus: primary={}, secondary={}, subordinate={}, sec-latency=0".format(*buses)]
           if buses else []),
         "\tNUMA node: 0",
         "\tIOMMU group: 12",
@@ -55,7 +55,7 @@ def server(
     uplink_can: str = "32 16", root_can: str = "32 16", nic: str = "32 16", uesta: str = "",
     root_uesta: str = "", acs: str = "",
 ) -> str:  # fmt: skip
-    """Root port 15:01.0, switch 16:00.0 with ports 17:00.0 (NIC 18:00.0) and 17:01.0 (GPU 19:00.0)."""
+    """Root port 15:01.0, switch 16:00.0, its ports 17:00.0 (NIC 18:00.0), 17:01.0 (GPU 19:00.0)."""
     bridge = "PCI bridge [0604]: Broadcom / LSI PEX890xx PCIe Gen 5 Switch [1000:c030] (rev b0)"
     root = "PCI bridge [0604]: Intel Corporation Device [8086:352a] (rev 04)"
     return HEADS + "".join(

@@ -135,7 +135,9 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
 
 
 def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]]) -> Host:
-    identity, smi, pci, tree = (parts[part] for part in ("identity", "nvidia_smi", "pci", "pci_tree"))
+    identity, smi, pci, tree = (
+        parts[part] for part in ("identity", "nvidia_smi", "pci", "pci_tree")
+    )
     smi = not_asked(pci, smi)
     if pci is NOT_IN_INPUT:
         pci = functions(tree, smi)
@@ -324,9 +326,7 @@ def _gpus(smi: Known[NvidiaSmi]) -> Known[tuple[Gpu, ...]]:
     return smi.gpus
 
 
-def _virtualization(
-    cpu: Known[Cpu], smi: Known[NvidiaSmi], tree: Known[PciTree]
-) -> Known[str]:
+def _virtualization(cpu: Known[Cpu], smi: Known[NvidiaSmi], tree: Known[PciTree]) -> Known[str]:
     """`vm` or `none`: by the GPU driver where it was given a GPU, else by the CPU's hypervisor
     flag (which x86 has and other processors have not), else by devices that only virtual machines
     have."""

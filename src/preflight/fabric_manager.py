@@ -67,7 +67,7 @@ def _none(text: str) -> Missing:
 
 
 def _unit(services: Services) -> Known[Service]:
-    """The unit; a daemon that runs without one (in the driver's container) has no settings of it."""
+    """The unit; a daemon that runs without one (in a container) has none of its settings."""
     if isinstance(services.units, Missing):
         return services.units
     unit = next((each for each in services.units if each.name == _UNIT), None)
@@ -80,7 +80,7 @@ def _unit(services: Services) -> Known[Service]:
 
 
 def _running(services: Services, unit: Known[Service]) -> Known[bool]:
-    """By its process, whoever started it; else by its unit (the processes of others may be hidden)."""
+    """By its process, whoever started it; else by its unit, for processes may be hidden."""
     daemons = services.daemons
     if not isinstance(daemons, Missing) and _DAEMON in daemons:
         return True

@@ -1,15 +1,19 @@
-"""From lspci's list to the way of each GPU, NVSwitch and NIC to its root; and what else it tells."""
+"""From lspci's list to the way of each GPU, NVSwitch and NIC to its root, with what it tells."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TypeVar
 
 from preflight.expect.pcie import link_gbps
 from preflight.facts.gpu import NvidiaSmi
 from preflight.facts.host import PciFunction
 from preflight.facts.pci_tree import LinkErrors, LinkState, PciDevice, PciPath, PciPaths, PciTree
-from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.model import Known, Missing
+
+N = TypeVar("N", int, float)
 
 _NVIDIA = "0x10de"
 _GPU = ("0x0300", "0x0302")
@@ -148,8 +152,9 @@ class _View:
             number = int(bridge.name.split(":")[1], 16)
 
     def _link(self, lower: PciDevice, upper: PciDevice | None) -> LinkState:
-        width_can = _least(lower.width_max, upper and upper.width_max)
-        speed_can = _least(lower.speed_max_gtps, upper and upper.speed_max_gtps)
+        other = lower if upper is None else upper
+        width_can = _least(lower.width_max, other.width_max)
+        speed_can = _least(lower.speed_max_gtps, other.speed_max_gtps)
         slot = _end(upper) if upper else "which is not in the input"
         return LinkState(
             lower=lower.name,
@@ -176,25 +181,24 @@ class _View:
             return _NO_PARENT
         links = [
             self._link(lower, upper)
-            for lower, upper in zip(above, above[1:], strict=False)
+            for lower, upper in pairwise(above)
             if lower.port == "Upstream Port"
         ]
         broken = next((each for each in links if isinstance(each.rate_gbps, Missing)), None)
         return broken or min(links, key=_rate_of, default=_DIRECT)
 
     def _errors(self, way: Sequence[PciDevice]) -> LinkErrors:
-        told = [each for each in way if not isinstance(each.uncorrected, Missing)]
-        found = [
-            (f"{each.name} {flag}", each)
-            for each in told
-            for flag in each.uncorrected
-            if flag not in _COMMONPLACE
-        ]
-        if not told:
+        found: list[tuple[str, PciDevice]] = []
+        for each in way:
+            if isinstance(each.uncorrected, Missing):
+                continue
+            flags = (flag for flag in each.uncorrected if flag not in _COMMONPLACE)
+            found += [(f"{each.name} {flag}", each) for flag in flags]
+        if isinstance(way[0].uncorrected, Missing) and not found:
             return LinkErrors(way[0].uncorrected, way[0].line, self.probe)
-        first = found[0][1] if found else told[0]
-        flags = tuple(flag for flag, _ in found)
-        return LinkErrors(flags, first.errors_line or first.line, self.probe)
+        first = found[0][1] if found else way[0]
+        line = first.errors_line or first.line
+        return LinkErrors(tuple(flag for flag, _ in found), line, self.probe)
 
 
 def _rate_of(link: LinkState) -> float:
@@ -207,9 +211,9 @@ def _rate(speed: Known[float], width: Known[int]) -> Known[float]:
     return width if isinstance(width, Missing) else link_gbps(speed, width)
 
 
-def _least(one: Known[int], other: Known[int] | None) -> Known[int]:
+def _least(one: Known[N], other: Known[N]) -> Known[N]:
     """What both ends can do; where the other end does not tell, what this one can."""
-    if other is None or isinstance(other, Missing) or isinstance(one, Missing):
+    if isinstance(other, Missing) or isinstance(one, Missing):
         return one
     return min(one, other)
 
@@ -229,7 +233,9 @@ def _on_root_bus(device: PciDevice, above: Sequence[PciDevice]) -> bool:
 def _may_be_a_laptop(devices: Sequence[PciDevice]) -> bool:
     """One NVIDIA GPU, no sign of a server: it may be switched off to save power."""
     gpus = [each for each in devices if _kind(each) == "gpu"]
-    server = any(each.vendor_id in _SERVER_GRAPHICS or _kind(each) == "nvswitch" for each in devices)
+    server = any(
+        each.vendor_id in _SERVER_GRAPHICS or _kind(each) == "nvswitch" for each in devices
+    )
     product = str(gpus[0].product) if gpus else ""
     return len(gpus) == 1 and not server and not _DATACENTRE.search(product)
 
@@ -242,5 +248,3 @@ def has_nvswitch(pci: Known[tuple[PciFunction, ...]]) -> Known[bool]:
         each.vendor_id == _NVIDIA and each.class_id[:6] == _NVSWITCH and each.driver != "vfio-pci"
         for each in pci
     )
-
-

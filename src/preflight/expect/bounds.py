@@ -67,8 +67,8 @@ def _rate(link: LinkState, what: str) -> Known[Bound]:
     return Bound(link.rate_can_gbps, f"{what}, {link.lower}: {link.ends}")
 
 
-#: Seconds that nvidia-smi may take: 5 (AMD-AGI/Primus, node_smoke, calls a slower one an early sign
-#: of a driver that wedges) and half a second for each GPU, for a full report asks each for all it has.
+#: Seconds that nvidia-smi may take: 5 (AMD-AGI/Primus, node_smoke: a slower one is an early sign of
+#: a driver that wedges) and half a second for each GPU: a full report asks each for all it has.
 _ANSWER_S, _ANSWER_PER_GPU_S = 5.0, 0.5
 
 

@@ -213,9 +213,9 @@ class Driver(Struct, frozen=True):
     text: str = ""  # the driver's own sentence where it did not answer
     version: Known[str] = NOT_IN_INPUT
     cuda: Known[str] = NOT_IN_INPUT
-    answer_s: Known[float] = NOT_IN_INPUT  # how long nvidia-smi took; a paste does not tell
     line: int = 0
     probe: str = ""
+    answer_s: Known[float] = NOT_IN_INPUT  # how long nvidia-smi took; a paste does not tell
 
 
 class NvidiaSmi(Struct, frozen=True):

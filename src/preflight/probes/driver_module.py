@@ -18,7 +18,7 @@ if [ -r /sys/module/nvidia/version ]; then printf 'module version: '; \
 cat /sys/module/nvidia/version; fi
 if command -v nvidia-modprobe >/dev/null 2>&1; then echo 'nvidia-modprobe: yes'
 else echo 'nvidia-modprobe: no'; fi
-cat /proc/modules || exit 2
+cat /proc/modules 2>/dev/null
 echo end"""
 
 #: NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023
@@ -33,14 +33,17 @@ _NOT_LOADED = Missing("not-applicable", "the nvidia module is not loaded")
 
 @probe("driver-module", ["sh", "-c", _ASK], timeout_s=10)
 def driver_module(text: str) -> DriverModule:
-    """Also of a recording: `cat /proc/driver/nvidia/version`, `lsmod`, /proc/modules, each alone."""
+    """Also of a recording: /proc/driver/nvidia/version, lsmod or /proc/modules, each alone."""
     lines = text.split("\n")
     names = {found[1] for line in lines if (found := _ROW.match(line.lstrip()))}
     nvrm = next((at for at, line in enumerate(lines) if "NVRM version: " in line), None)
-    if not names and nvrm is None:
+    live = any(line.startswith("nvidia-modprobe: ") for line in lines)
+    if not names and nvrm is None and not live:
         raise ParseError("expected `NVRM version: ...` or the rows of lsmod", 1)
-    listed = bool(names)
-    version, flavour = _loaded(lines, nvrm, "nvidia" in names, listed)
+    if live and "end" not in lines:
+        raise ParseError("the answer is cut short: no closing `end`", len(lines))
+    listed = bool(names)  # a kernel without modules lists none
+    version, flavour = _loaded(lines, nvrm, live or (listed and "nvidia" not in names))
     ours = tuple(sorted(name for name in names if _OURS.fullmatch(name)))
     return DriverModule(
         version=version,
@@ -55,9 +58,7 @@ def driver_module(text: str) -> DriverModule:
     )
 
 
-def _loaded(
-    lines: list[str], nvrm: int | None, loaded: bool, listed: bool
-) -> tuple[Known[str], Known[str]]:
+def _loaded(lines: list[str], nvrm: int | None, absent: bool) -> tuple[Known[str], Known[str]]:
     if nvrm is not None:
         line = lines[nvrm]
         version = _VERSION.search(line)
@@ -67,7 +68,8 @@ def _loaded(
     sysfs = next((found[1] for line in lines if (found := _SYSFS.match(line))), None)
     if sysfs:
         return sysfs, NOT_IN_INPUT
-    return (_NOT_LOADED, _NOT_LOADED) if listed and not loaded else (NOT_IN_INPUT, NOT_IN_INPUT)
+    missing = _NOT_LOADED if absent else NOT_IN_INPUT
+    return missing, missing
 
 
 def _uvm(lines: list[str], names: set[str], listed: bool) -> Known[str]:

@@ -21,7 +21,7 @@ _DENIED = Missing(
 _NO_LINK = Missing("not-applicable", "it has no PCI Express link")
 
 _HEAD = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) +(\S.*)")
-#: `3D controller [0302]: NVIDIA Corporation GA102GL [A10] [10de:2236] (rev a1)`; -n: `0302: 10de:...`
+#: -nn `3D controller [0302]: NVIDIA Corporation GA102GL [A10] [10de:2236] (rev a1)`, -n `0302: ...`
 _REVISION = re.compile(r" \(rev ([0-9a-f]{2})\)")
 _IDS = re.compile(r"(?: \[|^)([0-9a-f]{4}):([0-9a-f]{4})\]?(?= \(|$)")
 _CLASS = re.compile(r"(?:(?P<name>.*?) )?\[(?P<id>[0-9a-f]{4})\]|(?:Class )?(?P<bare>[0-9a-f]{4})")
@@ -36,8 +36,8 @@ _TREE = re.compile(r"-\[[0-9a-f]{4,8}:|[|+\\ ]*[+\\|]-")
 
 @probe(_PROBE, ["lspci", "-Dvvvnn"], timeout_s=20, needs_root=True)
 def lspci(text: str) -> PciTree:
-    """The functions in their order; details that only a longer form has are filled in from it, where
-    the text holds several. Raises ParseError where two functions claim one address."""
+    """The functions in their order; where the text holds several forms, the details of the longer.
+    Raises ParseError where two different functions have one address."""
     functions: dict[str, _Function] = {}
     here: _Function | None = None
     for number, line in enumerate(text.split("\n"), 1):
@@ -128,7 +128,7 @@ class _Function:
                 told.setdefault(name, _DENIED)
         if not told["answers"]:
             silent = Missing("not-applicable", "it does not answer on PCI")
-            told |= {name: silent for name in _CONFIGURATION}
+            told |= dict.fromkeys(_CONFIGURATION, silent)
         return PciDevice(self.address, self.line, _PROBE, **told)
 
     def _absent(self, else_: Missing) -> Missing:

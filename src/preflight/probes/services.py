@@ -17,7 +17,7 @@ _UNITS = (
 )
 _PROPERTIES = "Id,LoadState,ActiveState,SubState,UnitFileState,NRestarts,Result"
 # A daemon may run without a unit: in the driver's container (GPU operator), under another init. The
-# kernel keeps 15 characters of a name: nv-fabricmanage. One that ends meanwhile has no file to read.
+# kernel keeps 15 characters of a name: nv-fabricmanage. One that ends meanwhile has no file.
 _ASK = f"""\
 for f in /proc/[0-9]*/comm; do
   {{ read -r n <"$f"; }} 2>/dev/null || continue
@@ -38,7 +38,27 @@ _NO_SYSTEMD = Missing("not-applicable", "this host does not run systemd")
 _NOT_INSTALLED = Missing("not-applicable", "nv-fabricmanager is not installed in the host's PATH")
 
 
-@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=20)
+#: Field of the fabric manager -> how the line begins that shows it.
+_SHOWN = {
+    "running": "ActiveState=", "state": "ActiveState=", "enabled": "UnitFileState=",
+    "restarts": "NRestarts=", "version": "Fabric Manager version is",
+}  # fmt: skip
+
+
+def locate(text: str, start: int, field: str) -> int:
+    """The line that shows a field of the unit whose block begins at `start`."""
+    lines = text.split("\n")
+    wanted = _SHOWN.get(field, "?")
+    first = 1 if field == "version" else start
+    for number, line in enumerate(lines[first - 1 :], first):
+        if line.lstrip().startswith(wanted):
+            return number
+        if not line.strip() and field != "version":
+            break
+    return start
+
+
+@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=20, locate=locate)
 def services(text: str) -> Services:
     """Also of a recording: `systemctl show` of any units, `nv-fabricmanager --version`."""
     lines = text.split("\n")
