@@ -107,7 +107,8 @@ SENTENCES = (
 GOES_ON = {
     "nvidia-smi-q": re.compile(r" {4,}\S[^\n]*? : "),
     "kernel-log": re.compile(_SYSLOG),
-    "lspci": re.compile(rf"[\t ]+\S|{_ADDRESS} "),
+    # nvidia-smi indents with blanks, or has tags and single words
+    "lspci": re.compile(rf"\t+[^<\s][^<\n]{{0,60}}[:=+,\]-]|{_ADDRESS} "),
     "services": re.compile(r"[A-Z][A-Za-z]{1,40}="),
 }
 

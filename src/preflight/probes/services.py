@@ -32,8 +32,9 @@ if [ -d /run/systemd/system ] && command -v systemctl >/dev/null 2>&1; then
 else echo 'systemd: no'; fi
 echo end"""
 
-_VERSION = re.compile(r"Fabric Manager version is : (\S{1,40})")
-_PROPERTY = re.compile(r"([A-Za-z]{1,40})=(.*)")
+_VERSION = re.compile(r"^[ \t]*Fabric Manager version is : (\S{1,40})", re.MULTILINE)
+_DAEMON = re.compile(r"^daemon (\S{1,15})$", re.MULTILINE)
+_SYSTEMD = re.compile(r"^systemd: (yes|no)$", re.MULTILINE)
 _NO_SYSTEMD = Missing("not-applicable", "this host does not run systemd")
 _NOT_INSTALLED = Missing("not-applicable", "nv-fabricmanager is not installed in the host's PATH")
 
@@ -63,28 +64,26 @@ def services(text: str) -> Services:
     """Also of a recording: `systemctl show` of any units, `nv-fabricmanager --version`."""
     lines = text.split("\n")
     units = tuple(_units(lines))
-    version, line = _version(lines)
-    live = any(each.startswith("systemd: ") for each in lines)
+    version, line = _version(text)
+    live = _SYSTEMD.search(text)
     if not (units or live or isinstance(version, str)):
         raise ParseError("expected the answer of systemctl show or nv-fabricmanager --version", 1)
     if live and "end" not in lines:
         raise ParseError("the answer is cut short: no closing `end`", len(lines))
-    daemons = tuple(sorted({each[7:] for each in lines if each.startswith("daemon ")}))
     return Services(
-        units=_NO_SYSTEMD if "systemd: no" in lines else units or NOT_IN_INPUT,
-        daemons=daemons if live else NOT_IN_INPUT,
+        units=_NO_SYSTEMD if live and live[1] == "no" else units or NOT_IN_INPUT,
+        daemons=tuple(sorted(set(_DAEMON.findall(text)))) if live else NOT_IN_INPUT,
         fabric_manager_version=version,
         version_line=line,
         probe=_PROBE,
     )
 
 
-def _version(lines: list[str]) -> tuple[Known[str], int]:
-    for number, line in enumerate(lines, 1):
-        found = _VERSION.match(line.lstrip())
-        if found:
-            return found[1], number
-    return (_NOT_INSTALLED if "nv-fabricmanager: none" in lines else NOT_IN_INPUT), 0
+def _version(text: str) -> tuple[Known[str], int]:
+    found = _VERSION.search(text)
+    if found:
+        return found[1], text.count("\n", 0, found.start(1)) + 1
+    return (_NOT_INSTALLED if "nv-fabricmanager: none\n" in text else NOT_IN_INPUT), 0
 
 
 def _units(lines: list[str]) -> Iterator[Service]:
@@ -92,11 +91,10 @@ def _units(lines: list[str]) -> Iterator[Service]:
     told: dict[str, str] = {}
     start = 0
     for number, line in enumerate([*lines, ""], 1):
-        found = _PROPERTY.fullmatch(line.strip())
-        if found and not told:
-            start = number
-        if found:
-            told.setdefault(found[1], found[2])
+        key, equals, value = line.strip().partition("=")
+        if equals and key.isalnum():
+            start = start if told else number
+            told.setdefault(key, value)
         elif told:
             if "Id" in told:
                 yield _unit(told, start)
