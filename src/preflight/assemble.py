@@ -15,7 +15,13 @@ from preflight.facts.gpu import Driver, Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, Identity, SiteAnswer
 from preflight.facts.kernel import KernelLog
 from preflight.facts.pci_tree import PciTree
-from preflight.gpu_inventory import count_gpus, not_asked, nothing_wrong_without_gpus, silence
+from preflight.gpu_inventory import (
+    count_gpus,
+    not_asked,
+    nothing_wrong_without_gpus,
+    nouveau_beside,
+    silence,
+)
 from preflight.model import NOT_IN_INPUT, Check, Command, Known, Missing, MissingProbe, Raw
 from preflight.pci_paths import functions, looks_virtual, paths
 from preflight.probes.kernel_log_union import relabelled, union
@@ -159,7 +165,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         kernel_log=parts["kernel_log"],
         pci_tree=tree,
         pci_paths=paths(tree, smi, virtualization),
-        driver_module=parts["driver_module"],
+        driver_module=nouveau_beside(parts["driver_module"], pci),
         services=parts["services"],
         fabric_manager=fabric_manager(parts["services"], pci, smi, virtualization),
         site=site,

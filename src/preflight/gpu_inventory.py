@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from preflight.facts.gpu import Driver, GpuInventory, NvidiaSmi
 from preflight.facts.host import Identity, PciFunction
+from preflight.facts.services import DriverModule
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.identity import granted
 
@@ -44,6 +47,18 @@ def nothing_wrong_without_gpus(inventory: GpuInventory, smi: Known[NvidiaSmi]) -
         return smi
     others = f"; there is {', '.join(inventory.other_vendors)}" if inventory.other_vendors else ""
     return Missing("not-applicable", f"no NVIDIA GPU on PCI{others}")
+
+
+def nouveau_beside(
+    module: Known[DriverModule], pci: Known[tuple[PciFunction, ...]]
+) -> Known[DriverModule]:
+    """Where nouveau has a card of its own beside those of the driver, it is there on purpose."""
+    if isinstance(module, Missing) or isinstance(pci, Missing):
+        return module
+    drivers = {each.driver for each in pci if isinstance(each.driver, str)}
+    if not {"nouveau", "nvidia"} <= drivers:
+        return module
+    return replace(module, nouveau=Missing("not-applicable", "nouveau has a card of its own here"))
 
 
 def silence(driver: Driver) -> Missing:

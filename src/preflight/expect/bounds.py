@@ -81,7 +81,7 @@ def nvidia_smi_answer(host: Host, _element: object) -> Known[Bound]:
         return Missing("not-applicable", "without persistence mode every call starts the driver")
     count = len(host.gpus)
     seconds = _ANSWER_S + _ANSWER_PER_GPU_S * count
-    return Bound(seconds, f"{_ANSWER_S:g} s + {count} GPUs x {_ANSWER_PER_GPU_S:g} s")
+    return Bound(seconds, f"{_ANSWER_S:g} s + {count} x {_ANSWER_PER_GPU_S:g} s for each GPU")
 
 
 def _held(gpu: Gpu) -> bool:

@@ -36,6 +36,7 @@ _VERSION = re.compile(r"^[ \t]*Fabric Manager version is : (\S{1,40})", re.MULTI
 _DAEMON = re.compile(r"^daemon (\S{1,15})$", re.MULTILINE)
 _SYSTEMD = re.compile(r"^systemd: (yes|no)$", re.MULTILINE)
 _NO_SYSTEMD = Missing("not-applicable", "this host does not run systemd")
+_NO_VERSION = Missing("unreadable", "`nv-fabricmanager --version` printed no version")
 _NOT_INSTALLED = Missing("not-applicable", "nv-fabricmanager is not installed in the host's PATH")
 
 
@@ -83,7 +84,9 @@ def _version(text: str) -> tuple[Known[str], int]:
     found = _VERSION.search(text)
     if found:
         return found[1], text.count("\n", 0, found.start(1)) + 1
-    return (_NOT_INSTALLED if "nv-fabricmanager: none\n" in text else NOT_IN_INPUT), 0
+    if not _SYSTEMD.search(text):
+        return NOT_IN_INPUT, 0
+    return (_NOT_INSTALLED if "nv-fabricmanager: none\n" in text else _NO_VERSION), 0
 
 
 def _units(lines: list[str]) -> Iterator[Service]:
