@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from preflight.collect import examine
 from preflight.judge.load import load
 from preflight.model import Raw, Result
+from preflight.recognise import recognise
 from tests.conftest import sample
+from tests.probes.test_services import STATUS
 from tests.test_seen_to_fail import NVSWITCH, SERVICES
 
 H100 = sample("nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt")
@@ -150,3 +153,14 @@ def test_where_the_gpus_are_not_known_nothing_passes() -> None:
     results = examine("node-07", raws, load(("fabric",)).checks).results
     statuses = {one.status.value for one in results if one.check.startswith("fabric.manager.")}
     assert statuses == {"ERROR"}
+
+
+def test_systemctl_status_beside_nvidia_smi_in_one_paste(tmp_path: Path) -> None:
+    paste = tmp_path / "paste.txt"
+    status = STATUS.format(active="failed (Result: exit-code)")
+    paste.write_text(f"$ nvidia-smi -q\n{H100}$ systemctl status nvidia-fabricmanager\n{status}")
+    raws = recognise(paste.read_bytes(), "paste.txt")
+    found = {one.check: one for one in examine("x", raws, load(("fabric",)).checks).results}
+    running = found["fabric.manager.running"]
+    assert running.status.value == "FAIL"
+    assert running.evidence[0].text.startswith("Active: failed (Result: exit-code)")

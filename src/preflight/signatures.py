@@ -83,6 +83,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "driver-module": (r"NVRM version: NVIDIA UNIX ", r"Module +Size +Used by[ \t]*$"),
     "services": (
         r"Fabric Manager version is : \d",
+        r"[●○×*•↻] nvidia[\w@-]{0,60}\.service(?: - |[ \t]*$)",
+        r"Unit nvidia[\w@-]{0,60}\.service could not be found",
         r"(?:Id=nvidia-[\w-]+\.service|LoadState=(?:loaded|not-found|masked)|NRestarts=\d+)[ \t]*$",
     ),
 }
@@ -109,7 +111,9 @@ GOES_ON = {
     "kernel-log": re.compile(_SYSLOG),
     # nvidia-smi indents with blanks, or has tags and single words
     "lspci": re.compile(rf"\t+[^<\s][^<\n]{{0,60}}[:=+,\]-]|{_ADDRESS} "),
-    "services": re.compile(r"[A-Z][A-Za-z]{1,40}="),
+    "services": re.compile(
+        r"[A-Z][A-Za-z]{1,40}=| +(?:Loaded|Active|Docs|Process|Main PID|Tasks|Memory|CGroup): "
+    ),
 }
 
 #: Lines between outputs: Markdown fences, `script`, the rules of nvidia-bug-report.
@@ -212,5 +216,5 @@ NOT_TEXT: dict[bytes, str] = {
 }
 READS = (
     "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, a kernel log (`dmesg`, `journalctl -k`, "
-    "syslog, fabric manager), `lspci`, `lsmod`, `systemctl show`, a capture of preflight"
+    "syslog, fabric manager), `lspci`, `lsmod`, `systemctl status`, a capture of preflight"
 )

@@ -65,6 +65,47 @@ def test_systemctl_show_alone_with_all_its_properties() -> None:
     assert (unit.active, unit.restarts, unit.result) == ("failed", 3, "exit-code")
 
 
+STATUS = """\
+● nvidia-fabricmanager.service - NVIDIA fabric manager service
+     Loaded: loaded (/lib/systemd/system/nvidia-fabricmanager.service; enabled; vendor preset: x)
+     Active: {active} since Tue 2026-01-06 09:11:02 UTC; 20 days ago
+   Main PID: 2571 (code=exited, status=1/FAILURE)
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "active", "sub", "result"),
+    [
+        ("active (running)", "active", "running", None),
+        ("failed (Result: exit-code)", "failed", None, "exit-code"),
+        ("inactive (dead)", "inactive", "dead", None),
+        (
+            "activating (auto-restart) (Result: exit-code)",
+            "activating",
+            "auto-restart",
+            "exit-code",
+        ),
+    ],
+)
+def test_systemctl_status(said: str, active: str, sub: str | None, result: str | None) -> None:
+    told = services(STATUS.format(active=said) + STATUS.replace("fabricmanager", "imex"))
+    assert isinstance(told.units, tuple)
+    unit, imex = told.units
+    assert (unit.name, unit.load, unit.enabled, unit.active) == (
+        "nvidia-fabricmanager", "loaded", "enabled", active,
+    )  # fmt: skip
+    assert unit.sub == sub or _kind(unit.sub) == "not-in-input"
+    assert unit.result == result or _kind(unit.result) == "not-in-input"
+    assert (unit.line, imex.name) == (3, "nvidia-imex")
+
+
+def test_systemctl_status_of_a_unit_that_is_not_there() -> None:
+    told = services("Unit nvidia-fabricmanager.service could not be found.\n")
+    assert isinstance(told.units, tuple)
+    assert (told.units[0].load, told.units[0].active) == ("not-found", "inactive")
+
+
 def test_what_is_cut_short_or_something_else() -> None:
     for text in ("", "hello\n", SERVICES.replace("end\n", "")):
         with pytest.raises(ParseError):
@@ -72,7 +113,8 @@ def test_what_is_cut_short_or_something_else() -> None:
 
 
 def test_a_megabyte_takes_less_than_a_second() -> None:
-    for text in ("A=b\n" * 260_000, "Id=a\n\n" * 170_000, "A" * 1_000_000, "=" * 1_000_000):
+    for text in ("A=b\n" * 260_000, "Id=a\n\n" * 170_000, "A" * 1_000_000, "=" * 1_000_000,
+                 "● nvidia-x.service\n" * 50_000, STATUS * 4000, "Active: " * 120_000):  # fmt: skip
         began = time.monotonic()
         services(f"{text}\n{SERVICES}")
         assert time.monotonic() - began < 1

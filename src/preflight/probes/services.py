@@ -35,6 +35,13 @@ echo end"""
 _VERSION = re.compile(r"^[ \t]*Fabric Manager version is : (\S{1,40})", re.MULTILINE)
 _DAEMON = re.compile(r"^daemon (\S{1,15})$", re.MULTILINE)
 _SYSTEMD = re.compile(r"^systemd: (yes|no)$", re.MULTILINE)
+#: `systemctl status`: * nvidia-fabricmanager.service - NVIDIA fabric manager service
+_STATUS = re.compile(r"^[ \t]*[●○×*•↻] ([\w@-]{1,60})\.service(?: - .*)?$", re.MULTILINE)
+_LOADED = re.compile(r"^[ \t]+Loaded: ([\w-]+)(?: \([^;\n]*; ([\w-]+))?", re.MULTILINE)
+_ACTIVE = re.compile(
+    r"^[ \t]+Active: ([\w-]+)(?: \(([\w-]+)\))?(?: \(Result: ([\w-]+)\))?", re.MULTILINE
+)
+_NOT_FOUND = re.compile(r"^[ \t]*Unit ([\w@-]{1,60})\.service could not be found", re.MULTILINE)
 _NO_SYSTEMD = Missing("not-applicable", "this host does not run systemd")
 _NO_VERSION = Missing("unreadable", "`nv-fabricmanager --version` printed no version")
 _NOT_INSTALLED = Missing("not-applicable", "nv-fabricmanager is not installed in the host's PATH")
@@ -42,15 +49,16 @@ _NOT_INSTALLED = Missing("not-applicable", "nv-fabricmanager is not installed in
 
 #: Field of the fabric manager -> how the line begins that shows it.
 _SHOWN = {
-    "running": "ActiveState=", "state": "ActiveState=", "enabled": "UnitFileState=",
-    "restarts": "NRestarts=", "version": "Fabric Manager version is",
+    "running": ("ActiveState=", "Active: "), "state": ("ActiveState=", "Active: "),
+    "enabled": ("UnitFileState=",),
+    "restarts": ("NRestarts=",), "version": ("Fabric Manager version is",),
 }  # fmt: skip
 
 
 def locate(text: str, start: int, field: str) -> int:
     """The line that shows a field of the unit whose block begins at `start`."""
     lines = text.split("\n")
-    wanted = _SHOWN.get(field, "?")
+    wanted = _SHOWN.get(field, ())
     first = 1 if field == "version" else start
     for number, line in enumerate(lines[first - 1 :], first):
         if line.lstrip().startswith(wanted):
@@ -62,13 +70,13 @@ def locate(text: str, start: int, field: str) -> int:
 
 @probe(_PROBE, ["sh", "-c", _ASK], timeout_s=20, locate=locate)
 def services(text: str) -> Services:
-    """Also of a recording: `systemctl show` of any units, `nv-fabricmanager --version`."""
+    """Also of a recording: `systemctl show` or `status` of any units, and the version alone."""
     lines = text.split("\n")
-    units = tuple(_units(lines))
+    units = (*_units(lines), *_shown_by_status(text))
     version, line = _version(text)
     live = _SYSTEMD.search(text)
     if not (units or live or isinstance(version, str)):
-        raise ParseError("expected the answer of systemctl show or nv-fabricmanager --version", 1)
+        raise ParseError("expected what systemctl or nv-fabricmanager --version prints", 1)
     if live and "end" not in lines:
         raise ParseError("the answer is cut short: no closing `end`", len(lines))
     return Services(
@@ -117,6 +125,34 @@ def _unit(told: dict[str, str], line: int) -> Service:
         line=line,
         probe=_PROBE,
     )
+
+
+def _shown_by_status(text: str) -> Iterator[Service]:
+    """What `systemctl status` tells a person."""
+    heads = list(_STATUS.finditer(text))
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    line, counted = 1, 0
+    for head, end in zip(heads, ends, strict=False):
+        loaded, active = (
+            _LOADED.search(text, head.end(), end),
+            _ACTIVE.search(text, head.end(), end),
+        )
+        here = active.start() if active else head.start()
+        line, counted = line + text.count("\n", counted, here), here
+        yield Service(
+            name=head[1],
+            load=loaded[1] if loaded else NOT_IN_INPUT,
+            active=active[1] if active else NOT_IN_INPUT,
+            sub=(active and active[2]) or NOT_IN_INPUT,
+            enabled=(loaded and loaded[2]) or NOT_IN_INPUT,
+            result=(active and active[3]) or NOT_IN_INPUT,
+            line=line,
+            probe=_PROBE,
+        )
+    absent = _NOT_FOUND.search(text)
+    if absent:
+        line = text.count("\n", 0, absent.start()) + 1
+        yield Service(absent[1], "not-found", "inactive", "dead", line=line, probe=_PROBE)
 
 
 def _word(told: dict[str, str], key: str) -> Known[str]:
