@@ -23,7 +23,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("pasted",),
     ("capture", "recognise", "redact"),
     ("transports",),
-    ("gpu_inventory",),
+    ("gpu_inventory", "pci_paths"),
+    ("fabric_manager",),
     ("assemble",),
     ("judge", "diagnosis"),
     ("reports",),
@@ -54,6 +55,9 @@ SHARED_WITHIN = {
     "redact.secrets": "the shapes of secrets; redact/__init__.py applies them",
     "facts.gpu": "a host holds GPUs",
     "facts.kernel": "a host holds a kernel log",
+    "facts.pci_tree": "a host holds what lspci shows",
+    "facts.services": "a host holds its services and modules",
+    "probes.lspci_names": "the ids behind lspci's names",
 }
 #: Siblings that may import each other after all: (importer, imported), and why.
 SIBLINGS = {

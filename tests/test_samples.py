@@ -17,6 +17,7 @@ PROBES = {
     "nvidia_smi_q": "nvidia-smi-q",
     "nvidia_smi_xml": "nvidia-smi",
     "kernel_log": "kernel-log",
+    "lspci": "lspci",
 }
 ALL_8 = "gpu0 gpu1 gpu2 gpu3 gpu4 gpu5 gpu6 gpu7"
 CUT = "ERROR gpu.count input"
@@ -104,6 +105,14 @@ TABLE: dict[str, tuple[str, ...]] = {
     "kernel_log/pcie_limited_by_gen4_switch_h100.log": (
         "WARN", "WARN pcie.limited 04:00.0 8b:00.0",
     ),
+    # lspci
+    "lspci/xe9680_h100_x8_cx7_vvv_devices.txt": ("PASS",),
+    # Bridges alone: what is downgraded there has a slower device below it, and no GPU is shown.
+    "lspci/xe9680_h100_bridges_acs_and_downgraded_vvv.txt": ("SKIP",),
+    "lspci/gb200_plain.txt": ("PASS",),
+    "lspci/a100_x8_nvswitch_nn.txt": ("PASS",),
+    "lspci/a10_nn.txt": ("PASS",),
+    "lspci/optimus_gpu_rev_ff_excerpt.txt": ("WARN", "WARN pcie.device.asleep 01:00.0"),
 }  # fmt: skip
 
 
@@ -134,7 +143,7 @@ def test_every_sample_is_in_the_table() -> None:
         f"{path.parent.name}/{path.name}" for kind in PROBES for path in (SAMPLES / kind).iterdir()
     }
     assert here == set(TABLE)
-    assert len(here) == 37
+    assert len(here) == 43
 
 
 @pytest.mark.parametrize("name", TABLE)

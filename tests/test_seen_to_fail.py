@@ -12,18 +12,49 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from preflight.collect import examine
 from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
 from tests.conftest import sample
+from tests.lspci_text import server
 
 ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "seen_to_fail.yaml").read_text(encoding="utf-8")
 )
 
 ONE_GPU = "0000:01:00.0 0x030200 0x10de 0x20b2 nvidia\nend\n"
+NVSWITCH = "0000:05:00.0 0x068000 0x10de 0x22a3 nvidia-nvswitch\n"
+SERVICES = """\
+daemon nv-fabricmanage
+Fabric Manager version is : 535.161.08
+systemd: yes
+NRestarts=0
+Result=success
+Id=nvidia-fabricmanager.service
+LoadState=loaded
+ActiveState=active
+SubState=running
+UnitFileState=enabled
+
+Id=nvidia-imex.service
+LoadState=not-found
+ActiveState=inactive
+SubState=dead
+UnitFileState=
+end
+"""
+MODULES = """\
+NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Sat Jan 27 03:08:31 UTC 2024
+GCC version:  gcc version 11.4.0 (Ubuntu 11.4.0-1ubuntu1~22.04)
+module version: 535.161.08
+nvidia-modprobe: no
+nvidia_uvm 1523712 4 - Live 0x0000000000000000 (PO)
+nvidia 56717312 42 nvidia_uvm, Live 0x0000000000000000 (PO)
+end
+"""
 #: What inputs are made of: probe -> sample or text.
 BASES: dict[str, dict[str, str]] = {
     "h100": {"nvidia-smi-q": "nvidia_smi_q/h100_sxm_x8_535.183_one_gpu_throttled.txt"},
@@ -36,6 +67,16 @@ BASES: dict[str, dict[str, str]] = {
     "wrapped": {
         "dmesg": "[700000.0] usb 1-2: new device\n[863000.0] usb 1-2: gone\n",
         "identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\nuptime 864000.0 1\nuid 0\n",
+    },
+    "tree": {"lspci": server()},
+    "switches": {
+        "services": SERVICES,
+        "nvidia-smi-q": "nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt",
+        "pci": NVSWITCH + "end\n",
+    },
+    "modules": {
+        "driver-module": MODULES,
+        "nvidia-smi-q": "nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt",
     },
     "host": {
         "nvidia-smi": "nvidia_smi_xml/a100_sxm4_80gb_mig_535.54.xml",
@@ -74,6 +115,8 @@ def _raws(entry: dict[str, Any], case: dict[str, Any]) -> list[Raw]:
         raws[first] = Raw("node-07", first, (first,), 1, "", f"{first}: Operation not permitted")
     if "hung" in case:
         raws[case["hung"]] = Raw("node-07", case["hung"], (case["hung"],), 124, elapsed_s=32.0)
+    if "took" in case:
+        raws[first] = replace(raws[first], elapsed_s=case["took"])
     if "absent" in case:
         raws[case["absent"]] = Raw("node-07", case["absent"], (case["absent"],), 127)
     return list(raws.values())

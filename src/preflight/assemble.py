@@ -10,11 +10,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight.errors import ParseError
+from preflight.fabric_manager import fabric_manager
 from preflight.facts.gpu import Driver, Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, Identity, SiteAnswer
 from preflight.facts.kernel import KernelLog
-from preflight.gpu_inventory import count_gpus, not_asked, nothing_wrong_without_gpus, silence
+from preflight.facts.pci_tree import PciTree
+from preflight.gpu_inventory import (
+    count_gpus,
+    not_asked,
+    nothing_wrong_without_gpus,
+    nouveau_beside,
+    silence,
+)
 from preflight.model import NOT_IN_INPUT, Check, Command, Known, Missing, MissingProbe, Raw
+from preflight.pci_paths import functions, looks_virtual, paths
 from preflight.probes.kernel_log_union import relabelled, union
 from preflight.probes.spec import Probe
 
@@ -25,9 +34,12 @@ PROBES: dict[str, str] = {
     "meminfo": "system:meminfo",
     "os-release": "system:os_release",
     "lscpu": "system:lscpu",
+    "driver-module": "driver_module:driver_module",
+    "services": "services:services",
     "dmesg": "kernel_log:dmesg",
     "journalctl": "kernel_log:journalctl",
     "kernel-log": "kernel_log:kernel_log",
+    "lspci": "lspci:lspci",
     "nvidia-smi": "nvidia_smi_xml:nvidia_smi_xml",
     "nvidia-smi-q": "nvidia_smi_text:nvidia_smi_text",
 }
@@ -40,6 +52,9 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "os": ("os-release",),
     "cpu": ("lscpu",),
     "kernel_log": ("dmesg", "journalctl", "kernel-log"),
+    "pci_tree": ("lspci",),
+    "driver_module": ("driver-module",),
+    "services": ("services",),
     "nvidia_smi": ("nvidia-smi", "nvidia-smi-q"),
 }
 
@@ -59,6 +74,11 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "gpus": ("nvidia_smi", "pci"),
     "gpu_inventory": ("nvidia_smi", "pci", "identity"),
     "kernel_log": ("kernel_log",),
+    "pci_tree": ("pci_tree",),
+    "pci_paths": ("pci_tree", "nvidia_smi", "cpu"),
+    "driver_module": ("driver_module",),
+    "services": ("services",),
+    "fabric_manager": ("services", "pci", "nvidia_smi", "cpu"),
     "site": (),
 }
 
@@ -66,6 +86,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
 _COMES_WITH = {
     "nvidia-smi": "; it comes with the driver (nvidia-utils), into a container with "
     "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+    "lspci": "; it comes with pciutils: apt install pciutils, dnf install pciutils",
 }
 
 _DENIED = ("Operation not permitted", "Permission denied", "password is required", "not permitted")
@@ -120,16 +141,21 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
 
 
 def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]]) -> Host:
-    identity, smi, pci = parts["identity"], parts["nvidia_smi"], parts["pci"]
+    identity, smi, pci, tree = (
+        parts[part] for part in ("identity", "nvidia_smi", "pci", "pci_tree")
+    )
     smi = not_asked(pci, smi)
+    if pci is NOT_IN_INPUT:
+        pci = functions(tree, smi)
     inventory = count_gpus(identity, pci, smi)
     smi = nothing_wrong_without_gpus(inventory, smi)
+    virtualization = _virtualization(parts["cpu"], smi, tree)
     return Host(
         name=name,
         identity=identity,
         os=parts["os"],
         container=identity if isinstance(identity, Missing) else identity.container,
-        virtualization=_virtualization(parts["cpu"], smi),
+        virtualization=virtualization,
         cpu=parts["cpu"],
         memory=parts["memory"],
         pci=pci,
@@ -137,6 +163,11 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         gpus=_gpus(smi),
         gpu_inventory=inventory,
         kernel_log=parts["kernel_log"],
+        pci_tree=tree,
+        pci_paths=paths(tree, smi, virtualization),
+        driver_module=nouveau_beside(parts["driver_module"], pci),
+        services=parts["services"],
+        fabric_manager=fabric_manager(parts["services"], pci, smi, virtualization),
         site=site,
     )
 
@@ -171,7 +202,14 @@ def _read(raw: Raw) -> Any:
         return _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
     # A tool that failed may have told half of it; of nvidia-smi the text says what is wrong.
     told = raw.rc == 0 or (isinstance(facts, NvidiaSmi) and _explains(facts))
-    return facts if told else _exited(raw)
+    return _timed(facts, raw) if told else _exited(raw)
+
+
+def _timed(facts: Any, raw: Raw) -> Any:
+    """nvidia-smi's answer with how long it took, where preflight itself has asked."""
+    if not isinstance(facts, NvidiaSmi) or not raw.argv:
+        return facts
+    return replace(facts, driver=replace(facts.driver, answer_s=raw.elapsed_s))
 
 
 def _explains(smi: NvidiaSmi) -> bool:
@@ -294,16 +332,19 @@ def _gpus(smi: Known[NvidiaSmi]) -> Known[tuple[Gpu, ...]]:
     return smi.gpus
 
 
-def _virtualization(cpu: Known[Cpu], smi: Known[NvidiaSmi]) -> Known[str]:
+def _virtualization(cpu: Known[Cpu], smi: Known[NvidiaSmi], tree: Known[PciTree]) -> Known[str]:
     """`vm` or `none`: by the GPU driver where it was given a GPU, else by the CPU's hypervisor
-    flag (which x86 has and other processors have not)."""
+    flag (which x86 has and other processors have not), else by devices that only virtual machines
+    have."""
     gpus = () if isinstance(smi, Missing) else smi.gpus
     told = {gpu.virtualization for gpu in gpus if isinstance(gpu.virtualization, str)}
     if told - {"None", "Host VGPU", "Host VSGA"}:
         return "vm"
     if isinstance(cpu, Cpu) and isinstance(cpu.hypervisor, str):
         return "none" if cpu.hypervisor == "none" else "vm"
-    return "none" if told else NOT_IN_INPUT
+    if told:
+        return "none"
+    return "vm" if looks_virtual(tree) else NOT_IN_INPUT
 
 
 def _site(raw: Raw) -> Known[SiteAnswer]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from preflight.facts.gpu import Driver, GpuInventory, NvidiaSmi
 from preflight.facts.host import Identity, PciFunction
+from preflight.facts.services import DriverModule
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.identity import granted
 
@@ -46,6 +49,18 @@ def nothing_wrong_without_gpus(inventory: GpuInventory, smi: Known[NvidiaSmi]) -
     return Missing("not-applicable", f"no NVIDIA GPU on PCI{others}")
 
 
+def nouveau_beside(
+    module: Known[DriverModule], pci: Known[tuple[PciFunction, ...]]
+) -> Known[DriverModule]:
+    """Where nouveau has a card of its own beside those of the driver, it is there on purpose."""
+    if isinstance(module, Missing) or isinstance(pci, Missing):
+        return module
+    drivers = {each.driver for each in pci if isinstance(each.driver, str)}
+    if not {"nouveau", "nvidia"} <= drivers:
+        return module
+    return replace(module, nouveau=Missing("not-applicable", "nouveau has a card of its own here"))
+
+
 def silence(driver: Driver) -> Missing:
     """Why there are no GPUs to judge where the driver did not answer."""
     if driver.state == "hangs":
@@ -81,12 +96,14 @@ def _on_pci(
         if each.class_id[:6] in OTHER_VENDORS.get(each.vendor_id, ("", ()))[1]
     }
     unbound = [each for each in gpus if each.driver != "nvidia"]
+    untold = next((each.driver for each in unbound if isinstance(each.driver, Missing)), None)
     if not gpus:
         none = Missing("not-applicable", "no NVIDIA GPU on PCI")
         away = len(nvidia)  # so all of them are handed away
         told = {*others, f"{away} NVIDIA GPUs handed to virtual machines"} if away else others
         return 0, none, tuple(sorted(told))
-    return len(gpus), len(unbound), tuple(sorted(others))
+    without = len(unbound) if untold is None else untold
+    return len(gpus), without, tuple(sorted(others))
 
 
 def _listed(smi: Known[NvidiaSmi], on_pci: Known[int]) -> Known[int]:

@@ -32,6 +32,7 @@ _SYSLOG = rf"(?:<\d{{1,3}}>)?(?:1 )?{_STAMP} (?:\S+ )?[\w.@/-]+(?:\[\d+\])?: "
 _BUS_ID = (
     r"(?:[\dA-FXa-fx]{4,8}:[\dA-FXa-fx]{2}:[\dA-FXa-fx]{2}\.[\dA-FXa-fx]|\d{1,3}:\d{1,3}:\d{1,3})"
 )
+_ADDRESS = r"(?:[\da-f]{4,8}:)?[\da-f]{2}:[\da-f]{2}\.[0-7]"
 _SECTIONS = (
     r"(?:E[Cc][Cc] (?:Errors|Mode)|Retired Pages|Remapped Rows|Max (?:Customer Boost )?Clocks"
     r"|Clocks (?:Throttle|Event) Reasons(?: Counters)?|(?:Default )?Applications Clocks|MIG Mode"
@@ -74,6 +75,18 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"(?:Timestamp|Driver Version|CUDA Version) {15,}: |Attached GPUs +: \d",
         rf"GPU {_BUS_ID}[ \t]*$",
     ),
+    "lspci": (
+        # plain and -nn, then -n
+        rf"{_ADDRESS} (?:[A-Z3][\w ./-]+)(?: \[\w{{4}}\])?: ",
+        rf"{_ADDRESS} (?:Class )?[\da-f]{{4}}: [\da-f]{{4}}:[\da-f]{{4}}\b",
+    ),
+    "driver-module": (r"NVRM version: NVIDIA UNIX ", r"Module +Size +Used by[ \t]*$"),
+    "services": (
+        r"Fabric Manager version is : \d",
+        r"[●○×*•↻] nvidia[\w@-]{0,60}\.service(?: - |[ \t]*$)",
+        r"Unit nvidia[\w@-]{0,60}\.service could not be found",
+        r"(?:Id=nvidia-[\w-]+\.service|LoadState=(?:loaded|not-found|masked)|NRestarts=\d+)[ \t]*$",
+    ),
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
 INDENTED: dict[str, tuple[str, ...]] = {
@@ -96,6 +109,11 @@ SENTENCES = (
 GOES_ON = {
     "nvidia-smi-q": re.compile(r" {4,}\S[^\n]*? : "),
     "kernel-log": re.compile(_SYSLOG),
+    # nvidia-smi indents with blanks, or has tags and single words
+    "lspci": re.compile(rf"\t+[^<\s][^<\n]{{0,60}}[:=+,\]-]|{_ADDRESS} "),
+    "services": re.compile(
+        r"[A-Z][A-Za-z]{1,40}=| +(?:Loaded|Active|Docs|Process|Main PID|Tasks|Memory|CGroup): "
+    ),
 }
 
 #: Lines between outputs: Markdown fences, `script`, the rules of nvidia-bug-report.
@@ -139,9 +157,7 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     "`nvidia-smi topo` output": (r"GPU0[ \t]+(?:GPU1|CPU Affinity)\b",),
     "`nvidia-smi nvlink` or `nvidia-smi -L` output": (r"GPU \d+: [^\n]+\(UUID: ",),
     "`nvidia-smi dmon` output": (r"# ?(?:Date|Time|gpu) +(?:Time|gpu|pwr|pid|sm)\b",),
-    "`lspci` output": (
-        r"(?:[\da-f]{4}:)?[\da-f]{2}:[\da-f]{2}\.[0-7] (?:[A-Z3][\w ./-]+)(?: \[\w{4}\])?: ",
-    ),
+    "`lspci -t` output": (r"-\[[\da-f]{4,8}:[\da-f]{2}(?:-[\da-f]{2})?\]-",),
     "`ibstat` output": (r"CA '\w+'$",),
     "`ibstatus` output": (r"Infiniband device '",),
     "`ibv_devinfo` output": (r"hca_id:\s",),
@@ -200,5 +216,5 @@ NOT_TEXT: dict[bytes, str] = {
 }
 READS = (
     "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, a kernel log (`dmesg`, `journalctl -k`, "
-    "syslog, fabric manager), a capture of preflight"
+    "syslog, fabric manager), `lspci`, `lsmod`, `systemctl status`, a capture of preflight"
 )

@@ -39,6 +39,8 @@ NAMED = [
     ("[1b4 v1] Device Serial Number {}", "9c-63-c0-ff-ff-aa-bb-cc", "serial-1"),
     ("Product Serial        : {}", "S452ABC", "serial-1"),
     ("cable {}", "MT2230J14118", "serial-1"),
+    ("[VU] Vendor specific: {}MLNXS0D0F0", "MT2340J88735", "serial-1"),
+    ("[V3] Vendor specific: {}", "d610e4f45c66ee118000a088c2b8a0c4", "uuid-1"),
     ("Node GUID: 0x{}", "506b4b0300c0ffee", "guid-1"),
     ("node_guid: {}", "506b:4b03:00c0:ffee", "guid-1"),
     ('"H-{}"[1]', "506b4b0300c0ffee", "guid-1"),

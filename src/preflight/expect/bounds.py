@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
+from preflight.facts.pci_tree import LinkState, PciPath
 from preflight.model import Known, Missing
 
 
@@ -38,7 +39,61 @@ def pcie_gen(_host: Host, gpu: Gpu) -> Known[Bound]:
     return Bound(pcie.gen_max, sides if known else "what card and slot can both do")
 
 
+def pci_link_width(_host: Host, path: PciPath) -> Known[Bound]:
+    """Lanes that the device and the port above it can both do: the smaller of their LnkCap."""
+    width = path.link.width_can
+    return width if isinstance(width, Missing) else Bound(width, path.link.ends)
+
+
+def pci_link_rate(_host: Host, path: PciPath) -> Known[Bound]:
+    """GB/s that the device's own link can do, by the LnkCap of both ends (expect/pcie.py)."""
+    return _rate(path.link, "the device's own link")
+
+
+def pci_path_built(_host: Host, path: PciPath) -> Known[Bound]:
+    """GB/s that the slowest link above the device is built for, by the LnkCap of both its ends; not
+    more than the device's own link can use."""
+    if isinstance(path.above, Missing):
+        return path.above
+    above, own = _rate(path.above, "built for"), _rate(path.link, "the device's own link")
+    if isinstance(above, Missing) or isinstance(own, Missing):
+        return above if isinstance(above, Missing) else own
+    return min(above, own, key=lambda bound: bound.value)
+
+
+def _rate(link: LinkState, what: str) -> Known[Bound]:
+    if isinstance(link.rate_can_gbps, Missing):
+        return link.rate_can_gbps
+    return Bound(link.rate_can_gbps, f"{what}, {link.lower}: {link.ends}")
+
+
+#: Seconds that nvidia-smi may take: 5 (AMD-AGI/Primus, node_smoke: a slower one is an early sign of
+#: a driver that wedges) and half a second for each GPU: a full report asks each for all it has.
+_ANSWER_S, _ANSWER_PER_GPU_S = 5.0, 0.5
+
+
+def nvidia_smi_answer(host: Host, _element: object) -> Known[Bound]:
+    """Seconds for a full report of all GPUs. Without persistence mode each call starts the driver
+    anew, which takes seconds for every GPU and is no sign of anything."""
+    if isinstance(host.gpus, Missing):
+        return host.gpus
+    if any(gpu.persistence == "Disabled" and not _held(gpu) for gpu in host.gpus):
+        return Missing("not-applicable", "without persistence mode every call starts the driver")
+    count = len(host.gpus)
+    seconds = _ANSWER_S + _ANSWER_PER_GPU_S * count
+    return Bound(seconds, f"{_ANSWER_S:g} s + {count} x {_ANSWER_PER_GPU_S:g} s for each GPU")
+
+
+def _held(gpu: Gpu) -> bool:
+    """Whether a process keeps the driver from unloading the GPU."""
+    return not isinstance(gpu.processes, Missing) and bool(gpu.processes)
+
+
 BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "pcie_width": pcie_width,
     "pcie_gen": pcie_gen,
+    "pci_link_width": pci_link_width,
+    "pci_link_rate": pci_link_rate,
+    "pci_path_built": pci_path_built,
+    "nvidia_smi_answer": nvidia_smi_answer,
 }

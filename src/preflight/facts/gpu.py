@@ -217,6 +217,7 @@ class Driver(Struct, frozen=True):
     cuda: Known[str] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""
+    answer_s: Known[float] = NOT_IN_INPUT  # how long nvidia-smi took; a paste does not tell
 
 
 class NvidiaSmi(Struct, frozen=True):

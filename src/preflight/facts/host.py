@@ -6,6 +6,8 @@ from msgspec import Struct, field
 
 from preflight.facts.gpu import Driver, Gpu, GpuInventory
 from preflight.facts.kernel import KernelLog
+from preflight.facts.pci_tree import PciPaths, PciTree
+from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -35,7 +37,7 @@ class PciFunction(Struct, frozen=True):
     class_id: str  # 0x030200
     vendor_id: str  # 0x10de
     device_id: str
-    driver: str  # "" where none is bound
+    driver: Known[str]  # "" where none is bound
     line: int = 0
 
 
@@ -82,4 +84,9 @@ class Host(Struct, frozen=True):
     gpus: Known[tuple[Gpu, ...]] = NOT_IN_INPUT
     gpu_inventory: GpuInventory = field(default_factory=GpuInventory)
     kernel_log: Known[KernelLog] = NOT_IN_INPUT
+    pci_tree: Known[PciTree] = NOT_IN_INPUT
+    pci_paths: Known[PciPaths] = NOT_IN_INPUT
+    driver_module: Known[DriverModule] = NOT_IN_INPUT
+    services: Known[Services] = NOT_IN_INPUT
+    fabric_manager: FabricManager = field(default_factory=FabricManager)
     site: dict[str, Known[SiteAnswer]] = field(default_factory=dict)

@@ -178,5 +178,8 @@ NUMBERS = (
         r"(?i)\b(?:asset[ _]tag|s/?n)[\"']?[ \t]{0,60}[:=][ \t]{0,40}[\"']?"
         r"(?P<v>(?=[a-z-]{0,40}\d)[a-z0-9-]{6,64})\b",
     ),
-    rule("serial", "mt", r"\b(?P<v>MT\d{4}[A-Z]{1,2}\d{5})\b"),
+    # ConnectX; in its vital product data with more behind it.
+    rule("serial", "mt", r"\b(?P<v>MT\d{4}[A-Z]{1,2}\d{5})(?=\b|MLNX)"),
+    # The UUID there, without its dashes: `[V3] Vendor specific: d610e4f4...`.
+    rule("uuid", "vendor specific", r"Vendor specific: (?P<v>[0-9a-f]{32})\b"),
 )  # fmt: skip

@@ -1,0 +1,107 @@
+"""What lspci shows: every function on PCI, its link, and the way from a device to its root port.
+
+Speeds in GT/s per lane, widths in lanes, rates in GB/s of one direction, sizes in bytes.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from preflight.model import NOT_IN_INPUT, Known
+
+
+class PciDevice(Struct, frozen=True):
+    """One function. Ids are lower case hex, as in sysfs; names as lspci prints them."""
+
+    name: str  # 0000:1b:00.0
+    line: int = 0
+    probe: str = ""
+    class_id: Known[str] = NOT_IN_INPUT  # 0x0302: base class and subclass
+    class_name: Known[str] = NOT_IN_INPUT
+    vendor_id: Known[str] = NOT_IN_INPUT  # 0x10de
+    device_id: Known[str] = NOT_IN_INPUT
+    product: Known[str] = NOT_IN_INPUT  # vendor and device, by name
+    revision: Known[str] = NOT_IN_INPUT  # a1; 00 where lspci prints none
+    answers: bool = True  # False: reads of its configuration give nothing but ones
+    port: Known[str] = NOT_IN_INPUT  # Endpoint | Root Port | Upstream Port | Downstream Port | ...
+    primary: Known[int] = NOT_IN_INPUT  # bus numbers of a bridge
+    secondary: Known[int] = NOT_IN_INPUT
+    subordinate: Known[int] = NOT_IN_INPUT
+    speed_max_gtps: Known[float] = NOT_IN_INPUT  # LnkCap
+    width_max: Known[int] = NOT_IN_INPUT
+    speed_gtps: Known[float] = NOT_IN_INPUT  # LnkSta
+    width: Known[int] = NOT_IN_INPUT
+    speed_word: str = ""  # ok | downgraded | strange ...; newer versions only
+    width_word: str = ""
+    link_line: int = 0  # where LnkSta stands
+    payload_bytes: Known[int] = NOT_IN_INPUT  # MaxPayload as set, not as possible
+    read_request_bytes: Known[int] = NOT_IN_INPUT
+    driver: Known[str] = NOT_IN_INPUT  # "" where none is bound
+    numa_node: Known[int] = NOT_IN_INPUT
+    iommu_group: Known[int] = NOT_IN_INPUT
+    acs: Known[tuple[str, ...]] = NOT_IN_INPUT  # the flags of ACSCtl that are set
+    uncorrected: Known[tuple[str, ...]] = NOT_IN_INPUT  # UESta, since it was last cleared
+    corrected: Known[tuple[str, ...]] = NOT_IN_INPUT  # CESta
+    errors_line: int = 0  # where UESta stands
+
+
+class PciTree(Struct, frozen=True):
+    """All functions in the order of lspci."""
+
+    devices: tuple[PciDevice, ...]
+    line: int = 1
+    probe: str = ""
+
+
+class LinkState(Struct, frozen=True):
+    """One link, and what both of its ends can do; the lower end alone where the upper one is not in
+    the input."""
+
+    lower: str = ""  # the address of the device at its lower end
+    width: Known[int] = NOT_IN_INPUT
+    width_can: Known[int] = NOT_IN_INPUT
+    speed_gtps: Known[float] = NOT_IN_INPUT
+    speed_can_gtps: Known[float] = NOT_IN_INPUT
+    rate_gbps: Known[float] = NOT_IN_INPUT
+    rate_can_gbps: Known[float] = NOT_IN_INPUT
+    ends: str = ""  # "card 32 GT/s x16, slot 16 GT/s x16"
+    line: int = 0
+    probe: str = ""
+
+
+class LinkErrors(Struct, frozen=True):
+    """Uncorrected errors that stand in the registers of a device and of the bridges above it, as
+    "0000:17:00.0 DLP"; what enumeration itself causes is left out."""
+
+    uncorrected: Known[tuple[str, ...]] = NOT_IN_INPUT
+    line: int = 0
+    probe: str = ""
+
+
+class PciPath(Struct, frozen=True):
+    """A device that training uses, with its way to the root."""
+
+    name: str  # gpu3 where nvidia-smi names it, else its address
+    bus_id: str  # 00000000:1b:00.0
+    kind: str  # gpu | nvswitch | nic
+    answers: bool = True
+    virtual: bool = False  # in a virtual machine: the link shown is the hypervisor's choice
+    bridges: tuple[str, ...] = ()  # their addresses, from the device upwards
+    link: LinkState = field(default_factory=LinkState)
+    #: The slowest link above the device's own.
+    above: Known[LinkState] = NOT_IN_INPUT
+    errors: LinkErrors = field(default_factory=LinkErrors)
+    line: int = 0
+    probe: str = ""
+
+
+class PciPaths(Struct, frozen=True):
+    """The devices that training uses, by what is asked of them; each list is missing, with the
+    reason, where there is no such device."""
+
+    devices: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # all but the next
+    #: The only GPU of what may be a laptop: it is switched off when nobody uses it.
+    may_sleep: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
+    gpus: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
+    board: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # GPUs and NVSwitches
+    nics: Known[tuple[PciPath, ...]] = NOT_IN_INPUT

@@ -1,0 +1,250 @@
+"""From lspci's list to the way of each GPU, NVSwitch and NIC to its root, with what it tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+from preflight.expect.pcie import link_gbps
+from preflight.facts.gpu import NvidiaSmi
+from preflight.facts.host import PciFunction
+from preflight.facts.pci_tree import LinkErrors, LinkState, PciDevice, PciPath, PciPaths, PciTree
+from preflight.model import Known, Missing
+
+N = TypeVar("N", int, float)
+
+_NVIDIA = "0x10de"
+_GPU = ("0x0300", "0x0302")
+_NVSWITCH = "0x0680"
+_HOST_BRIDGE = "0x0600"
+_NIC = ("0x0200", "0x0207", "0x0208")
+#: Vendors whose functions exist in virtual machines only: QEMU, VMware, Hyper-V, Xen, VirtualBox.
+#: Not virtio (0x1af4): BlueField and other cards show it to real machines.
+_HYPERVISORS = frozenset({"0x1b36", "0x15ad", "0x1414", "0x5853", "0x80ee"})
+#: Graphics of a server's management controller: ASPEED, Matrox, Huawei. No laptop has one.
+_SERVER_GRAPHICS = frozenset({"0x1a03", "0x102b", "0x19e5"})
+#: The names of data-centre cards, as pci.ids has them: [A100 SXM4 80GB], [Tesla T4], [L40S].
+_DATACENTRE = re.compile(
+    r"\[(?:Tesla|A\d{1,3}[A-Z]?|H\d{2,3}|L\d{1,2}S?|B\d{3}|T4G?|G[BH]\d{3}|DGX|GRID)\b"
+)
+#: Unsupported requests are what enumeration itself causes, unexpected completions what is masked by
+#: default (pci_regs.h, PCI_ERR_UNC_*; PCI Express Base Specification, 7.8.4.3).
+_COMMONPLACE = frozenset({"UnsupReq", "UnxCmplt"})
+_NO_PARENT = Missing("not-in-input", "the bridges above it are not in the input")
+_DIRECT = Missing("not-applicable", "its own link leads to the root port, there is none above it")
+
+
+def looks_virtual(tree: Known[PciTree]) -> bool:
+    """Whether the functions are those of a virtual machine."""
+    if isinstance(tree, Missing):
+        return False
+    return any(each.vendor_id in _HYPERVISORS for each in tree.devices)
+
+
+def functions(tree: Known[PciTree], smi: Known[NvidiaSmi]) -> Known[tuple[PciFunction, ...]]:
+    """The same list that sysfs gives. An excerpt, which has fewer GPUs than nvidia-smi, has no say
+    in how many there are; nor a list in which the classes cannot be told."""
+    if isinstance(tree, Missing):
+        return tree
+    found = tuple(
+        PciFunction(each.name, f"{each.class_id}00", str(each.vendor_id), _id(each), each.driver,
+                    each.line)
+        for each in tree.devices
+        if str(each.class_id)[:4] in ("0x03", "0x12") or each.class_id == _NVSWITCH
+    )  # fmt: skip
+    gpus = sum(1 for each in tree.devices if _kind(each) == "gpu")
+    listed = 0 if isinstance(smi, Missing) else len(smi.gpus)
+    whole = gpus or any(each.class_id == _HOST_BRIDGE for each in tree.devices)
+    if gpus < listed or not whole:
+        return Missing("not-in-input", "lspci is there in part only")
+    return found
+
+
+def _id(device: PciDevice) -> str:
+    return device.device_id if isinstance(device.device_id, str) else ""
+
+
+def paths(
+    tree: Known[PciTree], smi: Known[NvidiaSmi], virtualization: Known[str]
+) -> Known[PciPaths]:
+    """One record for each GPU, NVSwitch and NIC that is not handed to a virtual machine."""
+    if isinstance(tree, Missing):
+        return tree
+    gpus = () if isinstance(smi, Missing) else smi.gpus
+    names = {gpu.bus_id: gpu.name for gpu in gpus}
+    view = _View(tree, virtualization)
+    found = tuple(
+        view.path(device, kind, names.get(_bus_id(device), device.name))
+        for device in tree.devices
+        if (kind := _kind(device)) and device.driver != "vfio-pci"
+    )
+    sleeps, rest = _may_be_a_laptop(tree.devices), ("nvswitch", "nic")
+    return PciPaths(
+        devices=_those(found, "GPU, NVSwitch or NIC", rest if sleeps else ("gpu", *rest)),
+        may_sleep=_those(found, "GPU that a laptop may switch off", ("gpu",) if sleeps else ()),
+        gpus=_those(found, "NVIDIA GPU", ("gpu",)),
+        board=_those(found, "NVIDIA GPU or NVSwitch", ("gpu", "nvswitch")),
+        nics=_those(found, "NIC", ("nic",)),
+    )
+
+
+def _those(found: Sequence[PciPath], what: str, kinds: Sequence[str]) -> Known[tuple[PciPath, ...]]:
+    kept = tuple(each for each in found if each.kind in kinds)
+    return kept or Missing("not-applicable", f"lspci shows no {what}")
+
+
+def _kind(device: PciDevice) -> str:
+    nvidia = device.vendor_id == _NVIDIA
+    if nvidia and device.class_id in _GPU:
+        return "gpu"
+    if nvidia and device.class_id == _NVSWITCH:
+        return "nvswitch"
+    return "nic" if device.class_id in _NIC else ""
+
+
+def _bus_id(device: PciDevice) -> str:
+    domain, _, rest = device.name.partition(":")
+    return f"{domain:0>8}:{rest}"
+
+
+class _View:
+    """The tree with what is asked of it for every device."""
+
+    def __init__(self, tree: PciTree, virtualization: Known[str]) -> None:
+        self.probe = tree.probe
+        self.bridges: dict[tuple[str, int], PciDevice] = {
+            (each.name.partition(":")[0], each.secondary): each
+            for each in tree.devices
+            if isinstance(each.secondary, int) and each.secondary
+        }
+        told = None if isinstance(virtualization, Missing) else virtualization == "vm"
+        self.virtual = looks_virtual(tree) if told is None else told
+        self.told_virtual = told is not None
+
+    def path(self, device: PciDevice, kind: str, name: str) -> PciPath:
+        above = list(self._above(device))
+        return PciPath(
+            name=name,
+            bus_id=_bus_id(device),
+            kind=kind,
+            answers=device.answers,
+            virtual=self.virtual or (not self.told_virtual and _on_root_bus(device, above)),
+            bridges=tuple(each.name for each in above),
+            link=self._link(device, above[0] if above else None),
+            above=self._slowest(above),
+            errors=self._errors([device, *above]),
+            line=device.line,
+            probe=self.probe,
+        )
+
+    def _above(self, device: PciDevice) -> Iterator[PciDevice]:
+        """The bridges from the device to the root; hostile bus numbers cannot make it endless."""
+        domain, bus, _ = device.name.split(":")
+        number, seen = int(bus, 16), set[int]()
+        while number not in seen:
+            seen.add(number)
+            bridge = self.bridges.get((domain, number))
+            if bridge is None:
+                return
+            yield bridge
+            number = int(bridge.name.split(":")[1], 16)
+
+    def _link(self, lower: PciDevice, upper: PciDevice | None) -> LinkState:
+        other = lower if upper is None else upper
+        width_can = _least(lower.width_max, other.width_max)
+        speed_can = _least(lower.speed_max_gtps, other.speed_max_gtps)
+        slot = _end(upper) if upper else "which is not in the input"
+        return LinkState(
+            lower=lower.name,
+            width=lower.width,
+            width_can=width_can,
+            speed_gtps=lower.speed_gtps,
+            speed_can_gtps=speed_can,
+            rate_gbps=_rate(lower.speed_gtps, lower.width),
+            rate_can_gbps=_rate(speed_can, width_can),
+            ends=f"device {_end(lower)}, port above {slot}",
+            line=lower.link_line or lower.line,
+            probe=self.probe,
+        )
+
+    def _slowest(self, above: Sequence[PciDevice]) -> Known[LinkState]:
+        """The slowest of the links above the device's own: below each of them is the upstream port
+        of a switch."""
+        if not above:
+            return _NO_PARENT
+        unread = next((each.port for each in above if isinstance(each.port, Missing)), None)
+        if unread is not None:
+            return unread
+        if above[-1].port != "Root Port" and "Root" not in str(above[-1].port):
+            return _NO_PARENT
+        links = [
+            self._link(lower, upper)
+            for lower, upper in pairwise(above)
+            if lower.port == "Upstream Port"
+        ]
+        broken = next((each for each in links if isinstance(each.rate_gbps, Missing)), None)
+        return broken or min(links, key=_rate_of, default=_DIRECT)
+
+    def _errors(self, way: Sequence[PciDevice]) -> LinkErrors:
+        found: list[tuple[str, PciDevice]] = []
+        for each in way:
+            if isinstance(each.uncorrected, Missing):
+                continue
+            flags = (flag for flag in each.uncorrected if flag not in _COMMONPLACE)
+            found += [(f"{each.name} {flag}", each) for flag in flags]
+        if isinstance(way[0].uncorrected, Missing) and not found:
+            return LinkErrors(way[0].uncorrected, way[0].line, self.probe)
+        first = found[0][1] if found else way[0]
+        line = first.errors_line or first.line
+        return LinkErrors(tuple(flag for flag, _ in found), line, self.probe)
+
+
+def _rate_of(link: LinkState) -> float:
+    return link.rate_gbps if isinstance(link.rate_gbps, float) else 0.0
+
+
+def _rate(speed: Known[float], width: Known[int]) -> Known[float]:
+    if isinstance(speed, Missing):
+        return speed
+    return width if isinstance(width, Missing) else link_gbps(speed, width)
+
+
+def _least(one: Known[N], other: Known[N]) -> Known[N]:
+    """What both ends can do; where the other end does not tell, what this one can."""
+    if isinstance(other, Missing) or isinstance(one, Missing):
+        return one
+    return min(one, other)
+
+
+def _end(device: PciDevice) -> str:
+    speed, width = device.speed_max_gtps, device.width_max
+    if isinstance(speed, Missing) or isinstance(width, Missing):
+        return "not told"
+    return f"{speed:g} GT/s x{width}"
+
+
+def _on_root_bus(device: PciDevice, above: Sequence[PciDevice]) -> bool:
+    """A card without a port above it is one that a hypervisor put there."""
+    return not above and device.name.split(":")[1] == "00"
+
+
+def _may_be_a_laptop(devices: Sequence[PciDevice]) -> bool:
+    """One NVIDIA GPU, no sign of a server: it may be switched off to save power."""
+    gpus = [each for each in devices if _kind(each) == "gpu"]
+    server = any(
+        each.vendor_id in _SERVER_GRAPHICS or _kind(each) == "nvswitch" for each in devices
+    )
+    product = str(gpus[0].product) if gpus else ""
+    return len(gpus) == 1 and not server and not _DATACENTRE.search(product)
+
+
+def has_nvswitch(pci: Known[tuple[PciFunction, ...]]) -> Known[bool]:
+    """Whether an NVSwitch is on PCI that is not handed to a virtual machine."""
+    if isinstance(pci, Missing):
+        return pci
+    return any(
+        each.vendor_id == _NVIDIA and each.class_id[:6] == _NVSWITCH and each.driver != "vfio-pci"
+        for each in pci
+    )

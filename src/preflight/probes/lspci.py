@@ -1,0 +1,240 @@
+"""Every function on PCI, from lspci: plain, -n, -nn, -v to -vvv, with and without -D."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from preflight.errors import ParseError
+from preflight.facts.pci_tree import PciDevice, PciTree
+from preflight.model import NOT_IN_INPUT, Missing
+from preflight.probes.lspci_names import class_of, vendor_of
+from preflight.probes.spec import probe
+
+_PROBE = "lspci"
+_DENIED = Missing(
+    "denied",
+    "lspci may not read the capabilities; run preflight as root or with --sudo "
+    "(`sudo lspci -Dvvvnn`)",
+)
+_NO_LINK = Missing("not-applicable", "it has no PCI Express link")
+
+_HEAD = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) +(\S.*)")
+#: -nn `3D controller [0302]: NVIDIA Corporation GA102GL [A10] [10de:2236] (rev a1)`, -n `0302: ...`
+_REVISION = re.compile(r" \(rev ([0-9a-f]{2})\)")
+_IDS = re.compile(r"(?: \[|^)([0-9a-f]{4}):([0-9a-f]{4})\]?(?= \(|$)")
+_CLASS = re.compile(r"(?:(?P<name>.*?) )?\[(?P<id>[0-9a-f]{4})\]|(?:Class )?(?P<bare>[0-9a-f]{4})")
+_SPEED = re.compile(r"Speed (\d{1,4}(?:\.\d{1,2})?)GT/s(?: \((\w+)\))?")
+_WIDTH = re.compile(r"Width x(\d{1,4})(?: \((\w+)\))?")
+_BUS = re.compile(r"primary=([0-9a-f]{2}), secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2})")
+_CONTROL = re.compile(r"MaxPayload (\d+) bytes, MaxReadReq (\d+) bytes")
+_PORT = re.compile(r"Express(?: \(v\d+\))? ([A-Z][\w/ -]{0,60}?)(?: \(Slot[+-]\))?, ")
+_FLAGS = re.compile(r"(?:[\w<>/]+[+-]\s*)+")
+_TREE = re.compile(r"-\[[0-9a-f]{4,8}:|[|+\\ ]*[+\\|]-")
+
+
+@probe(_PROBE, ["lspci", "-Dvvvnn"], timeout_s=20, needs_root=True)
+def lspci(text: str) -> PciTree:
+    """The functions in their order; where the text holds several forms, the details of the longer.
+    Raises ParseError where two different functions have one address."""
+    functions: dict[str, _Function] = {}
+    here: _Function | None = None
+    for number, line in enumerate(text.split("\n"), 1):
+        head = _HEAD.match(line) if line[:1] in _HEX else None
+        if head:
+            here = _Function(head[1], head[2], number)
+            here = functions.setdefault(here.address, here).again(here)
+        elif here is not None and (told := line.strip()) and not _TREE.match(told):
+            here.detail(told, number)
+    if not functions:
+        raise ParseError("expected a line such as `0000:1b:00.0 3D controller: ...`", 1)
+    drivers = any("driver" in each.told for each in functions.values())
+    return PciTree(tuple(each.device(drivers) for each in functions.values()), probe=_PROBE)
+
+
+_HEX = frozenset("0123456789abcdef")
+
+
+class _Function:
+    """One function while its lines are read."""
+
+    def __init__(self, address: str, said: str, number: int) -> None:
+        self.address = address if address.count(":") == 2 else f"0000:{address}"
+        self.line = number
+        self.told: dict[str, Any] = {}
+        self.express = self.capabilities = self.extended = self.denied = self.details = False
+        self.flags = ""  # whose list of flags may go on in the next line
+        self._head(said)
+
+    def _head(self, said: str) -> None:
+        revision = _REVISION.search(said)
+        self.told["revision"] = revision[1] if revision else "00"
+        self.told["answers"] = self.told["revision"] != "ff"
+        kind, _, product = said.partition(": ")
+        ids = _IDS.search(product)
+        if ids:
+            self.told |= {"vendor_id": f"0x{ids[1]}", "device_id": f"0x{ids[2]}"}
+        named = product[: ids.start()] if ids else product.split(" (rev ")[0].split(" (prog-if ")[0]
+        if named.strip():
+            self.told["product"] = named.strip()
+            if not ids and (vendor := vendor_of(named)):
+                self.told["vendor_id"] = vendor
+        told = _CLASS.fullmatch(kind)
+        name = told["name"] if told else kind
+        number = (told["id"] or told["bare"]) if told else class_of(kind)
+        self.told |= {"class_name": name} if name else {}
+        self.told |= {"class_id": f"0x{number}"} if number else {}
+
+    def again(self, other: _Function) -> _Function:
+        """The same function, told a second time in another form."""
+        for key in ("vendor_id", "device_id", "class_id"):
+            mine, theirs = self.told.get(key), other.told.get(key)
+            if mine and theirs and mine != theirs:
+                raise ParseError(
+                    f"{self.address} is two different devices here (line {self.line}): "
+                    "give the lspci of each host by itself",
+                    other.line,
+                )
+        if other is not self:
+            self.told = {**self.told, **other.told, "answers": other.told["answers"]}
+            self.line = other.line
+        return self
+
+    def detail(self, line: str, number: int) -> None:
+        self.details = True
+        word = line.partition(" ")[0].partition("\t")[0]
+        reader = _DETAILS.get(word)
+        if reader:
+            self.flags = ""
+            reader(self, line, number)
+        elif self.flags and _FLAGS.fullmatch(line):
+            self.told[self.flags] += _set(line)
+        else:
+            self.flags = ""
+
+    def device(self, drivers: bool) -> PciDevice:
+        """The record; `drivers`: whether this form of lspci names them, so that none is none."""
+        told = dict(self.told)
+        if self.details and drivers and told["answers"]:
+            told.setdefault("driver", "")
+        for name in ("speed_max_gtps", "width_max", "speed_gtps", "width"):
+            told.setdefault(name, self._absent(NOT_IN_INPUT if self.express else _NO_LINK))
+        for name, what in (("acs", "ACS"), ("uncorrected", "AER"), ("corrected", "AER")):
+            none = Missing("not-applicable", f"it has no {what} registers")
+            told.setdefault(name, self._absent(none if self.extended else NOT_IN_INPUT))
+        if self.denied:
+            for name in ("port", "payload_bytes", "read_request_bytes"):
+                told.setdefault(name, _DENIED)
+        if not told["answers"]:
+            silent = Missing("not-applicable", "it does not answer on PCI")
+            told |= dict.fromkeys(_CONFIGURATION, silent)
+        return PciDevice(self.address, self.line, _PROBE, **told)
+
+    def _absent(self, else_: Missing) -> Missing:
+        """Why a capability is not there."""
+        if self.denied:
+            return _DENIED
+        return else_ if self.capabilities else NOT_IN_INPUT
+
+
+#: What is read from the configuration of a device, and so is all ones where it does not answer.
+_CONFIGURATION = (
+    "speed_max_gtps", "width_max", "speed_gtps", "width", "port", "payload_bytes",
+    "read_request_bytes", "acs", "uncorrected", "corrected",
+)  # fmt: skip
+
+
+def _capability(function: _Function, line: str, _number: int) -> None:
+    if "<access denied>" in line:
+        function.denied = True
+        return
+    function.capabilities = True
+    # Those beyond the first 256 bytes have a version: [1b8 v2].
+    function.extended |= " v" in line.partition("]")[0]
+    if " Express " in line:
+        function.express = True
+        port = _PORT.search(line + ", ")
+        if port:
+            function.told["port"] = port[1]
+            function.express = port[1] != "Root Complex Integrated Endpoint"
+
+
+def _link(function: _Function, line: str, number: int) -> None:
+    at = "_max" if line.startswith("LnkCap:") else ""
+    speed, width = _SPEED.search(line), _WIDTH.search(line)
+    unread = Missing("unreadable", f"line {number}: no speed or width in {line[:80]!r}")
+    nothing = width is not None and width[1] == "0"  # a port without a device, a virtual function
+    absent = _NO_LINK if nothing else unread
+    gtps = "speed_max_gtps" if at else "speed_gtps"
+    function.told[gtps] = float(speed[1]) if speed and not nothing else absent
+    function.told[f"width{at}"] = int(width[1]) if width and not nothing else absent
+    if not at:
+        function.told["link_line"] = number
+        function.told["speed_word"] = (speed[2] if speed else "") or ""
+        function.told["width_word"] = (width[2] if width else "") or ""
+
+
+def _bus(function: _Function, line: str, _number: int) -> None:
+    found = _BUS.search(line)
+    if found:
+        names = ("primary", "secondary", "subordinate")
+        function.told |= {name: int(found[at], 16) for at, name in enumerate(names, 1)}
+
+
+def _control(function: _Function, line: str, _number: int) -> None:
+    found = _CONTROL.match(line)
+    if found:
+        function.told["payload_bytes"] = int(found[1][:6])
+        function.told["read_request_bytes"] = int(found[2][:6])
+
+
+def _set(line: str) -> tuple[str, ...]:
+    return tuple(word[:-1] for word in line.split() if word.endswith("+"))
+
+
+def _flags_of(name: str) -> Callable[[_Function, str, int], None]:
+    def read(function: _Function, line: str, number: int) -> None:
+        function.told[name] = _set(line.partition(":")[2])
+        function.flags = name
+        if name == "uncorrected":
+            function.told["errors_line"] = number
+
+    return read
+
+
+def _number_of(name: str, label: str) -> Callable[[_Function, str, int], None]:
+    def read(function: _Function, line: str, _number: int) -> None:
+        value = line.removeprefix(label).strip()
+        if line.startswith(label) and value.isdigit():
+            function.told[name] = int(value[:9])
+
+    return read
+
+
+def _kernel(function: _Function, line: str, _number: int) -> None:
+    label = "Kernel driver in use: "
+    if line.startswith(label):
+        function.told["driver"] = line.removeprefix(label).strip()
+
+
+def _oddity(function: _Function, line: str, _number: int) -> None:
+    if line.startswith("!!! Unknown header type 7f"):
+        function.told["answers"] = False
+
+
+#: First word of a line -> who reads it.
+_DETAILS: dict[str, Callable[[_Function, str, int], None]] = {
+    "Capabilities:": _capability,
+    "LnkCap:": _link,
+    "LnkSta:": _link,
+    "Bus:": _bus,
+    "MaxPayload": _control,
+    "ACSCtl:": _flags_of("acs"),
+    "UESta:": _flags_of("uncorrected"),
+    "CESta:": _flags_of("corrected"),
+    "NUMA": _number_of("numa_node", "NUMA node: "),
+    "IOMMU": _number_of("iommu_group", "IOMMU group: "),
+    "Kernel": _kernel,
+    "!!!": _oddity,
+}
