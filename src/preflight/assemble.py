@@ -30,6 +30,7 @@ PROBES: dict[str, str] = {
     "kernel-log": "kernel_log:kernel_log",
     "nvidia-smi": "nvidia_smi_xml:nvidia_smi_xml",
     "nvidia-smi-q": "nvidia_smi_text:nvidia_smi_text",
+    "nvidia-smi-table": "nvidia_smi_table:nvidia_smi_table",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -40,11 +41,11 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "os": ("os-release",),
     "cpu": ("lscpu",),
     "kernel_log": ("dmesg", "journalctl", "kernel-log"),
-    "nvidia_smi": ("nvidia-smi", "nvidia-smi-q"),
+    "nvidia_smi": ("nvidia-smi", "nvidia-smi-q", "nvidia-smi-table"),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.
-RECORDED_ONLY = frozenset({"kernel-log", "nvidia-smi-q"})
+RECORDED_ONLY = frozenset({"kernel-log", "nvidia-smi-q", "nvidia-smi-table"})
 
 #: The first word of a fact path -> the parts it is made of. `identity` and `pci` are always asked.
 MADE_OF: dict[str, tuple[str, ...]] = {

@@ -74,6 +74,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"(?:Timestamp|Driver Version|CUDA Version) {15,}: |Attached GPUs +: \d",
         rf"GPU {_BUS_ID}[ \t]*$",
     ),
+    "nvidia-smi-table": (r"\| {0,9}NVIDIA-SMI [\d.]+ ",),
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
 INDENTED: dict[str, tuple[str, ...]] = {
@@ -130,7 +131,6 @@ PROMPTS = (
 _RANK = r"(?:\d+: ?|\[\d+,\d+\]<std\w+>: ?|\[[\w:]+\]: ?|[\w.-]+: )?"
 #: What other tools' output is called -> the lines that show it. Moves to TOOLS with its reader.
 KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
-    "the table of `nvidia-smi`": (r"\| NVIDIA-SMI [\d.]+ ",),
     "`nvidia-smi --version` output": (r"NVIDIA-SMI version +: ",),
     "`nvidia-smi --query-gpu` output": (
         r"(?:index|name|uuid|timestamp|serial|driver_version|pci\.bus_id|gpu_\w+)"
@@ -199,6 +199,6 @@ NOT_TEXT: dict[bytes, str] = {
     b"BZh": "packed with bzip2; unpack it with `bunzip2 -k`",
 }
 READS = (
-    "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, a kernel log (`dmesg`, `journalctl -k`, "
-    "syslog, fabric manager), a capture of preflight"
+    "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, `nvidia-smi`, `nvidia-smi nvlink -s` and `-e`, "
+    "a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), a capture of preflight"
 )

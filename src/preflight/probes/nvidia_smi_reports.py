@@ -14,6 +14,7 @@ _GPU = re.compile(
 )
 _HEAD = re.compile(r"^[ \t]*(Driver Version|Attached GPUs)[ \t]*:[ \t]*(\S+)", re.M)
 _LABEL = re.compile(r"^([ \t]+)([^:\n]+?)[ \t]*(?::.*)?$", re.M)
+_TABLE = re.compile(r"^[ \t]*\| {0,9}NVIDIA-SMI [\d.]+ ", re.M)
 #: What every full report shows of a GPU, and no section of -d does.
 _FULL = "Product Name"
 
@@ -38,6 +39,11 @@ def text_reports(text: str) -> int:
     if counts and len(gpus) > max(counts):
         hosts = max(hosts, 2)
     return max(looks, hosts)
+
+
+def tables(text: str) -> int:
+    """Tables of bare `nvidia-smi`."""
+    return len(_TABLE.findall(text))
 
 
 def _sections(block: str) -> frozenset[str]:
