@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("pasted",),
     ("capture", "recognise", "redact"),
     ("transports",),
-    ("gpu_inventory",),
+    ("gpu_inventory", "gpu_links", "gpu_processes"),
     ("assemble",),
     ("judge", "diagnosis"),
     ("reports",),
@@ -53,6 +53,8 @@ SHARED_WITHIN = {
     "redact.names": "the shapes of names; redact/__init__.py applies them",
     "redact.secrets": "the shapes of secrets; redact/__init__.py applies them",
     "facts.gpu": "a host holds GPUs",
+    "facts.design": "a GPU is of a model",
+    "facts.nvlink": "a GPU has links",
     "facts.kernel": "a host holds a kernel log",
 }
 #: Siblings that may import each other after all: (importer, imported), and why.

@@ -13,7 +13,10 @@ from preflight.errors import ParseError
 from preflight.facts.gpu import Driver, Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, Identity, SiteAnswer
 from preflight.facts.kernel import KernelLog
+from preflight.facts.nvlink import NvlinkAnswer
 from preflight.gpu_inventory import count_gpus, not_asked, nothing_wrong_without_gpus, silence
+from preflight.gpu_links import with_links
+from preflight.gpu_processes import with_unexplained
 from preflight.model import NOT_IN_INPUT, Check, Command, Known, Missing, MissingProbe, Raw
 from preflight.probes.kernel_log_union import relabelled, union
 from preflight.probes.spec import Probe
@@ -31,6 +34,9 @@ PROBES: dict[str, str] = {
     "nvidia-smi": "nvidia_smi_xml:nvidia_smi_xml",
     "nvidia-smi-q": "nvidia_smi_text:nvidia_smi_text",
     "nvidia-smi-table": "nvidia_smi_table:nvidia_smi_table",
+    "nvlink-status": "nvlink:nvlink_status",
+    "nvlink-errors": "nvlink:nvlink_errors",
+    "nvlink": "nvlink:nvlink",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -42,10 +48,12 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "cpu": ("lscpu",),
     "kernel_log": ("dmesg", "journalctl", "kernel-log"),
     "nvidia_smi": ("nvidia-smi", "nvidia-smi-q", "nvidia-smi-table"),
+    "nvlink_status": ("nvlink-status", "nvlink"),
+    "nvlink_errors": ("nvlink-errors", "nvlink"),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.
-RECORDED_ONLY = frozenset({"kernel-log", "nvidia-smi-q", "nvidia-smi-table"})
+RECORDED_ONLY = frozenset({"kernel-log", "nvidia-smi-q", "nvidia-smi-table", "nvlink"})
 
 #: The first word of a fact path -> the parts it is made of. `identity` and `pci` are always asked.
 MADE_OF: dict[str, tuple[str, ...]] = {
@@ -62,6 +70,8 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "kernel_log": ("kernel_log",),
     "site": (),
 }
+#: The same for facts of a GPU that are asked for by themselves: the word below `gpus[*]`.
+BELOW_GPUS: dict[str, tuple[str, ...]] = {"nvlink": ("nvlink_status", "nvlink_errors")}
 
 #: A tool -> where it comes from, for tools whose absence makes checks undetermined.
 _COMES_WITH = {
@@ -84,12 +94,20 @@ def probe_of(name: str) -> Probe | None:
 
 def commands_for(checks: Iterable[Check], site: Sequence[Command] = ()) -> list[Command]:
     """The questions that these checks need, in the order in which they are asked."""
-    roots = {path.partition("[")[0].partition(".")[0] for check in checks for path in _paths(check)}
+    paths = {path for check in checks for path in _paths(check)}
     parts = {"identity", "pci", "os", "cpu", "memory"}
-    parts.update(part for root in roots for part in MADE_OF.get(root, ()))
+    parts.update(part for path in paths for part in _parts(path))
     wanted = {name for part in parts for name in SUPPLIERS[part]} - RECORDED_ONLY
     probes = [probe_of(name) for name in PROBES if name in wanted]
     return [probe.command for probe in probes if probe] + list(site)
+
+
+def _parts(path: str) -> Iterator[str]:
+    """The parts that the fact at `path` is made of."""
+    root = path.partition("[")[0].partition(".")[0]
+    yield from MADE_OF.get(root, ())
+    if root == "gpus":
+        yield from BELOW_GPUS.get(path.partition("[*].")[2].partition(".")[0], ())
 
 
 def _paths(check: Check) -> Iterator[str]:
@@ -122,6 +140,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
 
 def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]]) -> Host:
     identity, smi, pci = parts["identity"], parts["nvidia_smi"], parts["pci"]
+    container = identity if isinstance(identity, Missing) else identity.container
     smi = not_asked(pci, smi)
     inventory = count_gpus(identity, pci, smi)
     smi = nothing_wrong_without_gpus(inventory, smi)
@@ -129,13 +148,15 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         name=name,
         identity=identity,
         os=parts["os"],
-        container=identity if isinstance(identity, Missing) else identity.container,
+        container=container,
         virtualization=_virtualization(parts["cpu"], smi),
         cpu=parts["cpu"],
         memory=parts["memory"],
         pci=pci,
         driver=smi if isinstance(smi, Missing) else smi.driver,
-        gpus=_gpus(smi),
+        gpus=with_unexplained(
+            with_links(_gpus(smi), parts["nvlink_status"], parts["nvlink_errors"]), container
+        ),
         gpu_inventory=inventory,
         kernel_log=parts["kernel_log"],
         site=site,
@@ -171,12 +192,14 @@ def _read(raw: Raw) -> Any:
     except ParseError as error:
         return _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
     # A tool that failed may have told half of it; of nvidia-smi the text says what is wrong.
-    told = raw.rc == 0 or (isinstance(facts, NvidiaSmi) and _explains(facts))
+    told = raw.rc == 0 or _explains(facts)
     return facts if told else _exited(raw)
 
 
-def _explains(smi: NvidiaSmi) -> bool:
+def _explains(smi: Any) -> bool:
     """Whether the answer tells why nvidia-smi ended with an error."""
+    if not isinstance(smi, NvidiaSmi):
+        return isinstance(smi, NvlinkAnswer) and smi.explained
     ill = (gpu.answers is False or gpu.inforom_corrupted is True for gpu in smi.gpus)
     return smi.driver.state != "answers" or any(ill)
 

@@ -75,6 +75,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
         rf"GPU {_BUS_ID}[ \t]*$",
     ),
     "nvidia-smi-table": (r"\| {0,9}NVIDIA-SMI [\d.]+ ",),
+    "nvlink": (r"GPU \d{1,3}: [^\n]{1,200}\(UUID: ",),
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
 INDENTED: dict[str, tuple[str, ...]] = {
@@ -137,7 +138,6 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
         r"(?:, [\w.]+(?: \[[^\]\n]+\])?)+$",
     ),
     "`nvidia-smi topo` output": (r"GPU0[ \t]+(?:GPU1|CPU Affinity)\b",),
-    "`nvidia-smi nvlink` or `nvidia-smi -L` output": (r"GPU \d+: [^\n]+\(UUID: ",),
     "`nvidia-smi dmon` output": (r"# ?(?:Date|Time|gpu) +(?:Time|gpu|pwr|pid|sm)\b",),
     "`lspci` output": (
         r"(?:[\da-f]{4}:)?[\da-f]{2}:[\da-f]{2}\.[0-7] (?:[A-Z3][\w ./-]+)(?: \[\w{4}\])?: ",
