@@ -43,6 +43,8 @@ _FIELDS = (
     "|VBIOS Version|GPU Part Number|MultiGPU Board|Addressing Mode)"
 )
 
+_UUID_OF = r"GPU \d{1,3}: [^\n]{1,200}\(UUID: "
+
 #: Probe -> the lines at which its tool's output begins, or surely goes on. The kernel log is
 #: first: its files are the large ones.
 TOOLS: dict[str, tuple[str, ...]] = {
@@ -75,7 +77,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
         rf"GPU {_BUS_ID}[ \t]*$",
     ),
     "nvidia-smi-table": (r"\| {0,9}NVIDIA-SMI [\d.]+ ",),
-    "nvlink": (r"GPU \d{1,3}: [^\n]{1,200}\(UUID: ",),
+    # Without a link or a sentence about links it is `nvidia-smi -L`; a GPU may have none.
+    "nvlink": (rf"(?:{_UUID_OF}[^\n]{{0,90}}[\s>]{{1,40}}){{1,32}}(?:Link \d|NVML: |\[\.)",),
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
 INDENTED: dict[str, tuple[str, ...]] = {
@@ -98,6 +101,7 @@ SENTENCES = (
 GOES_ON = {
     "nvidia-smi-q": re.compile(r" {4,}\S[^\n]*? : "),
     "kernel-log": re.compile(_SYSLOG),
+    "nvlink": re.compile(rf"[ \t]*(?:{_UUID_OF}|Link \d)"),
 }
 
 #: Lines between outputs: Markdown fences, `script`, the rules of nvidia-bug-report.
@@ -138,6 +142,7 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
         r"(?:, [\w.]+(?: \[[^\]\n]+\])?)+$",
     ),
     "`nvidia-smi topo` output": (r"GPU0[ \t]+(?:GPU1|CPU Affinity)\b",),
+    "`nvidia-smi -L` output": (_UUID_OF,),
     "`nvidia-smi dmon` output": (r"# ?(?:Date|Time|gpu) +(?:Time|gpu|pwr|pid|sm)\b",),
     "`lspci` output": (
         r"(?:[\da-f]{4}:)?[\da-f]{2}:[\da-f]{2}\.[0-7] (?:[A-Z3][\w ./-]+)(?: \[\w{4}\])?: ",

@@ -26,6 +26,8 @@ _LINK = re.compile(r"Link (\d{1,3})(?:[,:] {0,4}Lane (\d{1,3}))?[,:][ \t]{0,9}(\
 _RATE = re.compile(r"(\d{1,5}(?:\.\d{1,6})?) ?GB/s")
 _NUMBER = re.compile(r"\d{1,30}")
 _BER = re.compile(r"\d{1,20}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,4})?")
+#: 15e-255, the smallest that NVML can tell (exponent 255, nvml.h), stands for none.
+_NO_BER = 1e-250
 #: Words for a link that is not up: of -s, and of older and newer tools that print its state.
 _DOWN = ("<inactive>", "inactive", "<down>", "down", "<disabled>", "disabled", "<off>", "off")
 _ALL_INACTIVE = "all links are inactive"
@@ -201,7 +203,8 @@ def _rate(text: str) -> Known[float]:
 
 def _number(text: str, form: re.Pattern[str]) -> Known[float]:
     if form.fullmatch(text):
-        return float(text) if form is _BER else int(text)
+        number = float(text) if form is _BER else int(text)
+        return 0.0 if form is _BER and number < _NO_BER else number
     return missing_of(text) or Missing("unreadable", f"'{printable(text[:40])}' is no count")
 
 
@@ -261,9 +264,11 @@ def _errors(gpu: _Seen, name: str) -> NvlinkErrors:
         gone = [value for value, _ in values.values() if isinstance(value, Missing)]
         error = next((value for value in gone if value.kind != "not-applicable"), None)
         total = ways(known) if known else gone[0]
-        # Some errors are errors, however many more there are; none is none only of all links.
-        clean = known and not total
-        facts[fact] = (error or (_PARTIAL if gpu.partial else total)) if clean else total
+        # Some errors are errors, however many more there are; none is none only of all links. A
+        # rate is that of the worst link, which may be the one that cannot be read.
+        if error and (not total or fact in _RATES.values()):
+            total = error
+        facts[fact] = _PARTIAL if gpu.partial and not total else total
     return NvlinkErrors(_first_line(gpu, "errors") or gpu.line, name, **facts)
 
 

@@ -24,6 +24,8 @@ from preflight.signatures import READS
 INPUT = "input"
 #: Its -d sections, given as several files, are one answer.
 _SECTIONED = "nvidia-smi-q"
+#: So are states, errors and capabilities of links.
+_LINKS = "nvlink"
 #: Logs add up, each read by itself: a ring buffer, a journal and the fabric manager's log. The
 #: second of a host is called kernel-log#2.
 _LOG = "kernel-log"
@@ -247,7 +249,7 @@ def _beside(better: Raw, table: Raw) -> bool:
 
 def _adds(probe: str, raw: Raw) -> bool:
     """Whether an answer goes on where an earlier one ended, in place of displacing it."""
-    return probe == _SECTIONED and not _FULL_REPORT.search(_text(raw))
+    return probe == _LINKS or probe == _SECTIONED and not _FULL_REPORT.search(_text(raw))
 
 
 def _displaced(earlier: Raw, later: Raw) -> tuple[str, str]:
