@@ -330,32 +330,32 @@ def test_no_prompt_is_needed_between_two_tools() -> None:
     log, xml, text = recognise.recognise(f"{XID}\n{T4}\n{SLOWDOWN}".encode(), "x.txt")
     assert (log.stdout, xml.stdout, text.stdout) == (f"{XID}\n", T4, SLOWDOWN)
     table, below = TABLE, TABLE[TABLE.index("| NVIDIA-SMI") :]
-    for text in (f"{table}{XID}{LINKS}", f"{XID}{table}{LINKS}", f"{LINKS}{XID}{table}"):
-        log, smi, links = recognise.recognise(text.encode(), "x.txt")
+    for paste in (f"{table}{XID}{LINKS}", f"{XID}{table}{LINKS}", f"{LINKS}{XID}{table}"):
+        log, smi, links = recognise.recognise(paste.encode(), "x.txt")
         assert (log.probe, smi.probe, links.probe) == ("kernel-log", "nvidia-smi-table", "nvlink")
         assert str(log.stdout).startswith(XID)
         assert (smi.stdout, str(links.stdout)[: len(LINKS)]) == (below, LINKS)
         for raw in (log, smi, links):
-            same_lines(raw, text)
+            same_lines(raw, paste)
     report, smi = recognise.recognise(f"{SLOWDOWN}{table}".encode(), "x.txt")
     assert str(report.stdout).startswith(SLOWDOWN)
     assert "| NVIDIA" not in str(report.stdout)
     assert smi.stdout == below
-    with pytest.raises(UsageError, match="holds 2 reports of nvidia-smi$"):
+    with pytest.raises(UsageError, match=r"holds 2 reports of nvidia-smi$"):
         recognise.recognise(f"{table}{XID}{table}".encode(), "x.txt")
 
 
 @pytest.mark.parametrize("text", [TABLE, LINKS])
 def test_tables_and_links_are_known_however_they_were_pasted(text: str) -> None:
     whole = one(text)
-    for pasted in (
+    for paste in (
         text.replace("\n", "\r\n"),
         "".join(f"    {line}\n" for line in text.splitlines()),
         "".join(f"> {line}\n" for line in text.splitlines()),
         f"root@node-07:~# nvidia-smi\n{text}root@node-07:~# echo done\ndone\n",
         f"It says:\n\n```\n{text}```\nand that is all.\n",
     ):
-        found = one(pasted)
+        found = one(paste)
         assert found.probe == whole.probe
         lines = [line.strip() for line in str(found.stdout).splitlines() if line.strip()]
         assert lines == [line.strip() for line in str(whole.stdout).splitlines() if line.strip()]

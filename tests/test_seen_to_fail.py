@@ -25,8 +25,9 @@ ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(
 
 ONE_GPU = "0000:01:00.0 0x030200 0x10de 0x20b2 nvidia\nend\n"
 _COUNTERS = sample("nvlink/h100_errorcounters_excerpt.txt").replace("         [...]\n", "")
-#: The counters of NVLink 5 as driver 595 names them; those that are not judged, as on a sound B300.
-_NVLINK5 = "GPU 0: NVIDIA B300 SXM6 AC (UUID: GPU-0000feed-0000-4000-8000-000000000001)\n" + "".join(
+#: The counters of NVLink 5 as driver 595 names them, with the values of a sound B300.
+_B300 = "GPU 0: NVIDIA B300 SXM6 AC (UUID: GPU-0000feed-0000-4000-8000-000000000001)\n"
+_NVLINK5 = _B300 + "".join(
     f"\t Link {link}: {name}\n"
     for link in range(2)
     for name in (

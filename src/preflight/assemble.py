@@ -34,8 +34,8 @@ PROBES: dict[str, str] = {
     "nvidia-smi": "nvidia_smi_xml:nvidia_smi_xml",
     "nvidia-smi-q": "nvidia_smi_text:nvidia_smi_text",
     "nvidia-smi-table": "nvidia_smi_table:nvidia_smi_table",
-    "nvlink-status": "nvlink:nvlink_status",
-    "nvlink-errors": "nvlink:nvlink_errors",
+    "nvlink-s": "nvlink:nvlink_status",
+    "nvlink-e": "nvlink:nvlink_errors",
     "nvlink": "nvlink:nvlink",
 }
 
@@ -48,8 +48,8 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "cpu": ("lscpu",),
     "kernel_log": ("dmesg", "journalctl", "kernel-log"),
     "nvidia_smi": ("nvidia-smi", "nvidia-smi-q", "nvidia-smi-table"),
-    "nvlink_status": ("nvlink-status", "nvlink"),
-    "nvlink_errors": ("nvlink-errors", "nvlink"),
+    "nvlink_status": ("nvlink-s", "nvlink"),
+    "nvlink_errors": ("nvlink-e", "nvlink"),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.

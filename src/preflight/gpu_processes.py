@@ -11,9 +11,7 @@ _IN_CONTAINER = Missing("not-applicable", "in a container the processes of other
 _VIRTUAL = Missing("not-applicable", "virtual machines hold memory of this GPU, not processes")
 
 
-def with_unexplained(
-    gpus: Known[tuple[Gpu, ...]], container: Known[str]
-) -> Known[tuple[Gpu, ...]]:
+def with_unexplained(gpus: Known[tuple[Gpu, ...]], container: Known[str]) -> Known[tuple[Gpu, ...]]:
     """The GPUs, each with its `memory.unexplained_mib`."""
     if isinstance(gpus, Missing):
         return gpus

@@ -204,6 +204,6 @@ NOT_TEXT: dict[bytes, str] = {
     b"BZh": "packed with bzip2; unpack it with `bunzip2 -k`",
 }
 READS = (
-    "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, `nvidia-smi`, `nvidia-smi nvlink -s` and `-e`, "
+    "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, `nvidia-smi`, `nvidia-smi nvlink`, "
     "a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), a capture of preflight"
 )

@@ -13,6 +13,7 @@ from preflight.model import NOT_IN_INPUT, Known, Missing
 
 _TABLE = "checks/data/gpus.yaml"
 
+
 class Model(Design, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One row; `match` is searched in nvidia-smi's product name."""
 

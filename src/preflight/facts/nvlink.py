@@ -13,7 +13,7 @@ from preflight.model import NOT_IN_INPUT, Known
 class NvlinkErrors(Struct, frozen=True):
     """Counts over all links of the GPU, since the driver was loaded or the GPU was reset.
 
-    Up to NVLink 4 there are `replay`, `recovery` and `crc`; from NVLink 5 (Blackwell) on the others.
+    NVLink 1 to 4 have `replay`, `recovery` and `crc`, NVLink 5 (Blackwell) the others.
     Bit error rates are those of the worst link, after error correction.
     """
 

@@ -18,7 +18,7 @@ _NOTHING = "no compute process"
 _COMPUTE = ("C", "M+C")
 _SHOWN = 3  # process ids of one program
 _IN_CONTAINER = Missing("not-applicable", "in a container the processes of others cannot be seen")
-_RECORDED = "whether it still runs cannot be told from this input; a run on the host, or a capture, can"
+_RECORDED = "whether it should be there is told on the host only: by a live run or a capture of it"
 
 
 class _Program(Struct):

@@ -57,7 +57,9 @@ _COUNTERS = {
     "symbol": "symbol",
 }
 _RATES = {"effective ber": "effective_ber", "symbol ber": "symbol_ber"}
-_STATUS, _ERRORS = "nvlink-status", "nvlink-errors"
+#: Facts that the list of states shows.
+_STATES = ("up", "down", "listed", "rate_min_gbps")
+_STATUS, _ERRORS = "nvlink-s", "nvlink-e"
 
 
 class _Seen(Struct):
@@ -87,13 +89,13 @@ def _locate(text: str, record_line: int, field_path: str) -> int:
 
 
 def _line_of(gpu: _Seen, name: str) -> int:
-    values = gpu.counters.get(name, {}).values()
-    if not values and gpu.rates:
-        values = gpu.rates.values()
-        worst = min(values, key=lambda value: _order(value[0]))
-        return worst[1]
-    known = [value for value in values if not isinstance(value[0], Missing)]
-    return max(known or list(values), key=_size)[1] if values else gpu.said[1]
+    if name in _STATES and gpu.rates:
+        return min(gpu.rates.values(), key=lambda state: _order(state[0]))[1]
+    values = list(gpu.counters.get(name, {}).values())
+    gone = [value for value in values if isinstance(value[0], Missing)]
+    if values:
+        return max(values, key=_size)[1] if any(map(_size, values)) else (gone or values)[0][1]
+    return gpu.said[1] if name in _STATES else 0
 
 
 def _size(value: tuple[Known[float], int]) -> float:
@@ -198,7 +200,7 @@ def _rate(text: str) -> Known[float]:
         return float(match[1])
     if text.lower() in _DOWN:
         return 0.0
-    return missing_of(text) or Missing("unreadable", f"'{printable(text[:40])}' is no state of a link")
+    return missing_of(text) or Missing("unreadable", f"'{printable(text[:40])}' is no link state")
 
 
 def _number(text: str, form: re.Pattern[str]) -> Known[float]:

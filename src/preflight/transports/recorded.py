@@ -249,7 +249,7 @@ def _beside(better: Raw, table: Raw) -> bool:
 
 def _adds(probe: str, raw: Raw) -> bool:
     """Whether an answer goes on where an earlier one ended, in place of displacing it."""
-    return probe == _LINKS or probe == _SECTIONED and not _FULL_REPORT.search(_text(raw))
+    return probe == _LINKS or (probe == _SECTIONED and not _FULL_REPORT.search(_text(raw)))
 
 
 def _displaced(earlier: Raw, later: Raw) -> tuple[str, str]:
