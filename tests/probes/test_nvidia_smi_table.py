@@ -152,7 +152,11 @@ def test_mig_devices_and_their_processes() -> None:
         (14029, "C", "python train.py"), (14030, "M+C", "/usr/bin/my tool"),
     ]  # fmt: skip
     assert isinstance(first.processes[1].memory_bytes, Missing)
-    assert (second.ecc.mode, second.compute_mode, second.processes) == ("Disabled", "Prohibited", ())
+    assert (second.ecc.mode, second.compute_mode, second.processes) == (
+        "Disabled",
+        "Prohibited",
+        (),
+    )
 
 
 def test_a_lost_gpu_in_the_table() -> None:
@@ -203,14 +207,17 @@ def test_one_gpu_that_was_asked_for_is_not_taken_for_all() -> None:
 
 def test_a_row_that_cannot_be_read_is_no_whole_table() -> None:
     assert nvidia_smi_table(IDLE.replace("|   7  NVIDIA", "|   ?  NVIDIA")).cut
-    odd = IDLE.replace("|  No running processes found  ", "|    3   N/A  N/A      a12345      C   x ")
+    odd = IDLE.replace(
+        "|  No running processes found  ", "|    3   N/A  N/A      a12345      C   x "
+    )
     processes = nvidia_smi_table(odd).gpus[3].processes
     assert isinstance(processes, Missing)
     assert processes.kind == "unreadable"
 
 
 @pytest.mark.parametrize(
-    "text", ["", "| NVIDIA", "+---+\n| 0 |\n", "| NVIDIA-SMI 550.90.07  Driver Version: 5 |\n+--+\n"]
+    "text",
+    ["", "| NVIDIA", "+---+\n| 0 |\n", "| NVIDIA-SMI 550.90.07  Driver Version: 5 |\n+--+\n"],
 )
 def test_what_is_no_table(text: str) -> None:
     with pytest.raises(ParseError):
@@ -218,7 +225,9 @@ def test_what_is_no_table(text: str) -> None:
 
 
 def test_a_sentence_in_place_of_the_table() -> None:
-    found = nvidia_smi_table("NVIDIA-SMI has failed because it couldn't communicate with the driver")
+    found = nvidia_smi_table(
+        "NVIDIA-SMI has failed because it couldn't communicate with the driver"
+    )
     assert found.driver.state == "not-running"
 
 
@@ -230,7 +239,9 @@ def test_hostile_text(text: str) -> None:
         assert str(error)
 
 
-@pytest.mark.parametrize("unit", ["| " * 50 + "\n", "|" + " " * 99 + "\n", "| 0 a | b | c |\n+-+\n", "|=\n"])
+@pytest.mark.parametrize(
+    "unit", ["| " * 50 + "\n", "|" + " " * 99 + "\n", "| 0 a | b | c |\n+-+\n", "|=\n"]
+)
 def test_a_megabyte_is_read_at_once(unit: str) -> None:
     text = f"| NVIDIA-SMI 550.90.07 \n|====|\n{unit * (2**20 // len(unit))}"
     start = time.perf_counter()

@@ -142,7 +142,7 @@ def _line(table: _Table, number: int, line: str) -> None:
     elif table.section == "mig-rows":
         _instance(table, _cells(line))
     elif table.section == "process-rows":
-        _process(table, line.strip("|").strip())
+        _process(table, number, line.strip("|").strip())
 
 
 def _rule(table: _Table) -> None:
@@ -257,7 +257,7 @@ def _instance(table: _Table, cells: list[str]) -> None:
     )
 
 
-def _process(table: _Table, row: str) -> None:
+def _process(table: _Table, number: int, row: str) -> None:
     """`0   N/A  N/A   979223   C   .../bin/python   1512MiB`; before driver 450 without the two
     numbers of the MIG instance."""
     if row.startswith(_NONE_RUNNING):
@@ -268,6 +268,7 @@ def _process(table: _Table, row: str) -> None:
     if block is None:
         return
     table.listed = True
+    block.lines.setdefault("processes", number)
     if "Not Supported" in row:
         block.fields["processes"] = "Not Supported"
         return
