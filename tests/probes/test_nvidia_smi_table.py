@@ -170,6 +170,17 @@ def test_a_lost_gpu_in_the_table() -> None:
     assert locate(ILL, lost.line, "answers") == 8
 
 
+def test_a_gpu_that_fell_off_the_bus_has_no_sentence() -> None:
+    text = ILL.replace("GPU is lost          |", "     0MiB / 46068MiB |")
+    text = text.replace("  1  ERR!                ERR! |", "  1  ERR!                On   |")
+    assert [gpu.answers for gpu in nvidia_smi_table(text).gpus] == [True, False]
+    # One field that cannot be read is no lost GPU.
+    one = IDLE.replace(
+        "NVIDIA H100 80GB HBM3          On  |   00000000:4C", "ERR!   On  |   00000000:4C"
+    )
+    assert {gpu.answers for gpu in nvidia_smi_table(one).gpus} == {True}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_each_field_is_found_in_its_line(name: str) -> None:
     text = sample(f"nvidia_smi_table/{name}")

@@ -100,6 +100,10 @@ def _as_numbered(gpu: Gpu, table: _Table) -> Gpu:
     """With the number that the table gives it, and its processes where they are shown."""
     index = next((i for i, block in table.blocks.items() if block.line == gpu.line), gpu.index)
     gpu = replace(gpu, index=index, name=f"gpu{index}")
+    # What every GPU has. One that fell off the bus has ERR! in all of it, and no sentence.
+    read = (gpu.product, gpu.temperature.gpu_c, gpu.performance_state)
+    if all(isinstance(value, Missing) and value.kind == "unreadable" for value in read):
+        gpu = replace(gpu, answers=False)
     return replace(gpu, processes=_HIDDEN, graphical=_HIDDEN) if table.hidden else gpu
 
 

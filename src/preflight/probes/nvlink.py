@@ -36,6 +36,7 @@ _GAP = re.compile(r"[\[(<]?\s?(?:\.{3,}|…|snip|truncated)\s?[\])>]?", re.IGNOR
 _SUPPORTED = "link is supported"
 _PARTIAL = Missing("not-in-input", "the input is an excerpt: not all links are in it")
 
+_ERRORS_OF = re.compile(r" errors?(?: count)?$")
 #: What a counter is called, in lower case and without "errors" -> the fact that it adds to. What is
 #: not here is traffic, or counts what is corrected on a sound link (FEC and raw bit errors).
 _COUNTERS = {
@@ -185,7 +186,7 @@ def _link(gpu: _Seen, link: int, lane: str, said: str, number: int) -> None:
     name = name.lower()
     if name == _SUPPORTED:
         gpu.supported[link] = value.lower() == "true"
-    key = re.sub(r" errors?$", "", name)
+    key = _ERRORS_OF.sub("", name)
     fact = _COUNTERS.get(key) or _RATES.get(name)
     if fact:
         counted = _number(value, _BER if name in _RATES else _NUMBER), number
