@@ -60,6 +60,25 @@ MIG = """\
 |    0    3    0            14030    M+C   /usr/bin/my tool                           N/A |
 +-----------------------------------------------------------------------------------------+
 """
+WINDOWS = """\
+| NVIDIA-SMI 617.14                 KMD Version: 617.14        CUDA UMD Version: 13.4     |
++-----------------------------------------+------------------------+----------------------+
+| GPU  Name                  Driver-Model | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+|=========================================+========================+======================|
+|   0  NVIDIA RTX A2000 12GB        WDDM  |   00000000:01:00.0  On |                  Off |
+| 30%   45C    P8              6W /   70W |     621MiB /  12282MiB |      3%      Default |
+|                                         |                        |                  N/A |
++-----------------------------------------+------------------------+----------------------+
+
++-----------------------------------------------------------------------------------------+
+| Processes:                                                                              |
+|  GPU   GI   CI              PID   Type   Process name                        GPU Memory |
+|        ID   ID                                                               Usage      |
+|=========================================================================================|
+|    0   N/A  N/A            1188    C+G   C:\\Program Files\\Common\\x.exe          N/A      |
+|    0   N/A  N/A            2124    C+G   Insufficient Permissions              N/A      |
++-----------------------------------------------------------------------------------------+
+"""
 ILL = """\
 | NVIDIA-SMI 470.57.02    Driver Version: 470.57.02    CUDA Version: 11.4     |
 |===============================+======================+======================|
@@ -157,6 +176,25 @@ def test_mig_devices_and_their_processes() -> None:
         "Prohibited",
         (),
     )
+
+
+def test_a_table_of_windows() -> None:
+    (gpu,) = nvidia_smi_table(WINDOWS).gpus
+    assert (gpu.product, gpu.bus_id) == ("NVIDIA RTX A2000 12GB", "00000000:01:00.0")
+    # The driver model stands in place of the persistence mode.
+    assert (gpu.persistence, gpu.display_active) == (NOT_IN_INPUT, "Enabled")
+    assert isinstance(gpu.processes, tuple)
+    assert [(one.kind, one.name) for one in gpu.processes] == [
+        ("C+G", r"C:\Program Files\Common\x.exe"),
+        ("C+G", Missing("denied", "Insufficient Permissions")),
+    ]
+
+
+def test_a_table_whose_blanks_were_lost() -> None:
+    text = re.sub(" +", " ", V100)
+    whole, squeezed = nvidia_smi_table(V100).gpus, nvidia_smi_table(text).gpus
+    assert [gpu.memory for gpu in whole] == [gpu.memory for gpu in squeezed]
+    assert [gpu.processes for gpu in whole] == [gpu.processes for gpu in squeezed]
 
 
 def test_a_lost_gpu_in_the_table() -> None:

@@ -109,6 +109,13 @@ def test_an_excerpt_has_no_count_and_no_zero() -> None:
         assert isinstance(value, Missing)
         assert value.kind == "not-in-input"
         assert "excerpt" in value.text
+    text = sample("nvlink/h100_status_excerpt.txt").replace(
+        "Link 17: 26.562 GB/s", "Link 17: <inactive>"
+    )
+    seen = links(text)
+    assert seen.down == (17,)
+    assert isinstance(seen.up, Missing)
+    assert (seen.up.kind, "link 17 is not up" in seen.up.text) == ("unreadable", True)
     text = sample("nvlink/h100_errorcounters_excerpt.txt")
     assert errors(text.replace("17: Replay Errors: 0", "17: Replay Errors: 3")).replay == 3
 

@@ -251,6 +251,10 @@ def _states(gpu: _Seen) -> tuple[Known[int], Known[tuple[int, ...]], Known[int],
     rates = [rate for rate, _ in gpu.rates.values()]
     down = tuple(sorted(link for link, (rate, _) in gpu.rates.items() if rate == 0))
     unknown = next((rate for rate in rates if isinstance(rate, Missing)), None)
+    if gpu.partial and down:
+        # How many are up is not known, but that one is not up is seen: no reason to pass it over.
+        told = f"link {down[0]} is not up, and the input is an excerpt: not all links are in it"
+        unknown = unknown or Missing("unreadable", told)
     unknown = unknown or (_PARTIAL if gpu.partial else None)
     if unknown is not None:
         return unknown, down or unknown, unknown, unknown
