@@ -361,6 +361,22 @@ def test_tables_and_links_are_known_however_they_were_pasted(text: str) -> None:
         assert lines == [line.strip() for line in str(whole.stdout).splitlines() if line.strip()]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "GPU 0: a (UUID: x" + " " * 80, "GPU 0: a (UUID: > > > > > > > > > >",
+        "GPU 0: (UUID: (UUID: x",
+        "| NVIDIA-SMI", "|          NVIDIA-SMI 5",
+    ],
+)  # fmt: skip
+def test_no_list_of_gpus_takes_long(line: str) -> None:
+    text = f"{line}\n" * (200_000 // len(line))
+    start = time.perf_counter()
+    with pytest.raises(UsageError):
+        recognise.recognise(text.encode(), "x.txt")
+    assert time.perf_counter() - start < 2
+
+
 def test_a_gpu_without_links_is_among_those_with_links() -> None:
     header = "GPU {}: NVIDIA RTX A6000 (UUID: GPU-0000feed-0000-4000-8000-00000000000{})\n"
     links = "\t Link 0: 14.062 GB/s\n\t Link 1: 14.062 GB/s\n"

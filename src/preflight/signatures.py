@@ -43,7 +43,8 @@ _FIELDS = (
     "|VBIOS Version|GPU Part Number|MultiGPU Board|Addressing Mode)"
 )
 
-_UUID_OF = r"GPU \d{1,3}: [^\n]{1,200}\(UUID: "
+#: A line that a list of GPUs begins with. No name has a bracket, and no two ways to match are left.
+_UUID_OF = r"GPU \d{1,3}: [^\n(]{1,100}\(UUID: "
 
 #: Probe -> the lines at which its tool's output begins, or surely goes on. The kernel log is
 #: first: its files are the large ones.
@@ -78,7 +79,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     ),
     "nvidia-smi-table": (r"\| {0,9}NVIDIA-SMI [\d.]+ ",),
     # Without a link or a sentence about links it is `nvidia-smi -L`; a GPU may have none.
-    "nvlink": (rf"(?:{_UUID_OF}[^\n]{{0,90}}[\s>]{{1,40}}){{1,32}}(?:Link \d|NVML: |\[\.)",),
+    "nvlink": (rf"(?:{_UUID_OF}[^\n]{{0,90}}\n[\s>]{{0,40}}){{1,32}}(?:Link \d|NVML: |\[\.)",),
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
 INDENTED: dict[str, tuple[str, ...]] = {

@@ -36,7 +36,7 @@ def test_a_host_in_use_is_told_in_one_line() -> None:
     found = one(H200, METAL)
     assert found.status is Status.WARN
     assert found.measured == (
-        "python3 (pid 24365, 24366, 24367 and 5 more) holds 12032 MiB on gpu[0-7]"
+        "in use: python3 (pid 24365, 24366, 24367 and 5 more) holds 12032 MiB on gpu[0-7]"
     )
     assert found.expected == "no compute process"
     assert "24365" in found.evidence[0].text
@@ -70,7 +70,9 @@ def test_agents_are_allowed_and_a_site_names_its_own() -> None:
 def test_two_programs_are_told_apart() -> None:
     mixed = H200.replace("...-andrew-ben/.venv/bin/python3", "/opt/serve --port 8000          ", 1)
     found = one(mixed, METAL)
-    assert str(found.measured).startswith("serve (pid 24365) holds 1504 MiB on gpu0; python3 (pid")
+    assert str(found.measured).startswith(
+        "in use: serve (pid 24365) holds 1504 MiB on gpu0; python3 (pid"
+    )
 
 
 def test_in_a_container_what_is_not_seen_is_not_known() -> None:

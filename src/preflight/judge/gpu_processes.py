@@ -75,7 +75,7 @@ def _add(program: _Program, gpu: Gpu, process: Process) -> None:
 
 
 def _in_use(host: Host, check: Check, programs: dict[str, _Program], first: Gpu) -> Result:
-    measured = "; ".join(_told(name, program) for name, program in programs.items())
+    measured = "in use: " + "; ".join(_told(name, program) for name, program in programs.items())
     known = not isinstance(host.identity, Missing) or check.row.get("stated")
     if not known:
         return result(check, host.name, Status.SKIP, measured, _NOTHING, reason=_RECORDED)
