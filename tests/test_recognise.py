@@ -29,7 +29,11 @@ PROBES = {
     "nvidia_smi_q": "nvidia-smi-q",
     "kernel_log": "kernel-log",
     "lspci": "lspci",
+    "nvidia_smi_table": "nvidia-smi-table",
+    "nvlink": "nvlink",
 }
+#: What stands above the first line that a tool is known by: a date, a rule, a prompt.
+ABOVE = re.compile(r"(?:\n|\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} *\n|\+-+\+\n|\$ .*\n)*")
 #: Folder of samples -> what each of its files is called, or may be called, when it is refused.
 OTHERS = {
     "dcgmi_diag": "dcgmi diag",
@@ -43,8 +47,6 @@ OTHERS = {
     "nccl_flight_recorder": "pickle",
     "nccl_tests": "nccl-tests output|NCCL debug log",
     "nccl_watchdog": "NCCL watchdog report",
-    "nvidia_smi_table": "the table of `nvidia-smi`",
-    "nvlink": "nvidia-smi nvlink",
     "perftest": "perftest",
     "sysinfo": "lscpu|numactl -H|sysctl -a|ulimit -a",
     "topo": "nvidia-smi topo",
@@ -63,6 +65,7 @@ TITAN = sample("nvidia_smi_q/titan_v_560.35_workstation.txt")
 T4 = sample("nvidia_smi_xml/tesla_t4_515.105.xml") + "\n"
 XID = sample("kernel_log/xid79_then_sxid20034_fatal.log")
 GSP = sample("kernel_log/xid119_gsp_rpc_timeout_h100.log")
+LINKS = sample("nvlink/h100_gpu0_status_then_capabilities.txt")
 TABLE = sample("nvidia_smi_table/h100_sxm_x8_555.42_ecc_asterisk.txt")
 
 
@@ -97,8 +100,10 @@ def test_real_output_is_recognised(path: Path) -> None:
     text = path.read_bytes().decode()
     raw = one(path.read_bytes())
     assert raw.probe == PROBES[path.parent.name]
-    assert raw.stdout == text.lstrip("\n")
-    assert raw.line_offset == len(text) - len(text.lstrip("\n"))
+    above = ABOVE.match(text)
+    assert above
+    assert raw.stdout == text[above.end() :]
+    assert raw.line_offset == above[0].count("\n")
 
 
 @pytest.mark.parametrize("path", UNREAD, ids=lambda path: f"{path.parent.name}/{path.name}")
@@ -111,8 +116,8 @@ def test_other_output_is_called_by_its_name(path: Path) -> None:
 
 def test_every_sample_has_a_say() -> None:
     assert {path.name for path in SAMPLES.iterdir()} <= {*PROBES, *OTHERS}
-    assert len(READ) == 43
-    assert len(UNREAD) > 50
+    assert len(READ) == 58
+    assert len(UNREAD) > 40
 
 
 @pytest.mark.parametrize("path", READ, ids=lambda path: path.name)
@@ -123,7 +128,7 @@ def test_the_middle_of_a_real_output_is_no_other_tool(path: Path) -> None:
         try:
             found = probes("".join(part))
         except UsageError as error:
-            assert re.search("not recognised|is empty", error.what), error.what
+            assert re.search("not recognised|is empty|nvidia-smi -L", error.what), error.what
         else:
             assert found == [PROBES[path.parent.name]]
 
@@ -324,10 +329,61 @@ def test_sections_in_one_paste_are_one_answer_with_their_own_lines() -> None:
 def test_no_prompt_is_needed_between_two_tools() -> None:
     log, xml, text = recognise.recognise(f"{XID}\n{T4}\n{SLOWDOWN}".encode(), "x.txt")
     assert (log.stdout, xml.stdout, text.stdout) == (f"{XID}\n", T4, SLOWDOWN)
-    mixed = f"{TABLE}{XID}{TABLE}"
-    assert one(mixed).stdout == XID + TABLE[: TABLE.index("| NVIDIA-SMI")]
-    assert one(f"{SLOWDOWN}{TABLE}").stdout.startswith(SLOWDOWN)  # type: ignore[arg-type]
-    assert "| NVIDIA" not in str(one(f"{SLOWDOWN}{TABLE}").stdout)
+    table, below = TABLE, TABLE[TABLE.index("| NVIDIA-SMI") :]
+    for paste in (f"{table}{XID}{LINKS}", f"{XID}{table}{LINKS}", f"{LINKS}{XID}{table}"):
+        log, smi, links = recognise.recognise(paste.encode(), "x.txt")
+        assert (log.probe, smi.probe, links.probe) == ("kernel-log", "nvidia-smi-table", "nvlink")
+        assert str(log.stdout).startswith(XID)
+        assert (smi.stdout, str(links.stdout)[: len(LINKS)]) == (below, LINKS)
+        for raw in (log, smi, links):
+            same_lines(raw, paste)
+    report, smi = recognise.recognise(f"{SLOWDOWN}{table}".encode(), "x.txt")
+    assert str(report.stdout).startswith(SLOWDOWN)
+    assert "| NVIDIA" not in str(report.stdout)
+    assert smi.stdout == below
+    with pytest.raises(UsageError, match=r"holds 2 reports of nvidia-smi$"):
+        recognise.recognise(f"{table}{XID}{table}".encode(), "x.txt")
+
+
+@pytest.mark.parametrize("text", [TABLE, LINKS])
+def test_tables_and_links_are_known_however_they_were_pasted(text: str) -> None:
+    whole = one(text)
+    for paste in (
+        text.replace("\n", "\r\n"),
+        "".join(f"    {line}\n" for line in text.splitlines()),
+        "".join(f"> {line}\n" for line in text.splitlines()),
+        f"root@node-07:~# nvidia-smi\n{text}root@node-07:~# echo done\ndone\n",
+        f"It says:\n\n```\n{text}```\nand that is all.\n",
+    ):
+        found = one(paste)
+        assert found.probe == whole.probe
+        lines = [line.strip() for line in str(found.stdout).splitlines() if line.strip()]
+        assert lines == [line.strip() for line in str(whole.stdout).splitlines() if line.strip()]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "GPU 0: a (UUID: x" + " " * 80, "GPU 0: a (UUID: > > > > > > > > > >",
+        "GPU 0: (UUID: (UUID: x",
+        "| NVIDIA-SMI", "|          NVIDIA-SMI 5",
+    ],
+)  # fmt: skip
+def test_no_list_of_gpus_takes_long(line: str) -> None:
+    text = f"{line}\n" * (200_000 // len(line))
+    start = time.perf_counter()
+    with pytest.raises(UsageError):
+        recognise.recognise(text.encode(), "x.txt")
+    assert time.perf_counter() - start < 2
+
+
+def test_a_gpu_without_links_is_among_those_with_links() -> None:
+    header = "GPU {}: NVIDIA RTX A6000 (UUID: GPU-0000feed-0000-4000-8000-00000000000{})\n"
+    links = "\t Link 0: 14.062 GB/s\n\t Link 1: 14.062 GB/s\n"
+    text = header.format(0, 0) + header.format(1, 1) + links + header.format(2, 2)
+    assert one(text).stdout == text
+    listed = header.format(0, 0) + header.format(1, 1)
+    assert "nvidia-smi -L" in refused(listed).what
 
 
 def test_a_kernel_message_on_the_console_does_not_end_a_report() -> None:

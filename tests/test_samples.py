@@ -18,6 +18,8 @@ PROBES = {
     "nvidia_smi_xml": "nvidia-smi",
     "kernel_log": "kernel-log",
     "lspci": "lspci",
+    "nvidia_smi_table": "nvidia-smi-table",
+    "nvlink": "nvlink",
 }
 ALL_8 = "gpu0 gpu1 gpu2 gpu3 gpu4 gpu5 gpu6 gpu7"
 CUT = "ERROR gpu.count input"
@@ -113,6 +115,30 @@ TABLE: dict[str, tuple[str, ...]] = {
     "lspci/a100_x8_nvswitch_nn.txt": ("PASS",),
     "lspci/a10_nn.txt": ("PASS",),
     "lspci/optimus_gpu_rev_ff_excerpt.txt": ("WARN", "WARN pcie.device.asleep 01:00.0"),
+    # The table of bare nvidia-smi, and NVLink
+    "nvidia_smi_table/rtx_525.125_fan_err.txt": (
+        "WARN", "WARN gpu.persistence gpu0", "WARN gpu.report.readable gpu0",
+    ),
+    "nvidia_smi_table/h100_sxm_x8_550.90_idle.txt": ("PASS",),
+    # `0*`: no error, and the mode changes at the next reset.
+    "nvidia_smi_table/h100_sxm_x8_555.42_ecc_asterisk.txt": (
+        "WARN", f"WARN gpu.ecc.pending {ALL_8}", f"WARN gpu.persistence {ALL_8}",
+    ),
+    "nvidia_smi_table/h100_sxm_x8_535.183.txt": ("PASS",),
+    "nvidia_smi_table/h100_sxm_x8_580.159.txt": ("PASS",),
+    "nvidia_smi_table/h200_x8_570.172.txt": ("PASS",),
+    "nvidia_smi_table/v100_pcie_x4_410.48.txt": (
+        "WARN", "WARN gpu.persistence gpu0 gpu1 gpu2 gpu3",
+        "WARN gpu.memory.unexplained gpu1 gpu2 gpu3",
+    ),
+    "nvidia_smi_table/k80_x4_375.66_old_layout.txt": ("PASS",),
+    "nvlink/a100_sxm4_x8_status.txt": ("PASS",),
+    "nvlink/a100_sxm4_gpu7_status.txt": ("PASS",),
+    "nvlink/a100_sxm4_gpu6_all_links_inactive.txt": ("FAIL", "FAIL nvlink.up gpu6"),
+    "nvlink/a100_sxm4_gpu0_status_two_space_indent.txt": ("PASS",),
+    "nvlink/h100_gpu0_status_then_capabilities.txt": ("PASS",),
+    "nvlink/h100_errorcounters_excerpt.txt": ("PASS",),
+    "nvlink/h100_status_excerpt.txt": ("PASS",),
 }  # fmt: skip
 
 
@@ -143,7 +169,7 @@ def test_every_sample_is_in_the_table() -> None:
         f"{path.parent.name}/{path.name}" for kind in PROBES for path in (SAMPLES / kind).iterdir()
     }
     assert here == set(TABLE)
-    assert len(here) == 43
+    assert len(here) == 58
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -199,3 +225,14 @@ def test_two_consequences_name_their_root() -> None:
     report = _judge("kernel_log/xid79_then_sxid20034_fatal.log")
     reasons = [one.reason for one in report.results if one.check == "gpu.sxid.20034"]
     assert all("follows Xid 79 on 00000000:91:00.0" in reason for reason in reasons)
+
+
+def test_nvlink_is_counted_once_and_never_of_an_excerpt() -> None:
+    assert _measured("nvlink/h100_gpu0_status_then_capabilities.txt", "nvlink.up") == {"gpu0": 18}
+    eight = _measured("nvlink/a100_sxm4_x8_status.txt", "nvlink.up")
+    assert eight == {f"gpu{index}": 12 for index in range(8)}
+    for name, check in (("status", "nvlink.up"), ("errorcounters", "nvlink.errors.replay")):
+        report = _judge(f"nvlink/h100_{name}_excerpt.txt")
+        (found,) = [one for one in report.results if one.check == check]
+        assert (found.status, found.measured) == (Status.SKIP, None)
+        assert "excerpt" in found.reason

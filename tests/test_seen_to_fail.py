@@ -55,6 +55,21 @@ nvidia_uvm 1523712 4 - Live 0x0000000000000000 (PO)
 nvidia 56717312 42 nvidia_uvm, Live 0x0000000000000000 (PO)
 end
 """
+_COUNTERS = sample("nvlink/h100_errorcounters_excerpt.txt").replace("         [...]\n", "")
+#: The counters of NVLink 5 as driver 595 names them, with the values of a sound B300.
+_B300 = "GPU 0: NVIDIA B300 SXM6 AC (UUID: GPU-0000feed-0000-4000-8000-000000000001)\n"
+_NVLINK5 = _B300 + "".join(
+    f"\t Link {link}: {name}\n"
+    for link in range(2)
+    for name in (
+        "Tx packets: 812", "Malformed packet Errors: 0", "Buffer overrun Errors: 0", "Rx Errors: 0",
+        "Rx remote Errors: 0", "Rx General Errors: 0", "Local link integrity Errors: 0",
+        "Tx discards: 0", "Link recovery successful events: 2", "Link recovery failed events: 0",
+        "Total link recovery events: 2", "Effective Errors: 0", "Effective BER: 15e-255",
+        "Symbol Errors: 0", "Symbol BER: 15e-255", "FEC Errors - 0: 36140749276",
+        "Raw BER Lane 0: 2061", "Raw Errors Lane 0: 82",
+    )
+)  # fmt: skip
 #: What inputs are made of: probe -> sample or text.
 BASES: dict[str, dict[str, str]] = {
     "h100": {"nvidia-smi-q": "nvidia_smi_q/h100_sxm_x8_535.183_one_gpu_throttled.txt"},
@@ -62,6 +77,10 @@ BASES: dict[str, dict[str, str]] = {
     "a100": {"nvidia-smi": "nvidia_smi_xml/a100_sxm4_80gb_mig_535.54.xml"},
     "v13": {"nvidia-smi": "nvidia_smi_xml/rtx_pro_6000_blackwell_590.44_v13.xml"},
     "pair": {"nvidia-smi": "nvidia_smi_xml/rtx_a5000_x2_nvlink_590.44_v13.xml"},
+    "links": {"nvlink": "nvlink/h100_gpu0_status_then_capabilities.txt"},
+    "links8": {"nvlink": "nvlink/a100_sxm4_x8_status.txt"},
+    "counters": {"nvlink": _COUNTERS},
+    "nvlink5": {"nvlink": _NVLINK5},
     "pages": {"nvidia-smi-q": "nvidia_smi_q/d_page_retirement_535.86_x8_clean.txt"},
     "quiet": {"kernel-log": "[    0.000000] Linux version 6.8.0\n[   12.0] usb 1-2: new device\n"},
     "wrapped": {

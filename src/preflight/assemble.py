@@ -14,6 +14,7 @@ from preflight.fabric_manager import fabric_manager
 from preflight.facts.gpu import Driver, Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, Identity, SiteAnswer
 from preflight.facts.kernel import KernelLog
+from preflight.facts.nvlink import NvlinkAnswer
 from preflight.facts.pci_tree import PciTree
 from preflight.gpu_inventory import (
     count_gpus,
@@ -22,6 +23,8 @@ from preflight.gpu_inventory import (
     nouveau_beside,
     silence,
 )
+from preflight.gpu_links import with_links
+from preflight.gpu_processes import with_unexplained
 from preflight.model import NOT_IN_INPUT, Check, Command, Known, Missing, MissingProbe, Raw
 from preflight.pci_paths import functions, looks_virtual, paths
 from preflight.probes.kernel_log_union import relabelled, union
@@ -42,6 +45,10 @@ PROBES: dict[str, str] = {
     "lspci": "lspci:lspci",
     "nvidia-smi": "nvidia_smi_xml:nvidia_smi_xml",
     "nvidia-smi-q": "nvidia_smi_text:nvidia_smi_text",
+    "nvidia-smi-table": "nvidia_smi_table:nvidia_smi_table",
+    "nvlink-s": "nvlink:nvlink_status",
+    "nvlink-e": "nvlink:nvlink_errors",
+    "nvlink": "nvlink:nvlink",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -55,11 +62,13 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "pci_tree": ("lspci",),
     "driver_module": ("driver-module",),
     "services": ("services",),
-    "nvidia_smi": ("nvidia-smi", "nvidia-smi-q"),
+    "nvidia_smi": ("nvidia-smi", "nvidia-smi-q", "nvidia-smi-table"),
+    "nvlink_status": ("nvlink-s", "nvlink"),
+    "nvlink_errors": ("nvlink-e", "nvlink"),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.
-RECORDED_ONLY = frozenset({"kernel-log", "nvidia-smi-q"})
+RECORDED_ONLY = frozenset({"kernel-log", "nvidia-smi-q", "nvidia-smi-table", "nvlink"})
 
 #: The first word of a fact path -> the parts it is made of. `identity` and `pci` are always asked.
 MADE_OF: dict[str, tuple[str, ...]] = {
@@ -81,6 +90,8 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "fabric_manager": ("services", "pci", "nvidia_smi", "cpu"),
     "site": (),
 }
+#: The same for facts of a GPU that are asked for by themselves: the word below `gpus[*]`.
+BELOW_GPUS: dict[str, tuple[str, ...]] = {"nvlink": ("nvlink_status", "nvlink_errors")}
 
 #: A tool -> where it comes from, for tools whose absence makes checks undetermined.
 _COMES_WITH = {
@@ -104,12 +115,20 @@ def probe_of(name: str) -> Probe | None:
 
 def commands_for(checks: Iterable[Check], site: Sequence[Command] = ()) -> list[Command]:
     """The questions that these checks need, in the order in which they are asked."""
-    roots = {path.partition("[")[0].partition(".")[0] for check in checks for path in _paths(check)}
+    paths = {path for check in checks for path in _paths(check)}
     parts = {"identity", "pci", "os", "cpu", "memory"}
-    parts.update(part for root in roots for part in MADE_OF.get(root, ()))
+    parts.update(part for path in paths for part in _parts(path))
     wanted = {name for part in parts for name in SUPPLIERS[part]} - RECORDED_ONLY
     probes = [probe_of(name) for name in PROBES if name in wanted]
     return [probe.command for probe in probes if probe] + list(site)
+
+
+def _parts(path: str) -> Iterator[str]:
+    """The parts that the fact at `path` is made of."""
+    root = path.partition("[")[0].partition(".")[0]
+    yield from MADE_OF.get(root, ())
+    if root == "gpus":
+        yield from BELOW_GPUS.get(path.partition("[*].")[2].partition(".")[0], ())
 
 
 def _paths(check: Check) -> Iterator[str]:
@@ -144,6 +163,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
     identity, smi, pci, tree = (
         parts[part] for part in ("identity", "nvidia_smi", "pci", "pci_tree")
     )
+    container = identity if isinstance(identity, Missing) else identity.container
     smi = not_asked(pci, smi)
     if pci is NOT_IN_INPUT:
         pci = functions(tree, smi)
@@ -154,13 +174,15 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         name=name,
         identity=identity,
         os=parts["os"],
-        container=identity if isinstance(identity, Missing) else identity.container,
+        container=container,
         virtualization=virtualization,
         cpu=parts["cpu"],
         memory=parts["memory"],
         pci=pci,
         driver=smi if isinstance(smi, Missing) else smi.driver,
-        gpus=_gpus(smi),
+        gpus=with_unexplained(
+            with_links(_gpus(smi), parts["nvlink_status"], parts["nvlink_errors"]), container
+        ),
         gpu_inventory=inventory,
         kernel_log=parts["kernel_log"],
         pci_tree=tree,
@@ -201,7 +223,7 @@ def _read(raw: Raw) -> Any:
     except ParseError as error:
         return _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
     # A tool that failed may have told half of it; of nvidia-smi the text says what is wrong.
-    told = raw.rc == 0 or (isinstance(facts, NvidiaSmi) and _explains(facts))
+    told = raw.rc == 0 or _explains(facts)
     return _timed(facts, raw) if told else _exited(raw)
 
 
@@ -212,8 +234,10 @@ def _timed(facts: Any, raw: Raw) -> Any:
     return replace(facts, driver=replace(facts.driver, answer_s=raw.elapsed_s))
 
 
-def _explains(smi: NvidiaSmi) -> bool:
+def _explains(smi: Any) -> bool:
     """Whether the answer tells why nvidia-smi ended with an error."""
+    if not isinstance(smi, NvidiaSmi):
+        return isinstance(smi, NvlinkAnswer) and smi.explained
     ill = (gpu.answers is False or gpu.inforom_corrupted is True for gpu in smi.gpus)
     return smi.driver.state != "answers" or any(ill)
 

@@ -116,6 +116,8 @@ def _listed(smi: Known[NvidiaSmi], on_pci: Known[int]) -> Known[int]:
         return Missing("unreadable", "the input is cut short: the last GPU in it is not whole")
     if isinstance(on_pci, int) and on_pci:
         return count  # held against PCI, which knows better than the list's own head
+    if isinstance(smi.attached, Missing) and smi.attached is not NOT_IN_INPUT:
+        return smi.attached
     if isinstance(smi.attached, Missing):
         return Missing("not-in-input", "the head with the number of attached GPUs is not there")
     if count < smi.attached:

@@ -13,7 +13,7 @@ from preflight import capture
 from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.pasted import MAX_BYTES, text_of
-from preflight.probes.nvidia_smi_reports import text_reports, xml_reports
+from preflight.probes.nvidia_smi_reports import tables, text_reports, xml_reports
 from preflight.signatures import (
     BOUNDARIES,
     GOES_ON,
@@ -33,6 +33,12 @@ _BLANK = re.compile(r"[ \t\n]*\n")
 _REST = re.compile(r"[ \t]*\n?")
 _OBJECT = re.compile(r"\s*\{")
 _REPORT = re.compile(r'"schema"\s*:\s*"preflight\.report/\d')
+#: Tools of which one text holds one report: how many it holds, and what is typed for one.
+_SINGLE = {
+    "nvidia-smi": (xml_reports, "nvidia-smi -q -x"),
+    "nvidia-smi-q": (text_reports, "nvidia-smi -q"),
+    "nvidia-smi-table": (tables, "nvidia-smi"),
+}
 _XML, _XML_BEGIN, _XML_END = "nvidia-smi", "<nvidia_smi_log", "</nvidia_smi_log>"
 _TEXT = "nvidia-smi-q"
 #: What `cat` makes of a report without a last line end and a log behind it.
@@ -119,13 +125,9 @@ def _is_one_document(text: str) -> bool:
 
 def _refuse_several(text: str, raws: list[Raw], source: str) -> None:
     for raw in raws:
-        number = 1
-        if raw.probe == _XML:
-            number = xml_reports(text)
-        elif raw.probe == _TEXT:
-            number = text_reports(str(raw.stdout))
+        count, tool = _SINGLE.get(raw.probe, (None, ""))
+        number = count(text if raw.probe == _XML else str(raw.stdout)) if count else 1
         if number > 1:
-            tool = "nvidia-smi -q -x" if raw.probe == _XML else "nvidia-smi -q"
             hint = "give each its own file, --from NAME=FILE; of one host's polls (-l) keep one"
             raise UsageError(f"{source} holds {number} reports of {tool}", hint)
 

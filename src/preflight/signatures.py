@@ -44,6 +44,9 @@ _FIELDS = (
     "|VBIOS Version|GPU Part Number|MultiGPU Board|Addressing Mode)"
 )
 
+#: A line that a list of GPUs begins with. No name has a bracket, and no two ways to match are left.
+_UUID_OF = r"GPU \d{1,3}: [^\n(]{1,100}\(UUID: "
+
 #: Probe -> the lines at which its tool's output begins, or surely goes on. The kernel log is
 #: first: its files are the large ones.
 TOOLS: dict[str, tuple[str, ...]] = {
@@ -87,6 +90,9 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"Unit nvidia[\w@-]{0,60}\.service could not be found",
         r"(?:Id=nvidia-[\w-]+\.service|LoadState=(?:loaded|not-found|masked)|NRestarts=\d+)[ \t]*$",
     ),
+    "nvidia-smi-table": (r"\| {0,9}NVIDIA-SMI [\d.]+ ",),
+    # Without a link or a sentence about links it is `nvidia-smi -L`; a GPU may have none.
+    "nvlink": (rf"(?:{_UUID_OF}[^\n]{{0,90}}\n[\s>]{{0,40}}){{1,32}}(?:Link \d|NVML: |\[\.)",),
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
 INDENTED: dict[str, tuple[str, ...]] = {
@@ -114,6 +120,7 @@ GOES_ON = {
     "services": re.compile(
         r"[A-Z][A-Za-z]{1,40}=| +(?:Loaded|Active|Docs|Process|Main PID|Tasks|Memory|CGroup): "
     ),
+    "nvlink": re.compile(rf"[ \t]*(?:{_UUID_OF}|Link \d)"),
 }
 
 #: Lines between outputs: Markdown fences, `script`, the rules of nvidia-bug-report.
@@ -148,14 +155,13 @@ PROMPTS = (
 _RANK = r"(?:\d+: ?|\[\d+,\d+\]<std\w+>: ?|\[[\w:]+\]: ?|[\w.-]+: )?"
 #: What other tools' output is called -> the lines that show it. Moves to TOOLS with its reader.
 KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
-    "the table of `nvidia-smi`": (r"\| NVIDIA-SMI [\d.]+ ",),
     "`nvidia-smi --version` output": (r"NVIDIA-SMI version +: ",),
     "`nvidia-smi --query-gpu` output": (
         r"(?:index|name|uuid|timestamp|serial|driver_version|pci\.bus_id|gpu_\w+)"
         r"(?:, [\w.]+(?: \[[^\]\n]+\])?)+$",
     ),
     "`nvidia-smi topo` output": (r"GPU0[ \t]+(?:GPU1|CPU Affinity)\b",),
-    "`nvidia-smi nvlink` or `nvidia-smi -L` output": (r"GPU \d+: [^\n]+\(UUID: ",),
+    "`nvidia-smi -L` output": (_UUID_OF,),
     "`nvidia-smi dmon` output": (r"# ?(?:Date|Time|gpu) +(?:Time|gpu|pwr|pid|sm)\b",),
     "`lspci -t` output": (r"-\[[\da-f]{4,8}:[\da-f]{2}(?:-[\da-f]{2})?\]-",),
     "`ibstat` output": (r"CA '\w+'$",),
@@ -215,6 +221,7 @@ NOT_TEXT: dict[bytes, str] = {
     b"BZh": "packed with bzip2; unpack it with `bunzip2 -k`",
 }
 READS = (
-    "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, a kernel log (`dmesg`, `journalctl -k`, "
-    "syslog, fabric manager), `lspci`, `lsmod`, `systemctl status`, a capture of preflight"
+    "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, `nvidia-smi`, `nvidia-smi nvlink`, "
+    "a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), `lspci`, `lsmod`, "
+    "`systemctl status`, a capture of preflight"
 )

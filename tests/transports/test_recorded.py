@@ -28,6 +28,7 @@ PAGES = str(Q / "d_page_retirement_535.86_x8_clean.txt")
 T4 = str(SAMPLES / "nvidia_smi_xml" / "tesla_t4_515.105.xml")
 A10G = str(SAMPLES / "nvidia_smi_xml" / "a10g_515.105.xml")
 XID = str(SAMPLES / "kernel_log" / "xid79_then_sxid20034_fatal.log")
+TABLE = "nvidia_smi_table/h100_sxm_x8_550.90_idle.txt"
 TOPO = str(SAMPLES / "topo" / "l4_x2_p2p_chipset_not_supported.txt")
 
 
@@ -387,3 +388,29 @@ def test_logs_of_one_host_add_up_and_each_is_read_by_itself(tmp_path: Path) -> N
         assert fault.status.value in ("FAIL", "WARN"), order
         assert fault.evidence[0].source == str(lost)
         assert "fallen off the bus" in fault.evidence[0].text
+
+
+def test_a_table_beside_a_report_in_one_paste_displaces_nothing(tmp_path: Path) -> None:
+    report, table = sample("nvidia_smi_q/titan_v_560.35_workstation.txt"), sample(TABLE)
+    paste, alone = tmp_path / "paste.txt", tmp_path / "alone.txt"
+    paste.write_text(f"$ nvidia-smi\n{table}$ nvidia-smi -q\n{report}")
+    alone.write_text(table)
+    found = recorded(paste)
+    assert shape(found) == {"input": ["nvidia-smi-q", "nvidia-smi-table"]}
+    assert found.bad == []
+    found = recorded(TITAN, alone)
+    assert shape(found) == {"input": ["nvidia-smi-q"]}
+    assert [file for file, _ in found.bad] == [str(alone)]
+
+
+def test_states_and_counters_of_links_add_up(tmp_path: Path) -> None:
+    states = SAMPLES / "nvlink/h100_gpu0_status_then_capabilities.txt"
+    counters = tmp_path / "e.txt"
+    counters.write_text(
+        "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1bd2d034-58c6-fca5-99f2-c10d81d49256)\n"
+        "\t Link 0: Replay Errors: 0\n"
+    )
+    found = recorded(states, counters)
+    assert shape(found) == {"input": ["nvlink"]}
+    assert found.bad == []
+    assert "Replay Errors" in str(found.hosts["input"][0].stdout)

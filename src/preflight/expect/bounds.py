@@ -1,4 +1,4 @@
-"""The table of bounds that checks may name, and the PCIe ones."""
+"""The table of bounds that checks may name: PCIe, NVLink, power."""
 
 from __future__ import annotations
 
@@ -89,6 +89,42 @@ def _held(gpu: Gpu) -> bool:
     return not isinstance(gpu.processes, Missing) and bool(gpu.processes)
 
 
+def nvlinks(host: Host, gpu: Gpu) -> Known[Bound]:
+    """Links that are up by design (checks/data/gpus.yaml). A bridge is no must, and one GPU that is
+    alone in a virtual machine was given no peer to link to."""
+    design = gpu.design
+    if isinstance(design, Missing):
+        return design
+    if isinstance(design.nvlinks, Missing):
+        return Missing("not-applicable", f"{gpu.product} has no NVLink by design")
+    up = gpu.nvlink if isinstance(gpu.nvlink, Missing) else gpu.nvlink.up
+    if up == 0 and design.bridged:
+        return Missing("not-applicable", "no bridge to another card, which is no fault")
+    alone = not isinstance(host.gpus, Missing) and len(host.gpus) == 1
+    if up == 0 and alone and host.virtualization == "vm":
+        return Missing("not-applicable", "the only GPU of a virtual machine has no peer to link to")
+    return Bound(design.nvlinks, f"{gpu.product} by design")
+
+
+def nvlink_gbps(_host: Host, gpu: Gpu) -> Known[Bound]:
+    """GB/s of one link and direction by design (checks/data/gpus.yaml)."""
+    design = gpu.design
+    rate = design if isinstance(design, Missing) else design.nvlink_gbps
+    return rate if isinstance(rate, Missing) else Bound(rate, f"{gpu.product} by design")
+
+
+def power_limit_w(_host: Host, gpu: Gpu) -> Known[Bound]:
+    """The card's own default limit; where the input does not tell it, that of its model
+    (checks/data/gpus.yaml)."""
+    default = gpu.power.default_limit_w
+    if not isinstance(default, Missing):
+        return Bound(default, "the card's default")
+    if default.kind != "not-in-input" or isinstance(gpu.design, Missing):
+        return default
+    power = gpu.design.power_w
+    return default if isinstance(power, Missing) else Bound(power, f"{gpu.product} by design")
+
+
 BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "pcie_width": pcie_width,
     "pcie_gen": pcie_gen,
@@ -96,4 +132,7 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "pci_link_rate": pci_link_rate,
     "pci_path_built": pci_path_built,
     "nvidia_smi_answer": nvidia_smi_answer,
+    "nvlinks": nvlinks,
+    "nvlink_gbps": nvlink_gbps,
+    "power_limit_w": power_limit_w,
 }

@@ -7,33 +7,19 @@ from functools import cache
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
 
 from preflight import datafiles, strict_yaml
+from preflight.facts.design import Design
 from preflight.kept import kept
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
 _TABLE = "checks/data/gpus.yaml"
-_NOT_PROMISED = Missing("not-applicable", "the model promises none")
 
 
-class Model(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One row; see the head of the table. What a row leaves out the model does not promise."""
+class Model(Design, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One row; `match` is searched in nvidia-smi's product name."""
 
     match: str
-    generation: str
-    form: str
-    repairs: Known[str] = _NOT_PROMISED
-    nvlinks: Known[int] = _NOT_PROMISED
-    nvlinks_max: Known[int] = _NOT_PROMISED
-    nvlink_gbps: Known[float] = _NOT_PROMISED
-    bridged: bool = False
-    nvswitch: bool = False
-    pcie_gen: Known[int] = _NOT_PROMISED
-    pcie_width: Known[int] = _NOT_PROMISED
-    power_w: Known[float] = _NOT_PROMISED
-    memory_gbps: Known[float] = _NOT_PROMISED
-    source: str
 
 
 @cache

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from preflight.facts.design import Design
+from preflight.facts.nvlink import Nvlink
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -134,6 +136,7 @@ class Memory(Struct, frozen=True):
     total_bytes: Known[int] = NOT_IN_INPUT
     total_mib: Known[int] = NOT_IN_INPUT  # the same, as nvidia-smi prints it
     used_bytes: Known[int] = NOT_IN_INPUT
+    unexplained_mib: Known[int] = NOT_IN_INPUT  # used beyond what the processes shown hold
 
 
 class Fabric(Struct, frozen=True):
@@ -205,6 +208,8 @@ class Gpu(Struct, frozen=True):
     fabric: Fabric = field(default_factory=Fabric)
     processes: Known[tuple[Process, ...]] = NOT_IN_INPUT
     graphical: Known[bool] = NOT_IN_INPUT  # a graphics session holds it (Xorg, a compositor)
+    nvlink: Known[Nvlink] = field(default_factory=Nvlink)
+    design: Known[Design] = NOT_IN_INPUT  # of its model, by checks/data/gpus.yaml
 
 
 class Driver(Struct, frozen=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from preflight.facts.host import Host
+from preflight.judge.gpu_processes import judge_gpu_processes
 from preflight.judge.kernel_log import judge_kernel_log
 from preflight.judge.results import result, undetermined
 from preflight.model import Check, Missing, Result, Status
@@ -41,4 +42,5 @@ def _in_input(missing: Missing) -> bool:
 RULES: dict[str, Callable[[Host, Sequence[Check]], list[Result]]] = {
     "kernel-log": judge_kernel_log,
     "gpu-present": gpu_present,
+    "gpu-processes": judge_gpu_processes,
 }

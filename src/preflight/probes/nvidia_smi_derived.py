@@ -93,5 +93,6 @@ SHOWN_BY: dict[str, tuple[str, ...]] = {
     "temperature.memory_margin_c": ("temperature.memory_c",),
     "power.limit_percent": ("power.draw_w",),
     "memory.total_mib": ("memory.total_bytes",),
+    "memory.unexplained_mib": ("memory.used_bytes",),
     "retired.total_pages": ("retired.single_bit", "retired.double_bit"),
 }

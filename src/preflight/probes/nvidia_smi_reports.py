@@ -14,6 +14,7 @@ _GPU = re.compile(
 )
 _HEAD = re.compile(r"^[ \t]*(Driver Version|Attached GPUs)[ \t]*:[ \t]*(\S+)", re.M)
 _LABEL = re.compile(r"^([ \t]+)([^:\s][^:\n]*)", re.M)
+_TABLE = re.compile(r"^[ \t]*\| {0,9}NVIDIA-SMI [\d.]+ ", re.M)
 #: What every full report shows of a GPU, and no section of -d does.
 _FULL = "Product Name"
 
@@ -42,6 +43,11 @@ def text_reports(text: str) -> int:
 
 def _is_count(text: str) -> bool:
     return re.fullmatch("[0-9]{1,4}", text) is not None
+
+
+def tables(text: str) -> int:
+    """Tables of bare `nvidia-smi`."""
+    return len(_TABLE.findall(text))
 
 
 def _sections(block: str) -> frozenset[str]:

@@ -24,11 +24,13 @@ from preflight.signatures import READS
 INPUT = "input"
 #: Its -d sections, given as several files, are one answer.
 _SECTIONED = "nvidia-smi-q"
+#: So are states, errors and capabilities of links.
+_LINKS = "nvlink"
 #: Logs add up, each read by itself: a ring buffer, a journal and the fabric manager's log. The
 #: second of a host is called kernel-log#2.
 _LOG = "kernel-log"
 #: Forms of one answer, the better first: only one of them is judged.
-_SAME = ("nvidia-smi", "nvidia-smi-q")
+_SAME = ("nvidia-smi", "nvidia-smi-q", "nvidia-smi-table")
 _FULL_REPORT = re.compile(r"^ {4}Product Name +: ", re.MULTILINE)
 _TOLD = 50
 
@@ -231,16 +233,23 @@ def _merged(pieces: list[list[Raw]], bad: Bad) -> list[Raw]:
             if earlier and not adds and _text(earlier[-1]) != _text(raws[0]):
                 bad.append(_displaced(earlier[-1], raws[0]))
             answers[probe] = [_joined(earlier[-1], raws[0])] if earlier and adds else raws
-    better, other = (answers.get(probe) for probe in _SAME)
-    if better and other:
-        bad.append(_displaced(other[-1], better[-1]))
-        del answers[_SAME[1]]
+    better, *others = [probe for probe in _SAME if probe in answers] or [""]
+    for other in others:
+        if not _beside(answers[better][-1], answers[other][-1]):
+            bad.append(_displaced(answers[other][-1], answers[better][-1]))
+            del answers[other]
     return [raw for raws in answers.values() for raw in raws]
+
+
+def _beside(better: Raw, table: Raw) -> bool:
+    """Whether the table stands in the same paste as a full report: it tells nothing more, and is
+    read only where the report cannot be."""
+    return table.probe == _SAME[-1] and better.source == table.source
 
 
 def _adds(probe: str, raw: Raw) -> bool:
     """Whether an answer goes on where an earlier one ended, in place of displacing it."""
-    return probe == _SECTIONED and not _FULL_REPORT.search(_text(raw))
+    return probe == _LINKS or (probe == _SECTIONED and not _FULL_REPORT.search(_text(raw)))
 
 
 def _displaced(earlier: Raw, later: Raw) -> tuple[str, str]:
