@@ -28,15 +28,15 @@ PROBES = {
     "nvidia_smi_xml": "nvidia-smi",
     "nvidia_smi_q": "nvidia-smi-q",
     "kernel_log": "kernel-log",
+    "ipmi_sdr": "ipmi-sdr",
+    "dcgmi_diag": "dcgmi-diag",
 }
 #: Folder of samples -> what each of its files is called, or may be called, when it is refused.
 OTHERS = {
-    "dcgmi_diag": "dcgmi diag",
     "dmon": "nvidia-smi dmon",
     "ds_report": "ds_report",
     "fio": "fio output",
     "infiniband": "ibstat|ibstatus|ibv_devinfo",
-    "ipmi_sdr": "ipmitool sdr",
     "kineto": "profiler trace",
     "lspci": "lspci",
     "nccl_debug": "NCCL debug log",
@@ -111,7 +111,7 @@ def test_other_output_is_called_by_its_name(path: Path) -> None:
 
 def test_every_sample_has_a_say() -> None:
     assert {path.name for path in SAMPLES.iterdir()} <= {*PROBES, *OTHERS}
-    assert len(READ) == 37
+    assert len(READ) == 47
     assert len(UNREAD) > 50
 
 

@@ -17,6 +17,8 @@ PROBES = {
     "nvidia_smi_q": "nvidia-smi-q",
     "nvidia_smi_xml": "nvidia-smi",
     "kernel_log": "kernel-log",
+    "ipmi_sdr": "ipmi-sdr",
+    "dcgmi_diag": "dcgmi-diag",
 }
 ALL_8 = "gpu0 gpu1 gpu2 gpu3 gpu4 gpu5 gpu6 gpu7"
 CUT = "ERROR gpu.count input"
@@ -104,6 +106,27 @@ TABLE: dict[str, tuple[str, ...]] = {
     "kernel_log/pcie_limited_by_gen4_switch_h100.log": (
         "WARN", "WARN pcie.limited 04:00.0 8b:00.0",
     ),
+    # The BMC's sensors. A supply without AC, though its status column says ok; what it says of a
+    # failure follows from that.
+    "ipmi_sdr/sdr_elist_psu2_ac_lost_fragment.txt": (
+        "FAIL", "FAIL chassis.psu.input Power Supply 2", "WARN chassis.redundancy Power Supplies",
+    ),
+    "ipmi_sdr/sdr_elist_v2_curated_lines.txt": ("PASS",),
+    "ipmi_sdr/sdr_v1_ibm_x_full_ok.txt": ("PASS",),
+    "ipmi_sdr/sdr_v1_with_command_errors.txt": ("PASS",),
+    # DCGM's diagnostics. A part without its end verifies nothing, whatever it shows.
+    "dcgmi_diag/r2_a100_x8_dcgm3.3.3_pass.txt": ("PASS",),
+    "dcgmi_diag/r3_a16_x4_dcgm4.0.0_pass.txt": ("PASS",),
+    "dcgmi_diag/dcgm3.1_json_leading_warning_and_nulls.json": ("PASS",),
+    "dcgmi_diag/r4_memtest_persistence_mode_fail.txt": (
+        "FAIL", "FAIL dcgm.config Persistence Mode gpu0",
+    ),
+    "dcgmi_diag/r2_thermal_violation_gpu0_fragment.txt": (
+        "FAIL", "ERROR dcgm.verified input", "FAIL dcgm.thermal GPU Memory gpu0",
+    ),
+    "dcgmi_diag/deployment_row_remap_pending_gpu3_fragment.txt": (
+        "FAIL", "ERROR dcgm.verified input", "FAIL dcgm.remap Deployment gpu3",
+    ),
 }  # fmt: skip
 
 
@@ -134,7 +157,7 @@ def test_every_sample_is_in_the_table() -> None:
         f"{path.parent.name}/{path.name}" for kind in PROBES for path in (SAMPLES / kind).iterdir()
     }
     assert here == set(TABLE)
-    assert len(here) == 37
+    assert len(here) == 47
 
 
 @pytest.mark.parametrize("name", TABLE)

@@ -10,6 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight.errors import ParseError
+from preflight.facts.chassis import Chassis, EventLog
+from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, Identity, SiteAnswer
 from preflight.facts.kernel import KernelLog
@@ -25,11 +27,16 @@ PROBES: dict[str, str] = {
     "meminfo": "system:meminfo",
     "os-release": "system:os_release",
     "lscpu": "system:lscpu",
+    "edac": "edac:edac",
+    "dmidecode": "dmidecode:dmidecode",
     "dmesg": "kernel_log:dmesg",
     "journalctl": "kernel_log:journalctl",
     "kernel-log": "kernel_log:kernel_log",
     "nvidia-smi": "nvidia_smi_xml:nvidia_smi_xml",
     "nvidia-smi-q": "nvidia_smi_text:nvidia_smi_text",
+    "dcgmi-diag": "dcgm_diag:dcgmi_diag",
+    "ipmi-sdr": "ipmi_sdr:ipmi_sdr",
+    "ipmi-sel": "ipmi_sel:ipmi_sel",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -41,10 +48,15 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "cpu": ("lscpu",),
     "kernel_log": ("dmesg", "journalctl", "kernel-log"),
     "nvidia_smi": ("nvidia-smi", "nvidia-smi-q"),
+    "chassis": ("ipmi-sdr",),
+    "sel": ("ipmi-sel",),
+    "edac": ("edac",),
+    "dimms": ("dmidecode",),
+    "dcgm": ("dcgmi-diag",),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.
-RECORDED_ONLY = frozenset({"kernel-log", "nvidia-smi-q"})
+RECORDED_ONLY = frozenset({"kernel-log", "nvidia-smi-q", "dcgmi-diag"})
 
 #: The first word of a fact path -> the parts it is made of. `identity` and `pci` are always asked.
 MADE_OF: dict[str, tuple[str, ...]] = {
@@ -59,6 +71,11 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "gpus": ("nvidia_smi", "pci"),
     "gpu_inventory": ("nvidia_smi", "pci", "identity"),
     "kernel_log": ("kernel_log",),
+    "chassis": ("chassis",),
+    "sel": ("sel",),
+    "edac": ("edac",),
+    "dimms": ("dimms",),
+    "dcgm": ("dcgm",),
     "site": (),
 }
 
@@ -66,7 +83,16 @@ MADE_OF: dict[str, tuple[str, ...]] = {
 _COMES_WITH = {
     "nvidia-smi": "; it comes with the driver (nvidia-utils), into a container with "
     "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+    "ipmitool": "; on a server with a management controller: `sudo apt install ipmitool`, or dnf",
+    "dmidecode": "; `sudo apt install dmidecode`, or dnf",
 }
+
+#: Why nobody has run DCGM's diagnostics: it is work that the user asks for by name.
+_NO_DIAG = Missing(
+    "not-asked",
+    "`dcgmi diag` loads the GPUs and is not run from here: `sudo dcgmi diag -r 3 -j > diag.json` on "
+    "the drained host, then --from diag.json",
+)
 
 _DENIED = ("Operation not permitted", "Permission denied", "password is required", "not permitted")
 
@@ -137,6 +163,11 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         gpus=_gpus(smi),
         gpu_inventory=inventory,
         kernel_log=parts["kernel_log"],
+        chassis=parts["chassis"],
+        sel=parts["sel"],
+        edac=parts["edac"],
+        dimms=parts["dimms"],
+        dcgm=_NO_DIAG if parts["dcgm"] is NOT_IN_INPUT else parts["dcgm"],
         site=site,
     )
 
@@ -170,12 +201,15 @@ def _read(raw: Raw) -> Any:
     except ParseError as error:
         return _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
     # A tool that failed may have told half of it; of nvidia-smi the text says what is wrong.
-    told = raw.rc == 0 or (isinstance(facts, NvidiaSmi) and _explains(facts))
-    return facts if told else _exited(raw)
+    return facts if raw.rc == 0 or _explains(facts) else _exited(raw)
 
 
-def _explains(smi: NvidiaSmi) -> bool:
-    """Whether the answer tells why nvidia-smi ended with an error."""
+def _explains(facts: Any) -> bool:
+    """Whether the answer is one although its tool ended with an error. ipmitool does so for one
+    sensor among many that did not answer, dcgmi for a test that failed."""
+    if not isinstance(facts, NvidiaSmi):
+        return isinstance(facts, (Chassis, EventLog, DcgmDiag, Missing))
+    smi = facts
     ill = (gpu.answers is False or gpu.inforom_corrupted is True for gpu in smi.gpus)
     return smi.driver.state != "answers" or any(ill)
 

@@ -42,6 +42,13 @@ _FIELDS = (
     "(?:GPU UUID|Product Architecture|Performance State|Persistence Mode|Compute Mode"
     "|VBIOS Version|GPU Part Number|MultiGPU Board|Addressing Mode)"
 )
+#: JSON of dcgmi, whose last lines may be indented less than its first, a warning above it.
+_DCGM_JSON = (
+    r"(?:WARNING[^\n]{0,200}\n[ \t>]*)?\{[\s>]*(?:\"iterations\"\s*:\s*\[[\s>]*\{[\s>]*)?"
+    r"\"DCGM (?:GPU )?Diagnostic\"\s*:"
+)
+#: The status of an IPMI sensor.
+_IPMI_STATUS = r"(?:ok|n[scra]|cr|[lu](?:nc|cr|nr)|us)"
 
 #: Probe -> the lines at which its tool's output begins, or surely goes on. The kernel log is
 #: first: its files are the large ones.
@@ -74,6 +81,32 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"(?:Timestamp|Driver Version|CUDA Version) {15,}: |Attached GPUs +: \d",
         rf"GPU {_BUS_ID}[ \t]*$",
     ),
+    "ipmi-sdr": (
+        rf"[^\n|]{{1,64}}\| *[\dA-Fa-f]{{2,3}}h *\| *{_IPMI_STATUS} *\| *\d+\.\d+ *\|",  # elist, type
+        r"[^\n|]{17,64}\| (?:no reading|Not Readable|disabled|0x[\da-f]+|-?[\d.,]+ [\w %]{1,30}?) *"
+        rf"\| {_IPMI_STATUS}[ \t]*$",
+        r"[^\n|]{17,64}\| (?:na|0x[\da-f]+|-?[\d.,]+) *\| [^|\n]{0,24}"  # sensor
+        rf"\| (?:{_IPMI_STATUS}|0x[\da-f]{{4}}) *\| (?:na|-?[\d.,]+) *\|",
+        r"Unable to send command: |Get Device ID command failed|Could not open device at /dev/ipmi",
+    ),
+    "ipmi-sel": (
+        r"[\da-f]{1,4} ?\| {1,2}(?:\d{1,2}/\d{1,2}/\d{2,4}|\d{4}-\d\d-\d\d|Pre-Init) {0,2}\|",
+        r"SEL has no entries\b",
+    ),
+    "edac": (
+        r"(?:/sys/devices/system/edac/mc/)?mc\d{1,3}/(?:(?:dimm|rank|csrow)\d{1,4}/)?"
+        r"(?:[cu]e_\w+|mc_name|size|seconds_since_reset|dimm_\w+|ch\d+_\w+)[: ]",
+    ),
+    "dmidecode": (
+        r"# dmidecode \d|Handle 0x[\dA-F]{4}, DMI type 17\b|Memory Device[ \t]*$",
+    ),
+    "dcgmi-diag": (
+        r"Successfully ran diagnostic for group\b|\+-{27}\+-{48}\+[ \t]*$|\| Diagnostic {2,}\| Result",
+        r"[|+]-{5}  (?:Metadata|Deployment|Integration|Hardware|Stress|Performance|Custom)  -+\+",
+        r"\| (?=[^|\n]{26}\| )[\w./]+(?: [\w./]+){0,4} +\| (?:GPU\d+: )?(?:Pass|Fail|Skip|Warn)\b",
+        rf"(?<![ \t]){_DCGM_JSON}",
+        r"Error: (?:Diagnostic (?:can|could)|Unable to complete diagnostic)\b",
+    ),
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
 INDENTED: dict[str, tuple[str, ...]] = {
@@ -82,6 +115,7 @@ INDENTED: dict[str, tuple[str, ...]] = {
         rf" {{4}}{_FIELDS} {{4,}}: ",
         r" {8}GPU (?:Current|Shutdown|Slowdown|Max Operating|T\.Limit) Temp {4,}: ",
     ),
+    "dcgmi-diag": (rf"[ \t]{{0,64}}{_DCGM_JSON}",),
 }
 #: What nvidia-smi says in place of a report: each is one line, and what follows is not its own.
 SENTENCES = (
@@ -96,6 +130,7 @@ SENTENCES = (
 GOES_ON = {
     "nvidia-smi-q": re.compile(r" {4,}\S[^\n]*? : "),
     "kernel-log": re.compile(_SYSLOG),
+    "dcgmi-diag": re.compile(r"[|+][^\n|+]{27}[|+]"),
 }
 
 #: Lines between outputs: Markdown fences, `script`, the rules of nvidia-bug-report.
@@ -106,7 +141,7 @@ BOUNDARIES = (
 )
 _COMMANDS = (
     "nvidia-smi|nvidia-bug-report|dcgmi|dmesg|journalctl|lspci|lsmod|modinfo|lscpu|numactl|sysctl"
-    r"|ulimit|ibstat|ibstatus|ibv_devinfo|ib_\w+|mlxlink|mlxconfig|ipmitool|fio|ethtool|ip|preflight"
+    r"|ulimit|ibstat|ibstatus|ibv_devinfo|ib_\w+|mlxlink|mlxconfig|ipmitool|dmidecode|fio|ethtool|ip|preflight"
     "|systemctl|cat|tail|head|less|more|zcat|grep|egrep|zgrep|sed|awk|ls|ll|cd|pwd|echo|date|uptime"
     "|uname|hostname|ps|top|htop|free|df|mount|history|clear|exit|logout|watch|su|ssh|srun|salloc"
     "|sbatch|sinfo|scontrol|mpirun|torchrun|python3?|docker|kubectl|modprobe|rmmod|reboot|type"
@@ -157,15 +192,6 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
         rf"{_RANK}(?:[\w.-]+:\d+:\d+ \[\d+\] (?:[\w/.]+:\d+ )?)?NCCL (?:INFO|WARN) ",
     ),
     "an NCCL watchdog report": (r"(?:\[[^\]\n]{1,80}\]:? ?){1,3}Watchdog caught",),
-    "`dcgmi diag` output": (
-        r"\| (?:Diagnostic +\| Result|[\w ]+? +\| (?:Pass|Fail|Skip|Warn)\b)",
-        r"\|-----  [A-Z]\w+  -+\+",
-        r"\"DCGM (?:GPU )?Diagnostic\" *:",
-    ),
-    "`ipmitool sdr` output": (
-        r"[^\n|]{17}\| (?:[\dA-F]{2}h|no reading|0x[\da-f]+|-?[\d.]+ [\w %]+?) *\| "
-        r"(?:ok|n[scra]|cr)\b",
-    ),
     "PyTorch's collect_env": (
         r"PyTorch version: |Collecting environment information|PyTorch: \d|CUDA available: ",
     ),
@@ -200,5 +226,6 @@ NOT_TEXT: dict[bytes, str] = {
 }
 READS = (
     "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, a kernel log (`dmesg`, `journalctl -k`, "
-    "syslog, fabric manager), a capture of preflight"
+    "syslog, fabric manager), `ipmitool sdr`, `sensor` and `sel`, EDAC counts, `dmidecode -t 17`, "
+    "`dcgmi diag`, a capture of preflight"
 )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from preflight.facts.chassis import Chassis, EventLog
+from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, GpuInventory
+from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
 from preflight.model import NOT_IN_INPUT, Known
 
@@ -82,4 +85,9 @@ class Host(Struct, frozen=True):
     gpus: Known[tuple[Gpu, ...]] = NOT_IN_INPUT
     gpu_inventory: GpuInventory = field(default_factory=GpuInventory)
     kernel_log: Known[KernelLog] = NOT_IN_INPUT
+    chassis: Known[Chassis] = NOT_IN_INPUT
+    sel: Known[EventLog] = NOT_IN_INPUT
+    edac: Known[Edac] = NOT_IN_INPUT
+    dimms: Known[Dimms] = NOT_IN_INPUT
+    dcgm: Known[DcgmDiag] = NOT_IN_INPUT
     site: dict[str, Known[SiteAnswer]] = field(default_factory=dict)

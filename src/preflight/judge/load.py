@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from preflight import datafiles, strict_yaml
 from preflight.errors import UsageError
 from preflight.expect.bounds import BOUNDS
-from preflight.judge import kernel_log, paths
+from preflight.judge import kernel_log, paths, sel
 from preflight.judge.operators import OFF, OPERATORS
 from preflight.judge.rules import RULES
 from preflight.model import LEVELS, Action, Check, Command
@@ -22,6 +22,7 @@ from preflight.model import LEVELS, Action, Check, Command
 TABLES: dict[str, tuple[tuple[str, str], ...]] = {
     "gpu": (("xid", "data/xid.yaml"), ("sxid", "data/sxid.yaml")),
     "kernel": (("kernel-events", "data/kernel_events.yaml"),),
+    "chassis": (("sel", "data/sel_events.yaml"),),
 }
 DOMAINS = ("gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel")
 
@@ -80,7 +81,10 @@ def load(
 @cache
 def _table(path: Path, kind: str) -> tuple[Check, ...]:
     document = strict_yaml.load(_read(path), f"checks/data/{path.name}")
-    return tuple(kernel_log.table_checks(kind, document["rows"], f"checks/data/{path.name}"))
+    source = f"checks/data/{path.name}"
+    if kind == "sel":
+        return tuple(sel.sel_checks(document["rows"], source))
+    return tuple(kernel_log.table_checks(kind, document["rows"], source))
 
 
 def table(path: Path, kind: str, domain: str) -> list[Check]:
