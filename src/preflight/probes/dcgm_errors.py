@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -33,6 +34,9 @@ _IDS: dict[str, tuple[int, ...]] = {
     ),
 }  # fmt: skip
 _SEVERITY_OF = {code: severity for severity, codes in _IDS.items() for code in codes}
+
+#: Of a message; DCGM's own are shorter.
+_LOOKED_AT = 500
 
 _TOPICS = {
     "thermal": frozenset({10, 40, 41, 42}),
@@ -100,7 +104,11 @@ def code_of(message: Message) -> int | None:
     """The error's number: as told, else by its text; None where the text is not known."""
     if message.error_id is not None:
         return message.error_id
-    text = message.text[:2000]
+    return _code_in(message.text[:_LOOKED_AT])
+
+
+@lru_cache(maxsize=256)
+def _code_in(text: str) -> int | None:
     return next((code for pattern, code in _MESSAGES if pattern.search(text)), None)
 
 

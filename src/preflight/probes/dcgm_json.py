@@ -112,7 +112,7 @@ def _devices(told: dict[str, Any]) -> list[str]:
     if "cpu_id" in told:
         return [f"cpu{told['cpu_id']}"]
     ids = told.get("gpu_ids", told.get("gpu_id", ""))
-    return [f"gpu{int(number)}" for number in re.findall(r"[0-9]{1,4}", str(ids)[:4000])]
+    return [f"gpu{int(number)}" for number in re.findall(r"[0-9]{1,4}", str(ids)[:1000])]
 
 
 def _messages(told: Any) -> Iterator[Message]:

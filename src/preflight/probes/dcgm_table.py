@@ -23,6 +23,8 @@ _SECTION = re.compile(r"\s*[|+]-{3,}  ([A-Za-z][\w ]{0,40}?)  -")
 _RULE = re.compile(r"\s*\+-{5,}\+-{5,}\+\s*")
 _HEAD = re.compile(r"\s*\| Diagnostic {2,}\| Result")
 _ROW = re.compile(r"\s*\|([^|\n]{1,40})\|(.*)")
+#: Rows of one test that are looked at: a host has up to 16 GPUs.
+_NEAR = 64
 #: Cells end in two blanks (dcgmi/Diag.cpp: 45 characters of text in a cell of 48).
 _PADDED = 2
 
@@ -130,9 +132,10 @@ class _Reader:
 
     def _about(self, device: str) -> TableResult:
         """The result that a message belongs to: its device's, else the bad one nearest above."""
-        of_device = [one for one in self._test if device and device in one.devices]
-        bad = [one for one in self._test if one.status in ("fail", "warn")]
-        return (of_device or bad or self._test)[-1]
+        near = self._test[-_NEAR:]
+        of_device = [one for one in near if device and device in one.devices]
+        bad = [one for one in near if one.status in ("fail", "warn")]
+        return (of_device or bad or near)[-1]
 
     def _orphan(self, kind: str) -> None:
         """A message whose test stands above the part that was pasted."""
