@@ -37,7 +37,7 @@ PS1 Fan          | 74h | ok  | 10.1 | 9000 RPM
 PS Redundancy    | 77h | ok  |  7.1 | Fully Redundant
 CPU1 Status      | 60h | ok  |  3.1 | Processor presence detected
 """
-SEL = "   1 | 01/01/2026 | 00:00:00 | Event Logging Disabled #0x72 | Log area reset/cleared | Asserted\n"
+SEL = "   1 | 01/01/2026 | 00:00:00 | Event Logging Disabled | Log area reset/cleared | Asserted\n"
 EDAC = """\
 mc0/mc_name:AMD64 Family 19h
 mc0/seconds_since_reset:864000

@@ -90,8 +90,8 @@ _COMES_WITH = {
 #: Why nobody has run DCGM's diagnostics: it is work that the user asks for by name.
 _NO_DIAG = Missing(
     "not-asked",
-    "`dcgmi diag` loads the GPUs and is not run from here: `sudo dcgmi diag -r 3 -j > diag.json` on "
-    "the drained host, then --from diag.json",
+    "`dcgmi diag` loads the GPUs and is not run from here: on the drained host "
+    "`sudo dcgmi diag -r 3 -j > diag.json`, then --from diag.json",
 )
 
 _DENIED = ("Operation not permitted", "Permission denied", "password is required", "not permitted")

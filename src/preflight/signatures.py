@@ -47,6 +47,8 @@ _DCGM_JSON = (
     r"(?:WARNING[^\n]{0,200}\n[ \t>]*)?\{[\s>]*(?:\"iterations\"\s*:\s*\[[\s>]*\{[\s>]*)?"
     r"\"DCGM (?:GPU )?Diagnostic\"\s*:"
 )
+#: An entry of the BMC's log; its number is indented the more the smaller it is.
+_SEL_ENTRY = r"[\da-f]{1,8} ?\| {1,2}(?:\d{1,2}/\d{1,2}/\d{2,4}|\d{4}-\d\d-\d\d|Pre-Init) {0,2}\|"
 #: The status of an IPMI sensor.
 _IPMI_STATUS = r"(?:ok|n[scra]|cr|[lu](?:nc|cr|nr)|us)"
 
@@ -82,7 +84,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
         rf"GPU {_BUS_ID}[ \t]*$",
     ),
     "ipmi-sdr": (
-        rf"[^\n|]{{1,64}}\| *[\dA-Fa-f]{{2,3}}h *\| *{_IPMI_STATUS} *\| *\d+\.\d+ *\|",  # elist, type
+        # elist, type
+        rf"[^\n|]{{1,64}}\| *[\dA-Fa-f]{{2,3}}h *\| *{_IPMI_STATUS} *\| *\d+\.\d+ *\|",
         r"[^\n|]{17,64}\| (?:no reading|Not Readable|disabled|0x[\da-f]+|-?[\d.,]+ [\w %]{1,30}?) *"
         rf"\| {_IPMI_STATUS}[ \t]*$",
         r"[^\n|]{17,64}\| (?:na|0x[\da-f]+|-?[\d.,]+) *\| [^|\n]{0,24}"  # sensor
@@ -90,18 +93,17 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"Unable to send command: |Get Device ID command failed|Could not open device at /dev/ipmi",
     ),
     "ipmi-sel": (
-        r"[\da-f]{1,4} ?\| {1,2}(?:\d{1,2}/\d{1,2}/\d{2,4}|\d{4}-\d\d-\d\d|Pre-Init) {0,2}\|",
+        rf"(?<![ \t]){_SEL_ENTRY}",
         r"SEL has no entries\b",
     ),
     "edac": (
         r"(?:/sys/devices/system/edac/mc/)?mc\d{1,3}/(?:(?:dimm|rank|csrow)\d{1,4}/)?"
         r"(?:[cu]e_\w+|mc_name|size|seconds_since_reset|dimm_\w+|ch\d+_\w+)[: ]",
     ),
-    "dmidecode": (
-        r"# dmidecode \d|Handle 0x[\dA-F]{4}, DMI type 17\b|Memory Device[ \t]*$",
-    ),
+    "dmidecode": (r"# dmidecode \d|Handle 0x[\dA-F]{4}, DMI type 17\b|Memory Device[ \t]*$",),
     "dcgmi-diag": (
-        r"Successfully ran diagnostic for group\b|\+-{27}\+-{48}\+[ \t]*$|\| Diagnostic {2,}\| Result",
+        r"Successfully ran diagnostic for group\b|\+-{27}\+-{48}\+[ \t]*$",
+        r"\| Diagnostic {2,}\| Result",
         r"[|+]-{5}  (?:Metadata|Deployment|Integration|Hardware|Stress|Performance|Custom)  -+\+",
         r"\| (?=[^|\n]{26}\| )[\w./]+(?: [\w./]+){0,4} +\| (?:GPU\d+: )?(?:Pass|Fail|Skip|Warn)\b",
         rf"(?<![ \t]){_DCGM_JSON}",
@@ -116,6 +118,7 @@ INDENTED: dict[str, tuple[str, ...]] = {
         r" {8}GPU (?:Current|Shutdown|Slowdown|Max Operating|T\.Limit) Temp {4,}: ",
     ),
     "dcgmi-diag": (rf"[ \t]{{0,64}}{_DCGM_JSON}",),
+    "ipmi-sel": (rf" {{1,7}}{_SEL_ENTRY}",),
 }
 #: What nvidia-smi says in place of a report: each is one line, and what follows is not its own.
 SENTENCES = (
@@ -141,7 +144,8 @@ BOUNDARIES = (
 )
 _COMMANDS = (
     "nvidia-smi|nvidia-bug-report|dcgmi|dmesg|journalctl|lspci|lsmod|modinfo|lscpu|numactl|sysctl"
-    r"|ulimit|ibstat|ibstatus|ibv_devinfo|ib_\w+|mlxlink|mlxconfig|ipmitool|dmidecode|fio|ethtool|ip|preflight"
+    r"|ulimit|ibstat|ibstatus|ibv_devinfo|ib_\w+|mlxlink|mlxconfig|ipmitool"
+    r"|dmidecode(?! \d)|fio|ethtool|ip|preflight"
     "|systemctl|cat|tail|head|less|more|zcat|grep|egrep|zgrep|sed|awk|ls|ll|cd|pwd|echo|date|uptime"
     "|uname|hostname|ps|top|htop|free|df|mount|history|clear|exit|logout|watch|su|ssh|srun|salloc"
     "|sbatch|sinfo|scontrol|mpirun|torchrun|python3?|docker|kubectl|modprobe|rmmod|reboot|type"

@@ -54,8 +54,8 @@ def test_layouts(line: str, at_s: int | None) -> None:
 
 def test_what_an_entry_says() -> None:
     text = (
-        "  34 | 02/25/2025 | 04:50:09 | Memory #0x02 | Uncorrectable ECC (UnCorrectable ECC |  DIMMD7)"
-        " | Asserted\n"
+        "  34 | 02/25/2025 | 04:50:09 | Memory #0x02 "
+        "| Uncorrectable ECC (UnCorrectable ECC |  DIMMD7) | Asserted\n"
         "  35 | 02/25/2025 | 04:50:10 | Temperature Inlet | Upper Critical going high | Deasserted"
         " | Reading 40 < Threshold 42 degrees C\n"
         "  36 | OEM record dd | 000137 | 1a2b3c\n"
@@ -103,7 +103,9 @@ def test_what_was_deasserted_is_over() -> None:
     assert bad(text) == {}
     again = f"{text}   3 | 01/01/2026 | 21:00:00 | {LOST} | Asserted\n"
     assert bad(again)["power_supply"].measured == 1
-    other = text.replace("PS2 Status | Power Supply AC lost | De", "PS1 Status | Power Supply AC lost | De")
+    other = text.replace(
+        "PS2 Status | Power Supply AC lost | De", "PS1 Status | Power Supply AC lost | De"
+    )
     assert "power_supply" in bad(other)
 
 
@@ -180,5 +182,5 @@ def test_what_is_no_answer() -> None:
 
 
 def test_a_row_that_cannot_be_read_is_told_with_its_place() -> None:
-    with pytest.raises(UsageError, match="x.yaml:row 1: .*title"):
+    with pytest.raises(UsageError, match=r"x\.yaml:row 1: .*title"):
         sel_checks([{"id": "chassis.sel.x"}], "x.yaml")

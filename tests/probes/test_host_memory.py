@@ -94,7 +94,9 @@ Memory Device
 
 def test_modules() -> None:
     head = "# dmidecode 3.3\nSMBIOS 3.5.0 present.\n\nHandle 0x0011, DMI type 16, 23 bytes\n\n"
-    text = head + SLOT.format(0, "64 GB", "Micron") + SLOT.format(1, "No Module Installed", "NO DIMM")
+    text = (
+        head + SLOT.format(0, "64 GB", "Micron") + SLOT.format(1, "No Module Installed", "NO DIMM")
+    )
     found = dmidecode(text)
     assert isinstance(found, Dimms)
     assert (found.count, found.slots) == (1, 2)
@@ -105,7 +107,10 @@ def test_modules() -> None:
 
 
 def test_older_and_shorter_forms() -> None:
-    text = "Memory Device\n\tSize: 16384 MB\n\tLocator: A1\n\tSpeed: 2666 MHz\n\tConfigured Clock Speed: Unknown\n"
+    text = (
+        "Memory Device\n\tSize: 16384 MB\n\tLocator: A1\n\tSpeed: 2666 MHz\n"
+        "\tConfigured Clock Speed: Unknown\n"
+    )
     found = dmidecode(text)
     assert isinstance(found, Dimms)
     assert not isinstance(found.fitted, Missing)

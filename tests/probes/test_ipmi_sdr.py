@@ -1,4 +1,4 @@
-"""ipmitool's sensors in all its layouts: what they say of supplies, fans, air, and what they do not."""
+"""ipmitool's sensors in all its layouts: supplies, fans, air, and what they do not tell."""
 
 from __future__ import annotations
 
@@ -183,7 +183,12 @@ def test_what_is_no_answer(text: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["|" * 400, "a" * 400, "PS 1 | 32h | ok | 10.1 | " + "Presence, " * 40, "9" * 100 + " | 9 | ok"],
+    [
+        "|" * 400,
+        "a" * 400,
+        "PS 1 | 32h | ok | 10.1 | " + "Presence, " * 40,
+        "9" * 100 + " | 9 | ok",
+    ],
 )
 def test_a_megabyte_takes_less_than_a_second(line: str) -> None:
     text = f"Fan1 | 30h | ok | 7.1 | 10 RPM\n{(line + chr(10)) * (1_000_000 // len(line))}"

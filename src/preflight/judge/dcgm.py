@@ -90,4 +90,3 @@ def _none(check: Check, host: Host, results: Sequence[DiagResult]) -> Result:
         skipped = Missing("not-asked", f"DCGM skipped all {len(results)} tests")
         return undetermined(check, host.name, skipped)
     return result(check, host.name, Status.PASS, f"none in {len(ran)} results", "none")
-

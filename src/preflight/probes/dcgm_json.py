@@ -1,4 +1,4 @@
-"""`dcgmi diag -j`: the JSON of DCGM 2 and 3 ("DCGM GPU Diagnostic") and of 4 ("DCGM Diagnostic")."""
+"""`dcgmi diag -j`: JSON of DCGM 2 and 3 ("DCGM GPU Diagnostic") and of 4 ("DCGM Diagnostic")."""
 
 from __future__ import annotations
 

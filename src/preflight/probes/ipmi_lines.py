@@ -1,4 +1,4 @@
-"""One line of ipmitool -> one sensor: the layouts of `sdr`, `sdr elist`, `sdr type` and `sensor`."""
+"""One line of ipmitool -> one sensor: layouts of `sdr`, `sdr elist`, `sdr type` and `sensor`."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _INLET = tuple(
     for pattern in (r"inlet|intake", r"ambient|amb[ _]?temp", r"front[ _]?panel|\bFP[ _]?temp")
 )
 _EXHAUST = re.compile(r"exhaust|outlet", re.IGNORECASE)
-#: The states of generic event type 0Bh, IPMI v2.0 table 42-2, the worst first: a sensor may show two.
+#: The states of generic event type 0Bh, IPMI v2.0 table 42-2, the worst first: there may be two.
 _RESERVE = (
     ("insufficient resources", "insufficient"),
     ("redundancy lost", "lost"),

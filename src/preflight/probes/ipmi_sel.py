@@ -56,8 +56,8 @@ def ipmi_sel(text: str) -> Known[EventLog]:
         if gone is not None:
             return gone
         raise ParseError("expected `1 | 06/14/2023 | 10:01:17 | ...` as `ipmitool sel` prints", 1)
-    line = entries[0].line if entries else 1
-    return EventLog(_in_time(entries[-KEPT:]), total, unread, line, _PROBE)
+    first = entries[0].line if entries else 1
+    return EventLog(_in_time(entries[-KEPT:]), total, unread, first, _PROBE)
 
 
 def _entry(match: re.Match[str], number: int) -> SelEntry | None:
