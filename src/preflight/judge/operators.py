@@ -211,7 +211,7 @@ OPERATORS: dict[str, Operator] = {
         _is_pattern,
         "a regular expression",
         lambda value, wanted: isinstance(value, str) and not re.search(wanted, value, re.I),
-        lambda _: "nothing that speaks of a fault",
+        lambda _: "no state that means a fault",
     ),
     "length": Operator(
         lambda value: isinstance(value, int) and not isinstance(value, bool),

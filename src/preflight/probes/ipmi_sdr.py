@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from preflight.errors import ParseError
 from preflight.facts.chassis import Air, Chassis, Fan, Part, Redundancy, Sensor
 from preflight.model import Known, Missing
-from preflight.probes.ipmi_lines import Line, kind_of, known_words, no_device, read
+from preflight.probes.ipmi_lines import Answer, Line, kind_of, known_words, no_device, read
 from preflight.probes.ipmi_power import balance, is_power_supply, power_supplies
 from preflight.probes.spec import probe
 
@@ -45,7 +45,10 @@ def ipmi_sdr(text: str) -> Known[Chassis]:
         if gone is not None:
             return gone
         raise ParseError("expected `NAME | READING | ok` as `ipmitool sdr` prints", 1)
-    told = [line for line in answer.lines if not line.silent]
+    return _chassis(answer, [line for line in answer.lines if not line.silent])
+
+
+def _chassis(answer: Answer, told: Sequence[Line]) -> Chassis:
     supplies = power_supplies(told)
     fans = [line for line in told if _is_fan(line)]
     chassis_fans = _fans(line for line in fans if not is_power_supply(line))
