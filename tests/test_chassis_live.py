@@ -1,4 +1,4 @@
-"""The box asked live: a virtual machine, a container, no tool, no root, a BMC that does not answer."""
+"""The box asked live: in a container, without the tool, without root, by a BMC that is silent."""
 
 from __future__ import annotations
 

@@ -232,6 +232,26 @@ def test_json_of_dcgm_2_and_3() -> None:
     }  # fmt: skip
 
 
+def test_a_test_without_results_is_not_passed_over() -> None:
+    run = json.loads(v4(*(of(n) for n in range(8))))
+    category = run["DCGM Diagnostic"]["test_categories"][0]
+    category["tests"].append({"name": "pcie", "results": None})
+    (one,) = [one for one in results(json.dumps(run)) if one.subject == "pcie"]
+    assert one.status is Status.SKIP
+
+
+@pytest.mark.parametrize(
+    ("text", "action"),
+    [
+        ("GPU 3 had memory errors and row remappings are pending", Action.RESET_GPU),
+        ("GPU 3 had uncorrectable memory errors and row remapping failed.", Action.REPLACE),
+    ],
+)
+def test_a_failed_remapping_is_not_mended_by_a_reset(text: str, action: Action) -> None:
+    found = bad(table(section("Deployment"), row("Row Remap", "Fail"), wrapped("Error", text)))
+    assert found["dcgm.remap", "Row Remap gpu3"].action is action
+
+
 def test_iterations_are_all_judged() -> None:
     one = json.loads(v4(*(of(n) for n in range(8))))
     two = json.loads(v4(*(of(n) for n in range(7)), of(7, "Fail", warning(2, 4))))

@@ -112,6 +112,24 @@ def test_the_layout_with_thresholds() -> None:
     assert isinstance(third[2], Missing)
 
 
+def test_names_that_begin_with_what_is_measured() -> None:
+    rest = "| na        " * 6
+    text = (
+        f"STATUS_PSU0      | 0x0        | discrete   | 0x0180{rest}\n"
+        f"STATUS_PSU1      | 0x0        | discrete   | 0x0b80{rest}\n"
+        f"SPD_FAN_PSU0_F   | 9000.000   | RPM        | ok    {rest}\n"
+        f"SPD_FAN_SYS0_F   | 8000.000   | RPM        | ok    {rest}\n"
+    )
+    assert [one[1:] for one in supplies(text)] == [
+        (True, False, False, False), (True, True, False, True),
+    ]  # fmt: skip
+    found = chassis(text)
+    assert not isinstance(found.fans, Missing)
+    assert not isinstance(found.psu_fans, Missing)
+    assert [one.name for one in found.fans] == ["SPD_FAN_SYS0_F"]
+    assert [one.name for one in found.psu_fans] == ["SPD_FAN_PSU0_F"]
+
+
 def test_a_reading_before_the_state() -> None:
     text = (
         "Power Supply 1   | 06h | ok  | 10.1 | 0 Watts, Presence detected, Failure detected\n"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from preflight.facts.dcgm import DiagResult
 from preflight.facts.host import Host
 from preflight.judge.results import result, undetermined
-from preflight.model import Check, Evidence, Missing, Result, Status
+from preflight.model import Action, Check, Evidence, Missing, Result, Status
 
 #: The check that holds every result; the others, dcgm.TOPIC and dcgm.SEVERITY, say what a fault
 #: of their kind is.
@@ -64,9 +64,11 @@ def _judged(check: Check, one: DiagResult, host: Host) -> Result:
         found.evidence = evidence
         return found
     status = Status.PASS if not _kind(one) else _STATUS[one.outcome]
+    # What cannot be remapped any more is not mended by a reset.
+    spent = one.topic == "remap" and one.severity == "isolate"
     return result(
         check, one.name, status, one.outcome, "Pass", reason=_reason(one),
-        device=_bus_id(host, one), evidence=evidence,
+        device=_bus_id(host, one), evidence=evidence, action=Action.REPLACE if spent else None,
     )  # fmt: skip
 
 

@@ -100,7 +100,7 @@ def _topic(found: TableResult, messages: Sequence[Message]) -> str:
 def _outcome(found: TableResult, text: str) -> Known[str]:
     if found.status in _OUTCOMES:
         return _OUTCOMES[found.status]
-    if found.status in ("skip", "not "):
+    if found.status[:4] in ("skip", "not "):
         why = text or "; ".join(found.info)[:_TEXT_MAX] or "dcgmi gives no reason"
         return Missing("not-asked", f"DCGM skipped it: {why}")
     return Missing("unreadable", f"{found.status!r} is no result of a test")

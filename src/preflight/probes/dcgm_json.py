@@ -79,7 +79,7 @@ def _read(document: dict[str, Any], table: Table, lines: Iterator[int]) -> None:
 
 
 def _test(test: dict[str, Any], category: str, table: Table, lines: Iterator[int]) -> None:
-    name = str(test.get("name", "a test"))
+    name, before = str(test.get("name", "a test")), len(table.results)
     for key, value in test.items():  # in the order of the text, for the lines
         if key not in ("results", "test_summary"):
             continue
@@ -88,6 +88,8 @@ def _test(test: dict[str, Any], category: str, table: Table, lines: Iterator[int
                 result = _result(name, category, one, next(lines, table.first))
                 result.for_all = result.for_all or key == "test_summary"
                 table.results.append(result)
+    if len(table.results) == before:
+        table.results.append(TableResult(name, category, "not run", table.first))
 
 
 def _result(name: str, category: str, told: dict[str, Any], line: int) -> TableResult:

@@ -14,10 +14,14 @@ from preflight.probes.ipmi_lines import Line, known_words
 _PROBE = "ipmi-sdr"
 #: IPMI entity id of a power supply (IPMI v2.0, table 43-13).
 _ENTITY = "10."
-_NAME = re.compile(r"(?:Power[ _]?Supply|PWS|PSU?)[ _#-]{0,2}([0-9]{1,2})(?![0-9])", re.IGNORECASE)
+_NAME = re.compile(  # "PS 1 Output", "PSU2_PIN", "STATUS_PSU0", "SPD_FAN_PSU0_F"
+    r"(?:[A-Za-z]{2,8}_){0,3}(?:Power[ _]?Supply|PWS|PSU?)[ _#-]{0,2}([0-9]{1,2})(?![0-9])",
+    re.IGNORECASE,
+)
 #: A sensor that tells the supply's state, by its name alone.
 _STATE_NAME = re.compile(
-    r"(?:Power[ _]?Supply|PWS|PSU?)[ _#-]{0,2}[0-9]{1,2}(?:[ _-]?(?:Status|State|Stat))?"
+    r"(?:STATUS_)?(?:Power[ _]?Supply|PWS|PSU?)[ _#-]{0,2}[0-9]{1,2}"
+    r"(?:[ _-]?(?:Status|State|Stat))?"
     r"(?: (?:10\.|#)[0-9]{1,3})?",
     re.IGNORECASE,
 )
