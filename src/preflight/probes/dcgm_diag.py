@@ -19,7 +19,9 @@ _OUTCOMES = {"pass": "Pass", "fail": "Fail", "warn": "Warn"}
 #: Tests of the software around the GPUs, which say nothing of the GPUs.
 _SOFTWARE = frozenset({"deployment", "software"})
 _TEXT_MAX = 2000
-_FAILED = re.compile(r"^\s*(Error: (?:Diagnostic|Unable to complete|unable to).*)$", re.MULTILINE)
+_FAILED = re.compile(
+    r"^[ \t]{0,32}(Error: (?:Diagnostic|Unable to complete|unable to).*)$", re.MULTILINE
+)
 
 
 @probe(_PROBE, ["dcgmi", "diag", "-r", "1"], timeout_s=60)

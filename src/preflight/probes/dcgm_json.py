@@ -33,14 +33,19 @@ def read_json(text: str) -> Table:
     except (ValueError, RecursionError) as error:
         raise ParseError(f"the JSON of dcgmi is cut short or broken: {error}", line) from None
     table = Table(whole=True, first=line)
-    lines = iter([text.count("\n", 0, match.start()) + 1 for match in _places(text)])
+    lines = _lines_of_results(text)
     for one in _documents(document):
         _read(one, table, lines)
     return table
 
 
-def _places(text: str) -> list[re.Match[str]]:
-    return list(_STATUS.finditer(text))
+def _lines_of_results(text: str) -> Iterator[int]:
+    """The line of each "status" in the order of the text, counted from one to the next."""
+    line, here = 1, 0
+    for match in _STATUS.finditer(text):
+        line += text.count("\n", here, match.start())
+        here = match.start()
+        yield line
 
 
 def _documents(document: Any) -> Iterator[dict[str, Any]]:
