@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -35,10 +36,8 @@ LINES = [
 
 
 def reads(reader: Callable[[str], Any], text: str) -> None:
-    try:
+    with suppress(ParseError):
         reader(text)
-    except ParseError:
-        pass
 
 
 @pytest.mark.parametrize("reader", READERS)
