@@ -167,6 +167,7 @@ def test_each_kind_is_told_by_one_check(entry: str, check: str) -> None:
         "Watchdog2 OS | Timer interrupt",
         "Drive Slot / Bay #0x42 | Drive Present",
         "Power Unit #0x50 | Power off/down",
+        "Power Unit #0x50 | AC lost",
         "Voltage P12V | Upper Non-critical going high",
     ],
 )
