@@ -20,6 +20,8 @@ PROBES = {
     "lspci": "lspci",
     "nvidia_smi_table": "nvidia-smi-table",
     "nvlink": "nvlink",
+    "ipmi_sdr": "ipmi-sdr",
+    "dcgmi_diag": "dcgmi-diag",
 }
 ALL_8 = "gpu0 gpu1 gpu2 gpu3 gpu4 gpu5 gpu6 gpu7"
 CUT = "ERROR gpu.count input"
@@ -139,6 +141,27 @@ TABLE: dict[str, tuple[str, ...]] = {
     "nvlink/h100_gpu0_status_then_capabilities.txt": ("PASS",),
     "nvlink/h100_errorcounters_excerpt.txt": ("PASS",),
     "nvlink/h100_status_excerpt.txt": ("PASS",),
+    # The BMC's sensors. A supply without AC, though its status column says ok; what it says of a
+    # failure follows from that.
+    "ipmi_sdr/sdr_elist_psu2_ac_lost_fragment.txt": (
+        "FAIL", "FAIL chassis.psu.input Power Supply 2", "WARN chassis.redundancy Power Supplies",
+    ),
+    "ipmi_sdr/sdr_elist_v2_curated_lines.txt": ("PASS",),
+    "ipmi_sdr/sdr_v1_ibm_x_full_ok.txt": ("PASS",),
+    "ipmi_sdr/sdr_v1_with_command_errors.txt": ("PASS",),
+    # DCGM's diagnostics. A part without its end verifies nothing, whatever it shows.
+    "dcgmi_diag/r2_a100_x8_dcgm3.3.3_pass.txt": ("PASS",),
+    "dcgmi_diag/r3_a16_x4_dcgm4.0.0_pass.txt": ("PASS",),
+    "dcgmi_diag/dcgm3.1_json_leading_warning_and_nulls.json": ("PASS",),
+    "dcgmi_diag/r4_memtest_persistence_mode_fail.txt": (
+        "FAIL", "FAIL dcgm.config Persistence Mode gpu0",
+    ),
+    "dcgmi_diag/r2_thermal_violation_gpu0_fragment.txt": (
+        "FAIL", "ERROR dcgm.verified input", "FAIL dcgm.thermal GPU Memory gpu0",
+    ),
+    "dcgmi_diag/deployment_row_remap_pending_gpu3_fragment.txt": (
+        "FAIL", "ERROR dcgm.verified input", "FAIL dcgm.remap Deployment gpu3",
+    ),
 }  # fmt: skip
 
 
@@ -169,7 +192,7 @@ def test_every_sample_is_in_the_table() -> None:
         f"{path.parent.name}/{path.name}" for kind in PROBES for path in (SAMPLES / kind).iterdir()
     }
     assert here == set(TABLE)
-    assert len(here) == 58
+    assert len(here) == 68
 
 
 @pytest.mark.parametrize("name", TABLE)

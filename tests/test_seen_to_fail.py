@@ -70,6 +70,44 @@ _NVLINK5 = _B300 + "".join(
         "Raw BER Lane 0: 2061", "Raw Errors Lane 0: 82",
     )
 )  # fmt: skip
+#: Healthy answers in the tools' own layouts; the values are made up.
+BMC = """\
+Inlet Temp       | 04h | ok  |  7.1 | 22 degrees C
+Fan1             | 30h | ok  |  7.1 | 5040 RPM
+Fan2             | 31h | ok  |  7.1 | 5160 RPM
+PS1 Status       | 70h | ok  | 10.1 | Presence detected
+PS2 Status       | 71h | ok  | 10.2 | Presence detected
+PS1 Output       | 72h | ok  | 10.1 | 1210 Watts
+PS2 Output       | 73h | ok  | 10.2 | 1180 Watts
+PS1 Fan          | 74h | ok  | 10.1 | 9000 RPM
+PS Redundancy    | 77h | ok  |  7.1 | Fully Redundant
+CPU1 Status      | 60h | ok  |  3.1 | Processor presence detected
+"""
+SEL = "   1 | 01/01/2026 | 00:00:00 | Event Logging Disabled | Log area reset/cleared | Asserted\n"
+EDAC = """\
+mc0/mc_name:AMD64 Family 19h
+mc0/seconds_since_reset:864000
+mc0/ce_count:3
+mc0/ue_count:0
+mc0/dimm0/dimm_label:CPU_SrcID#0_Chan#1_DIMM#0
+mc0/dimm0/dimm_ce_count:3
+mc0/dimm0/dimm_ue_count:0
+mc0/dimm0/size:65536
+end
+"""
+DIMM = """\
+Handle 0x{0:04X}, DMI type 17, 92 bytes
+Memory Device
+\tSize: 64 GB
+\tLocator: DIMM_A{0}
+\tBank Locator: P0 CHANNEL A
+\tType: DDR5
+\tSpeed: 5600 MT/s
+\tManufacturer: Samsung
+\tConfigured Memory Speed: 4800 MT/s
+
+"""
+DIMMS = "# dmidecode 3.3\nGetting SMBIOS data from sysfs.\n\n" + "".join(map(DIMM.format, range(4)))
 #: What inputs are made of: probe -> sample or text.
 BASES: dict[str, dict[str, str]] = {
     "h100": {"nvidia-smi-q": "nvidia_smi_q/h100_sxm_x8_535.183_one_gpu_throttled.txt"},
@@ -83,6 +121,13 @@ BASES: dict[str, dict[str, str]] = {
     "nvlink5": {"nvlink": _NVLINK5},
     "pages": {"nvidia-smi-q": "nvidia_smi_q/d_page_retirement_535.86_x8_clean.txt"},
     "quiet": {"kernel-log": "[    0.000000] Linux version 6.8.0\n[   12.0] usb 1-2: new device\n"},
+    # The box: sensors and log of the BMC, memory, DCGM's diagnostics.
+    "bmc": {"ipmi-sdr": BMC, "identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\nuid 0\n"},
+    "sel": {"ipmi-sel": SEL, "identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\nuid 0\n"},
+    "edac": {"edac": EDAC},
+    "dimms": {"dmidecode": DIMMS},
+    "dcgm3": {"dcgmi-diag": "dcgmi_diag/r2_a100_x8_dcgm3.3.3_pass.txt"},
+    "dcgm4": {"dcgmi-diag": "dcgmi_diag/r3_a16_x4_dcgm4.0.0_pass.txt"},
     "wrapped": {
         "dmesg": "[700000.0] usb 1-2: new device\n[863000.0] usb 1-2: gone\n",
         "identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\nuptime 864000.0 1\nuid 0\n",

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 
 from preflight.errors import ParseError
 from preflight.fabric_manager import fabric_manager
+from preflight.facts.chassis import Chassis, EventLog
+from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, Identity, SiteAnswer
 from preflight.facts.kernel import KernelLog
@@ -39,6 +41,8 @@ PROBES: dict[str, str] = {
     "lscpu": "system:lscpu",
     "driver-module": "driver_module:driver_module",
     "services": "services:services",
+    "edac": "edac:edac",
+    "dmidecode": "dmidecode:dmidecode",
     "dmesg": "kernel_log:dmesg",
     "journalctl": "kernel_log:journalctl",
     "kernel-log": "kernel_log:kernel_log",
@@ -49,6 +53,9 @@ PROBES: dict[str, str] = {
     "nvlink-s": "nvlink:nvlink_status",
     "nvlink-e": "nvlink:nvlink_errors",
     "nvlink": "nvlink:nvlink",
+    "dcgmi-diag": "dcgm_diag:dcgmi_diag",
+    "ipmi-sdr": "ipmi_sdr:ipmi_sdr",
+    "ipmi-sel": "ipmi_sel:ipmi_sel",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -65,10 +72,17 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "nvidia_smi": ("nvidia-smi", "nvidia-smi-q", "nvidia-smi-table"),
     "nvlink_status": ("nvlink-s", "nvlink"),
     "nvlink_errors": ("nvlink-e", "nvlink"),
+    "chassis": ("ipmi-sdr",),
+    "sel": ("ipmi-sel",),
+    "edac": ("edac",),
+    "dimms": ("dmidecode",),
+    "dcgm": ("dcgmi-diag",),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.
-RECORDED_ONLY = frozenset({"kernel-log", "nvidia-smi-q", "nvidia-smi-table", "nvlink"})
+RECORDED_ONLY = frozenset(
+    {"kernel-log", "nvidia-smi-q", "nvidia-smi-table", "nvlink", "dcgmi-diag"}
+)
 
 #: The first word of a fact path -> the parts it is made of. `identity` and `pci` are always asked.
 MADE_OF: dict[str, tuple[str, ...]] = {
@@ -88,6 +102,11 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "driver_module": ("driver_module",),
     "services": ("services",),
     "fabric_manager": ("services", "pci", "nvidia_smi", "cpu"),
+    "chassis": ("chassis",),
+    "sel": ("sel",),
+    "edac": ("edac",),
+    "dimms": ("dimms",),
+    "dcgm": ("dcgm",),
     "site": (),
 }
 #: The same for facts of a GPU that are asked for by themselves: the word below `gpus[*]`.
@@ -98,7 +117,16 @@ _COMES_WITH = {
     "nvidia-smi": "; it comes with the driver (nvidia-utils), into a container with "
     "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
     "lspci": "; it comes with pciutils: apt install pciutils, dnf install pciutils",
+    "ipmitool": "; on a server with a management controller: `sudo apt install ipmitool`, or dnf",
+    "dmidecode": "; `sudo apt install dmidecode`, or dnf",
 }
+
+#: Why nobody has run DCGM's diagnostics: it is work that the user asks for by name.
+_NO_DIAG = Missing(
+    "not-asked",
+    "`dcgmi diag` loads the GPUs and is not run from here: on the drained host "
+    "`sudo dcgmi diag -r 3 -j > diag.json`, then --from diag.json",
+)
 
 _DENIED = ("Operation not permitted", "Permission denied", "password is required", "not permitted")
 
@@ -190,6 +218,11 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         driver_module=nouveau_beside(parts["driver_module"], pci),
         services=parts["services"],
         fabric_manager=fabric_manager(parts["services"], pci, smi, virtualization),
+        chassis=parts["chassis"],
+        sel=parts["sel"],
+        edac=parts["edac"],
+        dimms=parts["dimms"],
+        dcgm=_NO_DIAG if parts["dcgm"] is NOT_IN_INPUT else parts["dcgm"],
         site=site,
     )
 
@@ -234,10 +267,14 @@ def _timed(facts: Any, raw: Raw) -> Any:
     return replace(facts, driver=replace(facts.driver, answer_s=raw.elapsed_s))
 
 
-def _explains(smi: Any) -> bool:
-    """Whether the answer tells why nvidia-smi ended with an error."""
-    if not isinstance(smi, NvidiaSmi):
-        return isinstance(smi, NvlinkAnswer) and smi.explained
+def _explains(facts: Any) -> bool:
+    """Whether the answer is one although its tool ended with an error. ipmitool does so for one
+    sensor among many that did not answer, dcgmi for a test that failed."""
+    if isinstance(facts, NvlinkAnswer):
+        return facts.explained
+    if not isinstance(facts, NvidiaSmi):
+        return isinstance(facts, (Chassis, EventLog, DcgmDiag, Missing))
+    smi = facts
     ill = (gpu.answers is False or gpu.inforom_corrupted is True for gpu in smi.gpus)
     return smi.driver.state != "answers" or any(ill)
 

@@ -43,6 +43,15 @@ _FIELDS = (
     "(?:GPU UUID|Product Architecture|Performance State|Persistence Mode|Compute Mode"
     "|VBIOS Version|GPU Part Number|MultiGPU Board|Addressing Mode)"
 )
+#: JSON of dcgmi, whose last lines may be indented less than its first, a warning above it.
+_DCGM_JSON = (
+    r"(?:WARNING[^\n]{0,200}\n[ \t>]*)?\{[\s>]*(?:\"iterations\"\s*:\s*\[[\s>]*\{[\s>]*)?"
+    r"\"DCGM (?:GPU )?Diagnostic\"\s*:"
+)
+#: An entry of the BMC's log; its number is indented the more the smaller it is.
+_SEL_ENTRY = r"[\da-f]{1,8} ?\| {1,2}(?:\d{1,2}/\d{1,2}/\d{2,4}|\d{4}-\d\d-\d\d|Pre-Init) {0,2}\|"
+#: The status of an IPMI sensor.
+_IPMI_STATUS = r"(?:ok|n[scra]|cr|[lu](?:nc|cr|nr)|us)"
 
 #: A line that a list of GPUs begins with. No name has a bracket, and no two ways to match are left.
 _UUID_OF = r"GPU \d{1,3}: [^\n(]{1,100}\(UUID: "
@@ -93,6 +102,32 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "nvidia-smi-table": (r"\| {0,9}NVIDIA-SMI [\d.]+ ",),
     # Without a link or a sentence about links it is `nvidia-smi -L`; a GPU may have none.
     "nvlink": (rf"(?:{_UUID_OF}[^\n]{{0,90}}\n[\s>]{{0,40}}){{1,32}}(?:Link \d|NVML: |\[\.)",),
+    "ipmi-sdr": (
+        # elist, type
+        rf"[^\n|]{{1,64}}\| *[\dA-Fa-f]{{2,3}}h *\| *{_IPMI_STATUS} *\| *\d+\.\d+ *\|",
+        r"[^\n|]{17,64}\| (?:no reading|Not Readable|disabled|0x[\da-f]+|-?[\d.,]+ [\w %]{1,30}?) *"
+        rf"\| {_IPMI_STATUS}[ \t]*$",
+        r"[^\n|]{17,64}\| (?:na|0x[\da-f]+|-?[\d.,]+) *\| [^|\n]{0,24}"  # sensor
+        rf"\| (?:{_IPMI_STATUS}|0x[\da-f]{{4}}) *\| (?:na|-?[\d.,]+) *\|",
+        r"Unable to send command: |Get Device ID command failed|Could not open device at /dev/ipmi",
+    ),
+    "ipmi-sel": (
+        rf"(?<![ \t]){_SEL_ENTRY}",
+        r"SEL has no entries\b",
+    ),
+    "edac": (
+        r"(?:/sys/devices/system/edac/mc/)?mc\d{1,3}/(?:(?:dimm|rank|csrow)\d{1,4}/)?"
+        r"(?:[cu]e_\w+|mc_name|size|seconds_since_reset|dimm_\w+|ch\d+_\w+)[: ]",
+    ),
+    "dmidecode": (r"# dmidecode \d|Handle 0x[\dA-F]{4}, DMI type 17\b|Memory Device[ \t]*$",),
+    "dcgmi-diag": (
+        r"Successfully ran diagnostic for group\b|\+-{27}\+-{48}\+[ \t]*$",
+        r"\| Diagnostic {2,}\| Result",
+        r"[|+]-{5}  (?:Metadata|Deployment|Integration|Hardware|Stress|Performance|Custom)  -+\+",
+        r"\| (?=[^|\n]{26}\| )[\w./]+(?: [\w./]+){0,4} +\| (?:GPU\d+: )?(?:Pass|Fail|Skip|Warn)\b",
+        rf"(?<![ \t]){_DCGM_JSON}",
+        r"Error: (?:Diagnostic (?:can|could)|Unable to complete diagnostic)\b",
+    ),
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
 INDENTED: dict[str, tuple[str, ...]] = {
@@ -101,6 +136,8 @@ INDENTED: dict[str, tuple[str, ...]] = {
         rf" {{4}}{_FIELDS} {{4,}}: ",
         r" {8}GPU (?:Current|Shutdown|Slowdown|Max Operating|T\.Limit) Temp {4,}: ",
     ),
+    "dcgmi-diag": (rf"[ \t]{{0,64}}{_DCGM_JSON}",),
+    "ipmi-sel": (rf" {{1,7}}{_SEL_ENTRY}",),
 }
 #: What nvidia-smi says in place of a report: each is one line, and what follows is not its own.
 SENTENCES = (
@@ -121,6 +158,7 @@ GOES_ON = {
         r"[A-Z][A-Za-z]{1,40}=| +(?:Loaded|Active|Docs|Process|Main PID|Tasks|Memory|CGroup): "
     ),
     "nvlink": re.compile(rf"[ \t]*(?:{_UUID_OF}|Link \d)"),
+    "dcgmi-diag": re.compile(r"[|+][^\n|+]{27}[|+]"),
 }
 
 #: Lines between outputs: Markdown fences, `script`, the rules of nvidia-bug-report.
@@ -131,7 +169,8 @@ BOUNDARIES = (
 )
 _COMMANDS = (
     "nvidia-smi|nvidia-bug-report|dcgmi|dmesg|journalctl|lspci|lsmod|modinfo|lscpu|numactl|sysctl"
-    r"|ulimit|ibstat|ibstatus|ibv_devinfo|ib_\w+|mlxlink|mlxconfig|ipmitool|fio|ethtool|ip|preflight"
+    r"|ulimit|ibstat|ibstatus|ibv_devinfo|ib_\w+|mlxlink|mlxconfig|ipmitool"
+    r"|dmidecode(?! \d)|fio|ethtool|ip|preflight"
     "|systemctl|cat|tail|head|less|more|zcat|grep|egrep|zgrep|sed|awk|ls|ll|cd|pwd|echo|date|uptime"
     "|uname|hostname|ps|top|htop|free|df|mount|history|clear|exit|logout|watch|su|ssh|srun|salloc"
     "|sbatch|sinfo|scontrol|mpirun|torchrun|python3?|docker|kubectl|modprobe|rmmod|reboot|type"
@@ -179,15 +218,6 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
         rf"{_RANK}(?:[\w.-]+:\d+:\d+ \[\d+\] (?:[\w/.]+:\d+ )?)?NCCL (?:INFO|WARN) ",
     ),
     "an NCCL watchdog report": (r"(?:\[[^\]\n]{1,80}\]:? ?){1,3}Watchdog caught",),
-    "`dcgmi diag` output": (
-        r"\| (?:Diagnostic +\| Result|[\w ]{1,200}\| (?:Pass|Fail|Skip|Warn)\b)",
-        r"\|-----  [A-Z]\w+  -+\+",
-        r"\"DCGM (?:GPU )?Diagnostic\" *:",
-    ),
-    "`ipmitool sdr` output": (
-        r"[^\n|]{17}\| (?:[\dA-F]{2}h|no reading|0x[\da-f]+|-?[\d.]+ [\w %]+?) *\| "
-        r"(?:ok|n[scra]|cr)\b",
-    ),
     "PyTorch's collect_env": (
         r"PyTorch version: |Collecting environment information|PyTorch: \d|CUDA available: ",
     ),
@@ -223,5 +253,6 @@ NOT_TEXT: dict[bytes, str] = {
 READS = (
     "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, `nvidia-smi`, `nvidia-smi nvlink`, "
     "a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), `lspci`, `lsmod`, "
-    "`systemctl status`, a capture of preflight"
+    "`systemctl status`, `ipmitool sdr`, `sensor` and `sel`, EDAC counts, `dmidecode -t 17`, "
+    "`dcgmi diag`, a capture of preflight"
 )

@@ -32,6 +32,8 @@ TABLE: list[tuple[str, Any, Any, bool]] = [
     ("between", 0, [1, 5], False),
     ("matches", "v1.2", r"v\d+\.\d+", True),
     ("matches", "v1.2b", r"v\d+\.\d+", False),
+    ("without", "Presence detected", "ierr|thermal trip", True),
+    ("without", "IERR, Presence detected", "ierr|thermal trip", False),
     ("length", (), 0, True),
     ("length", ("x",), 0, False),
     ("version", "535.54.03", ">=525.60.13,<600", True),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from preflight.facts.chassis import Chassis, EventLog
+from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, GpuInventory
+from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
@@ -89,4 +92,9 @@ class Host(Struct, frozen=True):
     driver_module: Known[DriverModule] = NOT_IN_INPUT
     services: Known[Services] = NOT_IN_INPUT
     fabric_manager: FabricManager = field(default_factory=FabricManager)
+    chassis: Known[Chassis] = NOT_IN_INPUT
+    sel: Known[EventLog] = NOT_IN_INPUT
+    edac: Known[Edac] = NOT_IN_INPUT
+    dimms: Known[Dimms] = NOT_IN_INPUT
+    dcgm: Known[DcgmDiag] = NOT_IN_INPUT
     site: dict[str, Known[SiteAnswer]] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from preflight import datafiles, model, strict_yaml
 from preflight.errors import UsageError
 from preflight.expect.bounds import BOUNDS
-from preflight.judge import kernel_log, kernel_log_rows, paths
+from preflight.judge import kernel_log, kernel_log_rows, paths, sel
 from preflight.judge.operators import OFF, OPERATORS
 from preflight.judge.rules import RULES
 from preflight.kept import kept
@@ -23,11 +23,12 @@ from preflight.model import LEVELS, Action, Check, Command
 TABLES: dict[str, tuple[tuple[str, str], ...]] = {
     "gpu": (("xid", "data/xid.yaml"), ("sxid", "data/sxid.yaml")),
     "kernel": (("kernel-events", "data/kernel_events.yaml"),),
+    "chassis": (("sel", "data/sel_events.yaml"),),
 }
 DOMAINS = ("gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel")
 
 #: What makes checks out of YAML.
-_READERS = [Path(str(module.__file__)) for module in (kernel_log, kernel_log_rows, model)]
+_READERS = [Path(str(each.__file__)) for each in (kernel_log, kernel_log_rows, model, sel)]
 _READERS.append(Path(__file__))
 
 _ID = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
@@ -105,7 +106,10 @@ def _shipped(root: Path, domain: str, problems: Problems, *, hold: bool = True) 
 @cache
 def _table(path: Path, kind: str) -> tuple[Check, ...]:
     document = strict_yaml.load(_read(path), f"checks/data/{path.name}")
-    return tuple(kernel_log.table_checks(kind, document["rows"], f"checks/data/{path.name}"))
+    source = f"checks/data/{path.name}"
+    if kind == "sel":
+        return tuple(sel.sel_checks(document["rows"], source))
+    return tuple(kernel_log.table_checks(kind, document["rows"], source))
 
 
 def table(path: Path, kind: str, domain: str) -> list[Check]:

@@ -207,6 +207,12 @@ OPERATORS: dict[str, Operator] = {
         lambda value, wanted: isinstance(value, str) and bool(re.fullmatch(wanted, value)),
         lambda wanted: f"matches {wanted}",
     ),
+    "without": Operator(
+        _is_pattern,
+        "a regular expression",
+        lambda value, wanted: isinstance(value, str) and not re.search(wanted, value, re.I),
+        lambda _: "no state that means a fault",
+    ),
     "length": Operator(
         lambda value: isinstance(value, int) and not isinstance(value, bool),
         "a whole number",

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from preflight.facts.host import Host
+from preflight.judge.dcgm import judge_dcgm
 from preflight.judge.gpu_processes import judge_gpu_processes
 from preflight.judge.kernel_log import judge_kernel_log
 from preflight.judge.results import result, undetermined
+from preflight.judge.sel import judge_sel
 from preflight.model import Check, Missing, Result, Status
 
 
@@ -43,4 +45,6 @@ RULES: dict[str, Callable[[Host, Sequence[Check]], list[Result]]] = {
     "kernel-log": judge_kernel_log,
     "gpu-present": gpu_present,
     "gpu-processes": judge_gpu_processes,
+    "sel": judge_sel,
+    "dcgm": judge_dcgm,
 }

@@ -90,12 +90,18 @@ KINDS = (
         r"(?:event severity: |Uncorrected|.*Machine Check(?: Exception)?: )")),
     Kind("mce", re.compile(r"mce: \[Hardware Error\]: Machine check events logged"),
         secondary=True),
+    Kind("edac-uncorrected", re.compile(  # the module's label stands in the message, if it has one
+        r"EDAC MC\d+: (?:[1-9]\d* )?UE .{0,80}? on (?!any memory|unknown)(?P<subject>\S+) \(")),
     Kind("edac-uncorrected", re.compile(  # drivers/edac/edac_mc.c, edac_ue_error
         r"EDAC (?P<subject>MC\d+): (?:[1-9]\d* )?UE\b")),
     Kind("edac-uncorrected", re.compile(r"Memory failure: 0x[\da-f]+: "),  # mm/memory-failure.c
         secondary=True),
+    Kind("edac-corrected", re.compile(
+        r"EDAC MC\d+: (?:[1-9]\d* )?CE .{0,80}? on (?!any memory|unknown)(?P<subject>\S+) \(")),
     Kind("edac-corrected", re.compile(  # edac_ce_error
         r"EDAC (?P<subject>MC\d+): (?:[1-9]\d* )?CE\b")),
+    Kind("cpu-throttled", re.compile(  # arch/x86 (drivers/thermal/intel) therm_throt.c
+        r"(?:mce: )?CPU\d+: (?:Core|Package) temperature (?:is )?above threshold")),
     Kind("storage-controller", re.compile(  # drivers/nvme/host/pci.c
         r"nvme (?P<subject>nvme\d+): (?:controller is down|Device not ready|Removing after probe"
         r"|Disabling device after|I/O (?:tag )?\d+ .*timeout)")),
@@ -131,7 +137,8 @@ NEEDLES = (
     "ealth ", "atal error", "arrier", "Link ", "invalid context", "segfault at",
     "general protection", "ut of memory: Kill", "blocked for more than", "soft lockup",
     "hard LOCKUP", "detected stall", "detected expedited stall", "BUG", "Oops", "Kernel panic",
-    "Hardware Error]", "EDAC MC", "Memory failure: ", "nvme nvme", "offline device",
+    "Hardware Error]", "EDAC MC", " temperature ", "Memory failure: ", "nvme nvme",
+    "offline device",
     " error, dev ", "read-only", "hutting down filesystem", "has been shut",
     "xfs_do_force_shutdown", "forced readonly", "severity=", "AER: ", '"MESSAGE":[',
     '"MESSAGE": [',

@@ -56,7 +56,7 @@ DOMAINS = {
 _COMMAND = re.compile(
     r"(?:\$|sudo|preflight|nvidia-smi|systemctl|sysctl|srun|scontrol|ssh) (?!.*(?:[,;:.] |\())"
 )
-_GPU = re.compile(r"gpu(\d+)")
+_GPU = re.compile(r"(?:.{1,60} )?gpu(\d+)")  # a subject; of DCGM: "GPU Memory gpu3"
 _PCI = re.compile(r"[0-9a-f:.]+")
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
