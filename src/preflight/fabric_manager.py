@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from preflight.expect.models import model_of
 from preflight.facts.gpu import NvidiaSmi
 from preflight.facts.host import PciFunction
@@ -24,21 +26,17 @@ def fabric_manager(
         none = services
         return FabricManager(needed, none, none, none, none, none)
     unit = _unit(services)
-    if isinstance(unit, Missing):
-        enabled: Known[str] = unit
-        restarts: Known[int] = unit
-        line = services.version_line
-    else:
-        enabled, restarts, line = unit.enabled, unit.restarts, unit.line
-    return FabricManager(
+    told = FabricManager(
         needed=needed,
         running=_running(services, unit),
-        state=unit if isinstance(unit, Missing) else _state(unit),
-        enabled=enabled,
-        restarts=restarts,
         version=services.fabric_manager_version,
-        line=line or services.line,
         probe=services.probe,
+    )
+    if isinstance(unit, Missing):
+        line = services.version_line or services.line
+        return replace(told, state=unit, enabled=unit, restarts=unit, line=line)
+    return replace(
+        told, state=_state(unit), enabled=unit.enabled, restarts=unit.restarts, line=unit.line
     )
 
 

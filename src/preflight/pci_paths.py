@@ -74,7 +74,9 @@ def paths(
         return tree
     gpus = () if isinstance(smi, Missing) else smi.gpus
     names = {gpu.bus_id: gpu.name for gpu in gpus}
-    view = _View(tree, virtualization)
+    judged = not isinstance(virtualization, Missing)  # else pcie.width cannot be
+    told = {gpu.bus_id for gpu in gpus if judged and not isinstance(gpu.pcie.width, Missing)}
+    view = _View(tree, virtualization, told)
     found = tuple(
         view.path(device, kind, names.get(_bus_id(device), device.name))
         for device in tree.devices
@@ -112,8 +114,8 @@ def _bus_id(device: PciDevice) -> str:
 class _View:
     """The tree with what is asked of it for every device."""
 
-    def __init__(self, tree: PciTree, virtualization: Known[str]) -> None:
-        self.probe = tree.probe
+    def __init__(self, tree: PciTree, virtualization: Known[str], by_driver: set[str]) -> None:
+        self.probe, self.by_driver = tree.probe, by_driver
         self.bridges: dict[tuple[str, int], PciDevice] = {
             (each.name.partition(":")[0], each.secondary): each
             for each in tree.devices
@@ -130,6 +132,7 @@ class _View:
             bus_id=_bus_id(device),
             kind=kind,
             answers=device.answers,
+            by_driver=_bus_id(device) in self.by_driver,
             virtual=self.virtual or (not self.told_virtual and _on_root_bus(device, above)),
             bridges=tuple(each.name for each in above),
             link=self._link(device, above[0] if above else None),

@@ -87,7 +87,7 @@ def test_a_sound_machine(tmp_path: Path) -> None:
         if "pcie." in each or "fabric.manager" in each or "driver" in each
     ]
     for check in (
-        "pcie.path.rate", "pcie.link.width", "pcie.device.answers", "gpu.driver.answer_time",
+        "pcie.path.rate", "pcie.width", "pcie.device.answers", "gpu.driver.answer_time",
         "fabric.manager.running", "fabric.manager.version",
     ):  # fmt: skip
         assert found[check][0]["status"] == "PASS", found[check][0]

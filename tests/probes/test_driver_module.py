@@ -106,6 +106,6 @@ def test_a_megabyte_takes_less_than_a_second() -> None:
         "NVRM version: " + "1." * 500_000,
         CLOSED * 11_000,
     ):
-        began = time.monotonic()
+        began = time.process_time()
         driver_module(f"{text}\n{ROWS}")
-        assert time.monotonic() - began < 1
+        assert time.process_time() - began < 1

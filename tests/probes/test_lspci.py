@@ -217,10 +217,10 @@ def test_no_line_of_lspci_is_an_error() -> None:
     ids=range(9),
 )
 def test_a_megabyte_takes_less_than_a_second(text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     with suppress(ParseError):
         lspci(text)
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("keep", [0.1, 0.33, 0.5, 0.71, 0.9])

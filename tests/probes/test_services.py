@@ -115,6 +115,6 @@ def test_what_is_cut_short_or_something_else() -> None:
 def test_a_megabyte_takes_less_than_a_second() -> None:
     for text in ("A=b\n" * 260_000, "Id=a\n\n" * 170_000, "A" * 1_000_000, "=" * 1_000_000,
                  "● nvidia-x.service\n" * 50_000, STATUS * 4000, "Active: " * 120_000):  # fmt: skip
-        began = time.monotonic()
+        began = time.process_time()
         services(f"{text}\n{SERVICES}")
-        assert time.monotonic() - began < 1
+        assert time.process_time() - began < 1

@@ -10,7 +10,7 @@ from msgspec import Struct
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.pci_tree import LinkState, PciPath
-from preflight.model import Known, Missing
+from preflight.model import NOT_IN_INPUT, Known, Missing
 
 
 class Bound(Struct, frozen=True):
@@ -47,7 +47,7 @@ def pci_link_width(_host: Host, path: PciPath) -> Known[Bound]:
 
 def pci_link_rate(_host: Host, path: PciPath) -> Known[Bound]:
     """GB/s that the device's own link can do, by the LnkCap of both ends (expect/pcie.py)."""
-    return _rate(path.link, "the device's own link")
+    return _rate(path.link, "own link of")
 
 
 def pci_path_built(_host: Host, path: PciPath) -> Known[Bound]:
@@ -55,16 +55,17 @@ def pci_path_built(_host: Host, path: PciPath) -> Known[Bound]:
     more than the device's own link can use."""
     if isinstance(path.above, Missing):
         return path.above
-    above, own = _rate(path.above, "built for"), _rate(path.link, "the device's own link")
+    above, own = _rate(path.above, "link above"), _rate(path.link, "own link of")
     if isinstance(above, Missing) or isinstance(own, Missing):
         return above if isinstance(above, Missing) else own
     return min(above, own, key=lambda bound: bound.value)
 
 
 def _rate(link: LinkState, what: str) -> Known[Bound]:
-    if isinstance(link.rate_can_gbps, Missing):
-        return link.rate_can_gbps
-    return Bound(link.rate_can_gbps, f"{what}, {link.lower}: {link.ends}")
+    rate, speed, width = link.rate_can_gbps, link.speed_can_gtps, link.width_can
+    if isinstance(rate, Missing) or isinstance(speed, Missing):
+        return rate if isinstance(rate, Missing) else NOT_IN_INPUT
+    return Bound(rate, f"{speed:g} GT/s x {width} lanes, {what} {link.lower}: {link.ends}")
 
 
 #: Seconds that nvidia-smi may take: 5 (AMD-AGI/Primus, node_smoke: a slower one is an early sign of

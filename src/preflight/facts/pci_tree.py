@@ -85,6 +85,7 @@ class PciPath(Struct, frozen=True):
     bus_id: str  # 00000000:1b:00.0
     kind: str  # gpu | nvswitch | nic
     answers: bool = True
+    by_driver: bool = False  # nvidia-smi tells of its link too
     virtual: bool = False  # in a virtual machine: the link shown is the hypervisor's choice
     bridges: tuple[str, ...] = ()  # their addresses, from the device upwards
     link: LinkState = field(default_factory=LinkState)

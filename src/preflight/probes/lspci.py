@@ -206,8 +206,8 @@ def _flags_of(name: str) -> Callable[[_Function, str, int], None]:
 def _number_of(name: str, label: str) -> Callable[[_Function, str, int], None]:
     def read(function: _Function, line: str, _number: int) -> None:
         value = line.removeprefix(label).strip()
-        if line.startswith(label) and value.isdigit():
-            function.told[name] = int(value[:9])
+        if line.startswith(label) and value.isdecimal() and len(value) < 10:
+            function.told[name] = int(value)
 
     return read
 

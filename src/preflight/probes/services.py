@@ -120,7 +120,7 @@ def _unit(told: dict[str, str], line: int) -> Service:
         active=_word(told, "ActiveState"),
         sub=_word(told, "SubState"),
         enabled=_word(told, "UnitFileState"),
-        restarts=int(restarts[:9]) if restarts.isdigit() else NOT_IN_INPUT,
+        restarts=int(restarts) if restarts.isdecimal() and len(restarts) < 10 else NOT_IN_INPUT,
         result=_word(told, "Result"),
         line=line,
         probe=_PROBE,
