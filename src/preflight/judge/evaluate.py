@@ -63,7 +63,19 @@ def _judge(host: Host, check: Check) -> list[Result]:
         return [undetermined(check, host.name, nothing)]
     if check.across == "host":
         return [_judge_across(host, check, reached)]
-    return [_judge_one(host, check, one) for one in reached]
+    return _skipped_once(host, [_judge_one(host, check, one) for one in reached])
+
+
+def _skipped_once(host: Host, results: list[Result]) -> list[Result]:
+    """What is skipped on every GPU for one reason is skipped on the host, and told once."""
+    first = results[0]
+    alike = all(
+        one.status is Status.SKIP and one.reason == first.reason and one.measured == first.measured
+        for one in results
+    )
+    if len(results) < 2 or not alike:
+        return results
+    return [msgspec.structs.replace(first, subject=host.name, device="")]
 
 
 def _excluded(host: Host, check: Check, reached: list[Reached]) -> Result | None:
