@@ -270,6 +270,6 @@ def test_a_megabyte_is_searched_in_a_second(unit: str) -> None:
 
 
 def _seconds(text: str) -> float:
-    begun = time.perf_counter()
+    begun = time.process_time()
     find(text)
-    return time.perf_counter() - begun
+    return time.process_time() - begun
