@@ -73,6 +73,10 @@ TEXTS = [
     ),
     ("the provided PTX was compiled with an unsupported toolchain.", "the provided PTX"),
     ("all CUDA-capable devices are busy or unavailable", "all CUDA-capable devices are busy"),
+    (
+        "Error 803: system has unsupported display driver / cuda driver combination",
+        "Failed to initialize NVML",
+    ),
     ("Failed to initialize NVML: Driver/library version mismatch", "Failed to initialize NVML"),
     (
         "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:1269, unhandled system error, NCCL "
@@ -270,6 +274,6 @@ def test_a_megabyte_is_searched_in_a_second(unit: str) -> None:
 
 
 def _seconds(text: str) -> float:
-    begun = time.perf_counter()
+    begun = time.process_time()
     find(text)
-    return time.perf_counter() - begun
+    return time.process_time() - begun

@@ -45,8 +45,6 @@ def test_seeds_are_of_the_target_and_short(name: str) -> None:
         read = [text for text in own if not tried(target, text).refused]
         assert len(read) >= len(own) / 2 or name in ("recognise", "strict_yaml")
     assert max(map(len, own)) <= 8_100
-    best = min(max(tried(target, text).elapsed_s for text in own) for _ in range(3))
-    assert best < 0.02, "mutations of it would take too long"
 
 
 def test_the_same_seed_gives_the_same_input() -> None:

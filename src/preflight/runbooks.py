@@ -51,25 +51,26 @@ _NOISE = frozenset(
         "had has have how i if in into is it its just keeps m my no not of off on or our s so "
         "t than that the their them then there they this to too very was we were what when "
         "where which while why will with you your during since still always again without "
-        "wont dont cannot isn doesn ",
+        "wont dont cannot isn doesn take takes taking shows show getting turned turns became "
+        "becomes ",
     )
 )
 #: Written together, shortened, or said otherwise -> as the runbooks have it.
 _SAME = {
     "allreduce": "all reduce", "ckpt": "checkpoint", "ckpts": "checkpoint",
-    "dataloader": "data loader",
-    "lr": "learning rate", "mem": "memory", "oom": "out of memory", "gnorm": "gradient norm",
-    "gradnorm": "gradient norm", "usage": "utilisation", "wandering": "swings",
-    "oscillates": "swings", "oscillating": "swings", "stuck": "hangs", "freezes": "hangs",
-    "frozen": "hangs", "halted": "hangs", "stalls": "hangs", "decrease": "fall",
-    "decreasing": "fall", "improving": "fall", "improve": "fall", "dropping": "fall", "zero": "0",
-    "zeros": "0", "identical": "same", "node": "host", "nodes": "host", "machine": "host",
-    "machines": "host", "server": "host", "servers": "host", "infinite": "inf", "2x": "slow",
-    "3x": "slow", "x2": "slow", "x3": "slow", "10x": "slow", "x10": "slow", "cards": "gpu",
-    "card": "gpu", "fell": "fallen", "increases": "rises", "increasing": "rises", "grows": "rises",
-    "growing": "rises", "worker": "workers", "crash": "killed", "crashed": "killed",
-    "timed": "timeout", "going": "fall", "go": "fall", "constant": "flat", "iteration": "step",
-    "iterations": "step", "repetitive": "repeats", "generation": "generates",
+    "dataloader": "data loader", "lr": "learning rate", "mem": "memory", "oom": "out of memory",
+    "gnorm": "gradient norm", "gradnorm": "gradient norm", "usage": "utilisation",
+    "wandering": "swings", "oscillates": "swings", "oscillating": "swings", "stuck": "hangs",
+    "freezes": "hangs", "frozen": "hangs", "halted": "hangs", "stalls": "hangs",
+    "decrease": "fall", "decreasing": "fall", "improving": "fall", "improve": "fall",
+    "dropping": "fall", "zero": "0", "zeros": "0", "identical": "same", "node": "host",
+    "nodes": "host", "machine": "host", "machines": "host", "server": "host", "servers": "host",
+    "infinite": "inf", "2x": "slow", "3x": "slow", "x2": "slow", "x3": "slow", "10x": "slow",
+    "x10": "slow", "cards": "gpu", "card": "gpu", "fell": "fallen", "increases": "rises",
+    "increasing": "rises", "grows": "rises", "growing": "rises", "worker": "workers",
+    "crash": "killed", "crashed": "killed", "timed": "timeout", "long": "slow", "longer": "slow",
+    "forever": "slow", "bigger": "rises", "going": "fall", "go": "fall", "constant": "flat",
+    "iteration": "step", "iterations": "step", "repetitive": "repeats", "generation": "generates",
 }  # fmt: skip
 #: Endings that other forms of a word have; what is left has at least three letters.
 _ENDINGS = re.compile(r"(?<=[a-z]{3})(?:i[sz]ations?|i[sz]ed?|ations?|ings?|ed|est|er|es|s|e|ly)$")
@@ -77,12 +78,16 @@ _ENDINGS = re.compile(r"(?<=[a-z]{3})(?:i[sz]ations?|i[sz]ed?|ations?|ings?|ed|e
 _ENOUGH = 0.55
 #: A word written wrongly, or only begun, counts less than the word itself.
 _NEARLY = 0.8
+#: What a word counts that no runbook has; the rarest known one counts 1.
+_UNKNOWN = 0.8
 
 
 def search(words: str, most: int = 3) -> list[Runbook]:
     """The runbooks that fit the words, the best first; none where most words mean nothing here."""
     index = _index()
-    wanted = [index.meant(word) for word in sorted(_stems(words))]
+    # A number that stands in no runbook is a value, of which it says nothing.
+    meant = [(word, index.meant(word)) for word in sorted(_stems(words))]
+    wanted = [stems for word, stems in meant if stems or not word.isdigit()]
     scored = [(index.score(wanted, number), book) for number, book in enumerate(load().values())]
     scored = sorted((pair for pair in scored if pair[0] >= _ENOUGH), key=_by_score)
     best = scored[0][0] if scored else 0.0
@@ -108,7 +113,7 @@ class _Index(Struct):
     def score(self, wanted: Sequence[dict[str, float]], number: int) -> float:
         """The share of the wanted words in the best phrase; the whole runbook counts a little, and
         so does how much of the phrase was said."""
-        whole = sum(min(meant.values(), default=1.0) for meant in wanted)
+        whole = sum(min(meant.values(), default=_UNKNOWN) for meant in wanted)
         if not whole:
             return 0.0
         phrases = self.phrases[number]
@@ -131,7 +136,7 @@ def _share(wanted: Sequence[dict[str, float]], stems: frozenset[str]) -> float:
 @cache
 def _index() -> _Index:
     phrases = [
-        [stems for text in (*book.symptoms, book.title) if (stems := _stems(text))]
+        [stems for text in (*book.symptoms, book.title, book.id) if (stems := _stems(text))]
         for book in load().values()
     ]
     counts: dict[str, int] = {}
