@@ -15,8 +15,10 @@ from tests.conftest import sample
 from tests.lab.pci import machine_with_gpus
 from tests.lspci_text import function, server
 
-H100 = gpus_like(sample("nvidia_smi_xml/rtx3060_570.124.xml")).replace(
-    "NVIDIA GeForce RTX 3060", "NVIDIA H100 80GB HBM3"
+H100 = (
+    gpus_like(sample("nvidia_smi_xml/rtx3060_570.124.xml"))
+    .replace("NVIDIA GeForce RTX 3060", "NVIDIA H100 80GB HBM3")
+    .replace("link_gen>4<", "link_gen>5<")
 )
 #: A machine that was booted with systemd, as the directory in /run shows.
 BOOTED = 'mount -t tmpfs tmpfs /run; mkdir -p /run/systemd/system; exec "$@"'
