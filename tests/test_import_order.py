@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("pasted",),
     ("capture", "recognise", "redact"),
     ("transports",),
-    ("gpu_inventory",),
+    ("gpu_inventory", "ship"),
     ("assemble",),
     ("judge", "diagnosis"),
     ("reports",),
@@ -54,6 +54,8 @@ SHARED_WITHIN = {
     "redact.secrets": "the shapes of secrets; redact/__init__.py applies them",
     "facts.gpu": "a host holds GPUs",
     "facts.kernel": "a host holds a kernel log",
+    "facts.watch": "a host's GPUs were watched",
+    "probes.watch_series": "samples of GPUs as facts, whichever tool took them",
 }
 #: Siblings that may import each other after all: (importer, imported), and why.
 SIBLINGS = {

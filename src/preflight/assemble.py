@@ -13,7 +13,13 @@ from preflight.errors import ParseError
 from preflight.facts.gpu import Driver, Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, Identity, SiteAnswer
 from preflight.facts.kernel import KernelLog
-from preflight.gpu_inventory import count_gpus, not_asked, nothing_wrong_without_gpus, silence
+from preflight.gpu_inventory import (
+    count_gpus,
+    not_asked,
+    nothing_wrong_without_gpus,
+    silence,
+    watch_of,
+)
 from preflight.model import NOT_IN_INPUT, Check, Command, Known, Missing, MissingProbe, Raw
 from preflight.probes.kernel_log_union import relabelled, union
 from preflight.probes.spec import Probe
@@ -30,6 +36,9 @@ PROBES: dict[str, str] = {
     "kernel-log": "kernel_log:kernel_log",
     "nvidia-smi": "nvidia_smi_xml:nvidia_smi_xml",
     "nvidia-smi-q": "nvidia_smi_text:nvidia_smi_text",
+    "watch": "watch:watch",
+    "nvidia-smi-dmon": "nvidia_smi_dmon:nvidia_smi_dmon",
+    "dcgmi-dmon": "dcgm_dmon:dcgm_dmon",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -41,10 +50,14 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "cpu": ("lscpu",),
     "kernel_log": ("dmesg", "journalctl", "kernel-log"),
     "nvidia_smi": ("nvidia-smi", "nvidia-smi-q"),
+    "watch": ("watch", "nvidia-smi-dmon", "dcgmi-dmon"),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.
-RECORDED_ONLY = frozenset({"kernel-log", "nvidia-smi-q"})
+RECORDED_ONLY = frozenset({"kernel-log", "nvidia-smi-q", "nvidia-smi-dmon", "dcgmi-dmon"})
+
+#: Asked by an option of its own (--duration), with a command that depends on it.
+BY_OPTION = frozenset({"watch"})
 
 #: The first word of a fact path -> the parts it is made of. `identity` and `pci` are always asked.
 MADE_OF: dict[str, tuple[str, ...]] = {
@@ -59,6 +72,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "gpus": ("nvidia_smi", "pci"),
     "gpu_inventory": ("nvidia_smi", "pci", "identity"),
     "kernel_log": ("kernel_log",),
+    "watch": ("watch", "pci"),
     "site": (),
 }
 
@@ -66,6 +80,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
 _COMES_WITH = {
     "nvidia-smi": "; it comes with the driver (nvidia-utils), into a container with "
     "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+    "python3": "; name what starts Python there: --python 'CMD'",
 }
 
 _DENIED = ("Operation not permitted", "Permission denied", "password is required", "not permitted")
@@ -86,7 +101,7 @@ def commands_for(checks: Iterable[Check], site: Sequence[Command] = ()) -> list[
     roots = {path.partition("[")[0].partition(".")[0] for check in checks for path in _paths(check)}
     parts = {"identity", "pci", "os", "cpu", "memory"}
     parts.update(part for root in roots for part in MADE_OF.get(root, ()))
-    wanted = {name for part in parts for name in SUPPLIERS[part]} - RECORDED_ONLY
+    wanted = {name for part in parts for name in SUPPLIERS[part]} - RECORDED_ONLY - BY_OPTION
     probes = [probe_of(name) for name in PROBES if name in wanted]
     return [probe.command for probe in probes if probe] + list(site)
 
@@ -114,6 +129,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     by_probe = {raw.probe: raw for raw in raws}
     read = {probe: _read(raw) for probe, raw in by_probe.items() if probe_of(probe)}
     parts = {part: _best(read, suppliers) for part, suppliers in SUPPLIERS.items()}
+    parts["watch"] = watch_of(parts["watch"], parts["pci"], by_probe.values())
     parts["kernel_log"] = _all_logs(read, parts["kernel_log"], parts["identity"])
     site = {probe: _site(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
     return Assembled(_host(name, parts, site), _unanswered(read, site))
@@ -137,6 +153,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         gpus=_gpus(smi),
         gpu_inventory=inventory,
         kernel_log=parts["kernel_log"],
+        watch=parts["watch"],
         site=site,
     )
 

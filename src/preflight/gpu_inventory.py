@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from preflight.facts.gpu import Driver, GpuInventory, NvidiaSmi
 from preflight.facts.host import Identity, PciFunction
-from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.facts.watch import Watch
+from preflight.model import NOT_IN_INPUT, Known, Missing, Raw
 from preflight.probes.identity import granted
 
 #: Vendors of other accelerators (pci.ids) and the PCI classes by which theirs are told from the
@@ -44,6 +47,20 @@ def nothing_wrong_without_gpus(inventory: GpuInventory, smi: Known[NvidiaSmi]) -
         return smi
     others = f"; there is {', '.join(inventory.other_vendors)}" if inventory.other_vendors else ""
     return Missing("not-applicable", f"no NVIDIA GPU on PCI{others}")
+
+
+def watch_of(
+    watch: Known[Watch], pci: Known[tuple[PciFunction, ...]], raws: Iterable[Raw]
+) -> Known[Watch]:
+    """The watch, or why there is none: a host that was asked other questions was not asked this
+    one, and one without a GPU has nothing to be watched."""
+    if watch is NOT_IN_INPUT:
+        asked = any(raw.argv for raw in raws)
+        return Missing("not-asked", "needs --duration, such as --duration 60s") if asked else watch
+    told = watch if isinstance(watch, Missing) else watch.gpus
+    if isinstance(told, Missing) and _on_pci(pci)[0] == 0:
+        return Missing("not-applicable", "no NVIDIA GPU on PCI")
+    return watch
 
 
 def silence(driver: Driver) -> Missing:

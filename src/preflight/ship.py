@@ -20,7 +20,7 @@ from preflight.units import format_bytes
 
 _PAYLOAD = Path(__file__).resolve().parent / "payload"
 _MAIN = b"from payload.main import main\n\nmain()\n"
-_FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")  # noqa: S108 - tried on the target
+_FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 #: Seconds that a watch takes at most beyond its duration: a driver that starts (20), a GPU that
 #: falls silent at the end (10), Python itself. See payload/watch.py.
 BEYOND_S = 40
@@ -28,7 +28,7 @@ BEYOND_S = 40
 _MOST_SAMPLES = 3600
 
 #: Runs on a Python of any age, to say so where it is too old.
-_LAUNCH = '''\
+_LAUNCH = """\
 import sys
 if sys.version_info < (3, 9):
     sys.stderr.write("Python 3.9 or later is needed, this is %s; name another: --python\\n"
@@ -61,7 +61,7 @@ for folder in {folders}:
 else:
     sys.stderr.write("no folder takes the payload: %s\\n" % "; ".join(refused))
     sys.exit(4)
-'''
+"""
 
 
 @cache
@@ -108,6 +108,6 @@ def watch_command(seconds: float, python: tuple[str, ...] = ("python3",)) -> Com
         (*python, "-I", "-", "watch", "--seconds", f"{seconds:g}", "--interval", f"{interval_s:g}"),
         timeout_s=int(seconds) + BEYOND_S,
         stdin=launch,
-        note=f"{format_bytes(len(data))} go into the first of {', '.join(_FOLDERS)} and away again; "
-        f"{seconds:g} s",
+        note=f"{seconds:g} s; {format_bytes(len(data))} are put into the first of "
+        f"{', '.join(_FOLDERS)} that takes them, and removed",
     )

@@ -74,6 +74,10 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"(?:Timestamp|Driver Version|CUDA Version) {15,}: |Attached GPUs +: \d",
         rf"GPU {_BUS_ID}[ \t]*$",
     ),
+    # The columns differ by -s; those of pmon begin with gpu and pid.
+    "nvidia-smi-dmon": (r"# ?(?:Date,?[ \t]+)?(?:Time,?[ \t]+)?gpu,?[ \t]+(?!pid\b)[a-z]",),
+    "dcgmi-dmon": (r"# ?Entity[ \t]+[A-Z]",),
+    "watch": (r"\{\"preflight\": ?\"watch/\d",),
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
 INDENTED: dict[str, tuple[str, ...]] = {
@@ -138,7 +142,7 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     ),
     "`nvidia-smi topo` output": (r"GPU0[ \t]+(?:GPU1|CPU Affinity)\b",),
     "`nvidia-smi nvlink` or `nvidia-smi -L` output": (r"GPU \d+: [^\n]+\(UUID: ",),
-    "`nvidia-smi dmon` output": (r"# ?(?:Date|Time|gpu) +(?:Time|gpu|pwr|pid|sm)\b",),
+    "`nvidia-smi pmon` output": (r"# ?(?:Date +)?(?:Time +)?gpu +pid\b",),
     "`lspci` output": (
         r"(?:[\da-f]{4}:)?[\da-f]{2}:[\da-f]{2}\.[0-7] (?:[A-Z3][\w ./-]+)(?: \[\w{4}\])?: ",
     ),
@@ -200,5 +204,5 @@ NOT_TEXT: dict[bytes, str] = {
 }
 READS = (
     "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, a kernel log (`dmesg`, `journalctl -k`, "
-    "syslog, fabric manager), a capture of preflight"
+    "syslog, fabric manager), `nvidia-smi dmon`, `dcgmi dmon`, a capture of preflight"
 )

@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from preflight.facts.gpu import Driver, Gpu, GpuInventory
 from preflight.facts.kernel import KernelLog
+from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -82,4 +83,5 @@ class Host(Struct, frozen=True):
     gpus: Known[tuple[Gpu, ...]] = NOT_IN_INPUT
     gpu_inventory: GpuInventory = field(default_factory=GpuInventory)
     kernel_log: Known[KernelLog] = NOT_IN_INPUT
+    watch: Known[Watch] = NOT_IN_INPUT
     site: dict[str, Known[SiteAnswer]] = field(default_factory=dict)

@@ -110,6 +110,9 @@ def _judge_one(host: Host, check: Check, one: Reached) -> Result:
 
 def _said(one: Reached) -> str:
     """A GPU that does not answer has a sentence of the driver in place of its name."""
+    trouble = getattr(one.element, "trouble", "")
+    if trouble and isinstance(one.value, bool):
+        return str(trouble)
     product = getattr(one.element, "product", None)
     return product.text if one.value is False and isinstance(product, Missing) else ""
 
@@ -138,9 +141,21 @@ def _judge_across(host: Host, check: Check, reached: list[Reached]) -> Result:
         return unknown
     if not kept:
         return result(check, host.name, Status.SKIP, reason=str(reasons[0]))
+    few = _too_few(check, len(kept))
+    if few:
+        return result(check, host.name, Status.SKIP, reason=few)
     ((name, argument),) = (check.fail_unless or check.warn_unless).items()
     measured = _short(values[0]) if name == "uniform" else f"{len(values)} values"
     return result(check, host.name, Status.PASS, measured, OPERATORS[name].phrase(argument))
+
+
+def _too_few(check: Check, count: int) -> str:
+    """Why nothing was compared; empty where something was."""
+    declared = [found for found in (check.fail_unless, check.warn_unless) if found]
+    least = [one["outlier"]["of"] for one in declared if "outlier" in one]
+    if len(least) < len(declared) or count >= min(least):
+        return ""
+    return f"{count} to compare, and it takes {shown(min(least))}"
 
 
 def _unknown(

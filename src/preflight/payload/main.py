@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 
@@ -35,7 +36,5 @@ def _remove_self() -> None:
     by another name is the user's."""
     path = sys.argv[0]
     if os.path.basename(path).startswith(".preflight-") and path.endswith(".pyz"):  # noqa: PTH119
-        try:
+        with contextlib.suppress(OSError):
             os.unlink(path)  # noqa: PTH108
-        except OSError:
-            pass

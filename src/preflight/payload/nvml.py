@@ -13,7 +13,7 @@ import pynvml
 
 Call = tuple[str, Callable[[Any], Any]]
 
-#: Clocks event (throttle) reasons, bit by bit: a mask may hold several (nvml.h, nvmlClocksEventReasons).
+#: Clocks event (throttle) reasons by bit: a mask may hold several (nvml.h, nvmlClocksEventReasons).
 REASONS = (
     (0x1, "idle"),
     (0x2, "applications_clocks"),
@@ -37,7 +37,7 @@ _LINK_COUNTERS = {"replays": (0,), "recoveries": (1,), "crc": (2, 3)}
 _MOST_LINKS = 18
 
 
-class Lost(Exception):
+class LostError(Exception):
     """The GPU no longer answers: the error's name and the call that met it."""
 
 
@@ -62,10 +62,12 @@ def names_of(mask: int) -> list[str]:
     return known + ([f"{rest:#x}"] if rest else [])
 
 
-def ask(calls: tuple[Call, ...], handle: Any, now: Callable[[str], None]) -> tuple[dict[str, Any], dict[str, str]]:
+def ask(
+    calls: tuple[Call, ...], handle: Any, now: Callable[[str], None]
+) -> tuple[dict[str, Any], dict[str, str]]:
     """Values by name (None where there is none) and the errors that came instead.
 
-    `now` is told of each call before it is made. Raises Lost.
+    `now` is told of each call before it is made. Raises LostError.
     """
     values: dict[str, Any] = {}
     errors: dict[str, str] = {}
@@ -77,7 +79,7 @@ def ask(calls: tuple[Call, ...], handle: Any, now: Callable[[str], None]) -> tup
         except pynvml.NVMLError as error:
             errors[name] = error_name(error)
             if error.value in _LOST:
-                raise Lost(errors[name], name) from error
+                raise LostError(errors[name], name) from error
         except (TypeError, ValueError, AttributeError) as error:  # an older or newer pynvml
             errors[name] = type(error).__name__
     return values, errors
@@ -103,7 +105,9 @@ def _reasons(handle: Any) -> int:
 
 
 def _ecc(kind: int) -> Callable[[Any], int]:
-    return lambda handle: int(pynvml.nvmlDeviceGetTotalEccErrors(handle, kind, pynvml.NVML_VOLATILE_ECC))
+    return lambda handle: int(
+        pynvml.nvmlDeviceGetTotalEccErrors(handle, kind, pynvml.NVML_VOLATILE_ECC)
+    )
 
 
 def _nvlink(what: str) -> Callable[[Any], int]:
@@ -153,7 +157,10 @@ def _rate(direction: int) -> Callable[[Any], int]:
 CARD: tuple[Call, ...] = (
     ("name", lambda handle: pynvml.nvmlDeviceGetName(handle)),
     ("sm_max_mhz", lambda handle: pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)),
-    ("memory_max_mhz", lambda handle: pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_MEM)),
+    (
+        "memory_max_mhz",
+        lambda handle: pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_MEM),
+    ),
     ("slowdown_c", _threshold(1)),
     ("shutdown_c", _threshold(0)),
     ("memory_max_c", _threshold(2)),
@@ -184,7 +191,10 @@ SAMPLE: tuple[Call, ...] = (
     ("memory_c", lambda handle: _field(handle, _MEMORY_TEMP)),
     ("margin_c", lambda handle: pynvml.nvmlDeviceGetMarginTemperature(handle)),
     ("utilization_percent", lambda handle: pynvml.nvmlDeviceGetUtilizationRates(handle).gpu),
-    ("memory_utilization_percent", lambda handle: pynvml.nvmlDeviceGetUtilizationRates(handle).memory),
+    (
+        "memory_utilization_percent",
+        lambda handle: pynvml.nvmlDeviceGetUtilizationRates(handle).memory,
+    ),
     ("memory_used_bytes", lambda handle: pynvml.nvmlDeviceGetMemoryInfo(handle).used),
     ("performance_state", lambda handle: pynvml.nvmlDeviceGetPerformanceState(handle)),
     ("pcie_gen", lambda handle: pynvml.nvmlDeviceGetCurrPcieLinkGeneration(handle)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
 import os
@@ -77,10 +78,8 @@ class Worker:
 
     def start(self, zero_s: float) -> None:
         """Let it begin; `zero_s` is CLOCK_MONOTONIC, the same in all processes."""
-        try:
+        with contextlib.suppress(OSError):
             os.write(self._go, repr(zero_s).encode())
-        except OSError:
-            pass
 
     def call(self) -> str:
         """The call in which it is."""
@@ -95,7 +94,7 @@ class Worker:
             return ""
 
     def ended_by(self) -> int:
-        """The signal that ended it, 0 where none did; it has closed its pipe, so it is gone soon."""
+        """The signal that ended it, 0 where none did: one that has closed its pipe is gone soon."""
         for _ in range(20):
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -152,7 +151,7 @@ def watch(worker: Worker, seconds: float, interval_s: float) -> None:
         _sample(worker, handle, seconds, interval_s)
         counters, errors = nvml.ask(nvml.COUNTERS, handle, worker.now)
         worker.tell({"t": worker.at_s(), "last": True, "counters": counters, "errors": errors})
-    except nvml.Lost as lost:
+    except nvml.LostError as lost:
         worker.tell({"t": worker.at_s(), "lost": lost.args[0], "call": lost.args[1]})
     except pynvml.NVMLError as error:
         worker.tell({"t": worker.at_s(), "lost": nvml.error_name(error), "call": worker.call()})
