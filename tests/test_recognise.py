@@ -28,11 +28,11 @@ PROBES = {
     "nvidia_smi_xml": "nvidia-smi",
     "nvidia_smi_q": "nvidia-smi-q",
     "kernel_log": "kernel-log",
+    "dmon": "nvidia-smi-dmon",
 }
 #: Folder of samples -> what each of its files is called, or may be called, when it is refused.
 OTHERS = {
     "dcgmi_diag": "dcgmi diag",
-    "dmon": "nvidia-smi dmon",
     "ds_report": "ds_report",
     "fio": "fio output",
     "infiniband": "ibstat|ibstatus|ibv_devinfo",
@@ -111,7 +111,7 @@ def test_other_output_is_called_by_its_name(path: Path) -> None:
 
 def test_every_sample_has_a_say() -> None:
     assert {path.name for path in SAMPLES.iterdir()} <= {*PROBES, *OTHERS}
-    assert len(READ) == 37
+    assert len(READ) == 41
     assert len(UNREAD) > 50
 
 

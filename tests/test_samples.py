@@ -17,6 +17,7 @@ PROBES = {
     "nvidia_smi_q": "nvidia-smi-q",
     "nvidia_smi_xml": "nvidia-smi",
     "kernel_log": "kernel-log",
+    "dmon": "nvidia-smi-dmon",
 }
 ALL_8 = "gpu0 gpu1 gpu2 gpu3 gpu4 gpu5 gpu6 gpu7"
 CUT = "ERROR gpu.count input"
@@ -104,6 +105,11 @@ TABLE: dict[str, tuple[str, ...]] = {
     "kernel_log/pcie_limited_by_gen4_switch_h100.log": (
         "WARN", "WARN pcie.limited 04:00.0 8b:00.0",
     ),
+    # GPUs watched over time
+    "dmon/one_gpu_7000mhz_ramp_up.txt": ("PASS",),
+    "dmon/one_gpu_video_transcode_15s.txt": ("PASS",),
+    "dmon/gtx1650ti_wsl_sm_mem_dashes.txt": ("PASS",),
+    "dmon/k40m_x2_one_idle_one_busy.txt": ("WARN", "WARN live.load.even gpu0"),
 }  # fmt: skip
 
 
@@ -134,7 +140,7 @@ def test_every_sample_is_in_the_table() -> None:
         f"{path.parent.name}/{path.name}" for kind in PROBES for path in (SAMPLES / kind).iterdir()
     }
     assert here == set(TABLE)
-    assert len(here) == 37
+    assert len(here) == 41
 
 
 @pytest.mark.parametrize("name", TABLE)

@@ -18,6 +18,7 @@ from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
 from tests.conftest import sample
+from tests.lab.watch_lines import WATCHES
 
 ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "seen_to_fail.yaml").read_text(encoding="utf-8")
@@ -43,6 +44,11 @@ BASES: dict[str, dict[str, str]] = {
         "meminfo": "MemTotal: 1000 kB\nMemAvailable: 900 kB\n",
     },
 }
+BASES |= WATCHES
+BASES["dmon"] = {
+    "nvidia-smi-dmon": "# gpu    pwr  gtemp  pviol  tviol\n# Idx      W      C      %   bool\n"
+    + "    0    300     60     10      0\n" * 6
+}
 #: Edits that make the base sound: the sample announces four GPUs and holds one.
 WHOLE = {"host": [["<attached_gpus>4", "<attached_gpus>1"]]}
 
@@ -55,7 +61,7 @@ def _checks() -> dict[str, Check]:
 def _raws(entry: dict[str, Any], case: dict[str, Any]) -> list[Raw]:
     texts = {
         probe: sample(text) if re.fullmatch(r"[\w/.-]+", text) else text
-        for probe, text in BASES[entry["base"]].items()
+        for probe, text in BASES[case.get("base", entry["base"])].items()
     }
     first = next(iter(texts))
     for pattern, replacement in WHOLE.get(entry["base"], []) + case.get("edit", []):

@@ -13,6 +13,7 @@ from preflight.errors import ParseError
 from preflight.facts.gpu import Driver, Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, Identity, SiteAnswer
 from preflight.facts.kernel import KernelLog
+from preflight.facts.watch import Watch
 from preflight.gpu_inventory import (
     count_gpus,
     not_asked,
@@ -80,7 +81,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
 _COMES_WITH = {
     "nvidia-smi": "; it comes with the driver (nvidia-utils), into a container with "
     "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
-    "python3": "; name what starts Python there: --python 'CMD'",
+    "watch": "; another: --python 'CMD'",
 }
 
 _DENIED = ("Operation not permitted", "Permission denied", "password is required", "not permitted")
@@ -187,12 +188,18 @@ def _read(raw: Raw) -> Any:
     except ParseError as error:
         return _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
     # A tool that failed may have told half of it; of nvidia-smi the text says what is wrong.
-    told = raw.rc == 0 or (isinstance(facts, NvidiaSmi) and _explains(facts))
+    told = raw.rc == 0 or _explains(facts)
     return facts if told else _exited(raw)
 
 
-def _explains(smi: NvidiaSmi) -> bool:
-    """Whether the answer tells why nvidia-smi ended with an error."""
+def _explains(facts: Any) -> bool:
+    """Whether the answer tells why the tool ended with an error."""
+    if isinstance(facts, Watch):
+        return facts.ended in ("no-answer", "interrupted")
+    return isinstance(facts, NvidiaSmi) and _tells_what_is_ill(facts)
+
+
+def _tells_what_is_ill(smi: NvidiaSmi) -> bool:
     ill = (gpu.answers is False or gpu.inforom_corrupted is True for gpu in smi.gpus)
     return smi.driver.state != "answers" or any(ill)
 
@@ -224,7 +231,7 @@ def _failed(raw: Raw) -> Missing | None:
     if raw.missing is not None:
         return Missing(raw.missing.kind, f"{tool}: {raw.missing.text}")
     if raw.rc == 127:
-        return Missing("no-tool", f"{tool} is not installed{_COMES_WITH.get(tool, '')}")
+        return Missing("no-tool", f"{tool} is not installed{_COMES_WITH.get(raw.probe, '')}")
     if raw.rc == 125:
         return Missing("no-tool", f"{tool} was not asked: the host has no timeout(1) (coreutils)")
     if raw.rc == 126:

@@ -84,6 +84,8 @@ class Watch:
             if not got:
                 break
             data += got
+        if data:
+            one.ended_by()
         one.end()
         if not data:
             return {"error": "", "text": _silence(one, START_S), "call": one.call()}

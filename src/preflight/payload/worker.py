@@ -166,9 +166,10 @@ def _sample(worker: Worker, handle: Any, seconds: float, interval_s: float) -> N
         time.sleep(max(worker.zero_s + number * interval_s - time.monotonic(), 0))
         at_s = worker.at_s()
         values, errors = nvml.ask(nvml.SAMPLE, handle, worker.now)
-        line: dict[str, Any] = {"t": at_s, **values}
+        line: dict[str, Any] = {"t": at_s}
         if values["reasons"] is not None:
             line["throttle"] = nvml.names_of(values["reasons"])
+        line.update(values)
         fresh = {name: error for name, error in errors.items() if before.get(name) != error}
         if fresh:
             line["errors"] = fresh

@@ -95,18 +95,40 @@ def _seconds(told: dict[str, str]) -> float | None:
         return None
 
 
-@probe(_PROBE, ["nvidia-smi", "dmon", "-s", "pucvmet", "-o", "DT"], timeout_s=3600)
+def _locate(text: str, line: int, field: str) -> int:
+    """For a counter the GPU's last row, for a violation its first row that shows one."""
+    if not field.startswith(("growth.", "throttle.")):
+        return line
+    header: list[str] = []
+    rows: list[tuple[int, dict[str, str]]] = []
+    for number, words in enumerate(map(_words, text.split("\n")), 1):
+        if words and words[0].startswith("#"):
+            header = _names(" ".join(words), number) or header
+        elif len(words) == len(header):
+            rows.append((number, dict(zip(header, words, strict=True))))
+    gpu = next((row.get("gpu") for number, row in rows if number == line), None)
+    mine = [(number, row) for number, row in rows if row.get("gpu") == gpu]
+    if field.startswith("growth."):
+        return mine[-1][0] if mine else line
+    return next((number for number, row in mine if row.get("tviol", "0") not in ("0", "-")), line)
+
+
+def _words(line: str) -> list[str]:
+    return line.replace(",", " ").split()
+
+
+@probe(_PROBE, ["nvidia-smi", "dmon", "-s", "pucvmet", "-o", "DT"], timeout_s=3600, locate=_locate)
 def nvidia_smi_dmon(text: str) -> Watch:
     """A header names the columns (again after some rows), `-` is no value. Raises ParseError where
     a row does not fit its header, or where there is none."""
     table = _Table()
     lines = text.split("\n")
     for number, line in enumerate(lines, 1):
-        words = line.replace(",", " ").split()
+        words = _words(line)
         if not words or words[0].startswith("^C"):
             continue
         if words[0].startswith("#"):
-            _head(table, line, number)
+            table.header = _names(line, number) or table.header
         elif number == len(lines) and len(words) < len(table.header):
             break  # cut in the middle of a row
         elif table.header:
@@ -118,14 +140,15 @@ def nvidia_smi_dmon(text: str) -> Watch:
     return _watch(table)
 
 
-def _head(table: _Table, line: str, number: int) -> None:
-    words = line.replace("#", " ").replace(",", " ").split()
-    if "Idx" in words:  # the units
-        return
+def _names(line: str, number: int) -> list[str]:
+    """The columns that a header names; none where it is the line of their units."""
+    words = _words(line.replace("#", " "))
+    if "Idx" in words:
+        return []
     names = [word if word in ("Date", "Time") else word.lower() for word in words]
     if "gpu" not in names or "pid" in names:
         raise ParseError("expected a header with the column gpu, as nvidia-smi dmon prints", number)
-    table.header = names
+    return names
 
 
 def _watch(table: _Table) -> Watch:

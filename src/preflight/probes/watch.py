@@ -31,6 +31,9 @@ _NO_LIBRARY = (
 )
 _CUT = Missing("unreadable", "the recording is cut short: it lacks the counters at its end")
 _KIB_PER_GB, _KB_PER_GB = 1e9 / 1024, 1e6
+#: A margin is least where the temperature is highest.
+_HOTTEST = {"margin_c": "gpu_c", "memory_margin_c": "memory_c"}
+_ONLY_DMON = Missing("not-applicable", "only nvidia-smi dmon tells it")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -118,7 +121,34 @@ def _silence(line: dict[str, Any]) -> str:
     return f"no answer for {line['silent_s']:g} s in the call for {line.get('call')}{state}"
 
 
-@probe(_PROBE, ["python3", "-I", "-", "watch"], timeout_s=3600)
+def _locate(text: str, line: int, field: str) -> int:
+    """The line of the same GPU that shows the field best; `line` where none is better."""
+    gpu = _object(text.split("\n")[line - 1]).get("gpu")
+    head, _, leaf = field.partition(".")
+    mine = [
+        (number, told)
+        for number, told in enumerate(map(_object, text.split("\n")), 1)
+        if gpu is not None and told.get("gpu") == gpu
+    ]
+    if head == "growth":
+        return next((number for number, told in mine if told.get("last")), line)
+    if head == "throttle":
+        reason = leaf.removesuffix("_percent").replace("hw_unnamed", "hw_slowdown")
+        return next((number for number, told in mine if reason in told.get("throttle", ())), line)
+    if head in _HOTTEST:
+        hot = [(told[_HOTTEST[head]], -number) for number, told in mine if told.get(_HOTTEST[head])]
+        return -max(hot)[1] if hot else line
+    return line
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        return _decode(line)
+    except (msgspec.MsgspecError, RecursionError):
+        return {}
+
+
+@probe(_PROBE, ["python3", "-I", "-", "watch"], timeout_s=3600, locate=_locate)
 def watch(text: str) -> Watch:
     """JSON lines as preflight's payload writes them; a cut recording is read to its last line.
 
@@ -164,6 +194,7 @@ def _watch(reading: _Reading, *, cut: bool) -> Watch:
 
 def _finish(one: Series, ended: str) -> None:
     """Why a GPU has no counters at its end, and NVLink's rate over the whole time."""
+    one.missing.update(thermal_violation=_ONLY_DMON, power_violation_percent=_ONLY_DMON)
     _nvlink_rates(one)
     if one.last:
         return

@@ -45,6 +45,12 @@ COUNTERS = (
 )  # fmt: skip
 
 
+_NOT_HELD = {
+    APPLICATIONS: "no setting held the clock for half of the time",
+    0: "not busy, or with a reason for its clock, for half of the time",
+}
+
+
 class Series(Struct):
     """What was read of one GPU. `samples`: numbers by quantity; `missing`: why one has none."""
 
@@ -169,7 +175,7 @@ def _clock_percent(one: Series, reason: int) -> Known[float]:
         and most > 0
     ]
     if len(found) * 2 < len(one.samples):  # a moment of it is a change of clocks, no state
-        return Missing("not-applicable", "not so for half of the time")
+        return Missing("not-applicable", _NOT_HELD[reason])
     return median(found)
 
 

@@ -60,13 +60,12 @@ static ret alive(void *handle)
 {
     long gpu = (long)handle - 1;
     const char *rest;
-    char path[256];
+    char path[1024];
     if (said(gpu, "lost", 0)) return LOST;
     if (said(gpu, "crash", 0)) raise(SIGSEGV);
     if (said(gpu, "hang", 0)) for (;;) pause();
     if (said(gpu, "frozen", &rest) && rest) {
-        snprintf(path, sizeof path, "%s/gpu%ld", rest + 1, gpu);
-        *strchrnul(path, ' ') = '/';
+        snprintf(path, sizeof path, "%.*s/gpu%ld", (int)strcspn(rest + 1, " "), rest + 1, gpu);
         open(path, O_CREAT | O_WRONLY, 0600);
     }
     return OK;
