@@ -80,13 +80,13 @@ def test_eight_sound_gpus_pass(tmp_path: Path, libraries: dict[str, str]) -> Non
     [
         ("8 3:lost@2", "FAIL", {"live.answers": ["gpu3"]}),
         ("8 3:lost", "FAIL", {"live.answers": ["gpu3"]}),
-        ("8 1:brake", "FAIL", {"live.throttle.power_brake": ["gpu1"]}),
-        ("8 2:locked", "FAIL", {"live.clock.locked": ["gpu2"]}),
-        ("8 3:hot", "FAIL", {"live.throttle.hw_thermal": ["gpu3"]}),
+        ("8 1:brake 2:locked 3:hot", "FAIL",
+         {"live.throttle.power_brake": ["gpu1"], "live.clock.locked": ["gpu2"],
+          "live.throttle.hw_thermal": ["gpu3"]}),
         ("8 6:ecc@2 7:link@2", "FAIL",
          {"live.ecc.uncorrected": ["gpu6"], "live.nvlink.recoveries": ["gpu7"]}),
-        ("8 0:replays@2", "WARN", {"live.pcie.replays": ["gpu0"]}),
-        ("2 1:idle", "WARN", {"live.load.even": ["gpu1"]}),
+        ("2 0:replays@2 1:idle", "WARN",
+         {"live.pcie.replays": ["gpu0"], "live.load.even": ["gpu1"]}),
         ("8 2:crash@2", "ERROR", {"live.answers": ["gpu2"]}),
     ],
 )  # fmt: skip
