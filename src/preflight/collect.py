@@ -173,10 +173,11 @@ def _watch(host: Host) -> str:
     if isinstance(host.watch, Missing) or isinstance(host.watch.gpus, Missing):
         return ""
     gpus = host.watch.gpus
-    times = [gpu.watched_s for gpu in gpus if not isinstance(gpu.watched_s, Missing)]
+    times: list[float] = [gpu.watched_s for gpu in gpus if not isinstance(gpu.watched_s, Missing)]
     looks = max((gpu.samples for gpu in gpus), default=0)
     told = f"{len(gpus)} {'GPU' if len(gpus) == 1 else 'GPUs'} watched"
-    span = f" over {format_duration(max(times))}" if times and max(times) else ""
+    longest_s = max(times, default=0.0)
+    span = f" over {format_duration(longest_s)}" if longest_s else ""
     return f"{told}{span}, {looks:,} {'sample' if looks == 1 else 'samples'} each"
 
 

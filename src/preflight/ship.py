@@ -21,9 +21,9 @@ from preflight.units import format_bytes
 _PAYLOAD = Path(__file__).resolve().parent / "payload"
 _MAIN = b"from payload.main import main\n\nmain()\n"
 _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
-#: Seconds that a watch takes at most beyond its duration: a driver that starts (20), a GPU that
-#: falls silent at the end (10), Python itself. See payload/watch.py.
-BEYOND_S = 40
+#: Seconds that a watch takes at most beyond its duration: a driver that starts (30), a GPU that
+#: falls silent at the end (10), the first question to the driver, Python. See payload/watch.py.
+BEYOND_S = 60
 #: Samples of a GPU at most; a day is watched every 24 s.
 _MOST_SAMPLES = 3600
 

@@ -73,6 +73,8 @@ class WatchedGpu(Struct, frozen=True):
     memory_max_mhz: Known[float] = NOT_IN_INPUT
     power_w: Known[Span] = NOT_IN_INPUT
     power_limit_w: Known[float] = NOT_IN_INPUT  # enforced, as it was last
+    # The mean draw in percent of that limit, of samples that the power cap held back.
+    capped_at_percent: Known[float] = NOT_IN_INPUT
     gpu_c: Known[Span] = NOT_IN_INPUT
     memory_c: Known[Span] = NOT_IN_INPUT
     margin_c: Known[Span] = NOT_IN_INPUT  # degrees left to the card's own slowdown point

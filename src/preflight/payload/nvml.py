@@ -80,7 +80,9 @@ def ask(
             errors[name] = error_name(error)
             if error.value in _LOST:
                 raise LostError(errors[name], name) from error
-        except (TypeError, ValueError, AttributeError) as error:  # an older or newer pynvml
+        except AttributeError:  # a pynvml that is older than the function
+            errors[name] = "NVML_ERROR_FUNCTION_NOT_FOUND"
+        except (TypeError, ValueError, IndexError) as error:
             errors[name] = type(error).__name__
     return values, errors
 
@@ -98,10 +100,12 @@ def _field(handle: Any, field: int, scope: int = 0) -> int:
 def _reasons(handle: Any) -> int:
     try:
         return int(pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
+    except AttributeError:
+        pass
     except pynvml.NVMLError as error:
         if error.value != pynvml.NVML_ERROR_FUNCTION_NOT_FOUND:
             raise
-        return int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))  # before driver 535
+    return int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))  # before driver 535
 
 
 def _ecc(kind: int) -> Callable[[Any], int]:

@@ -19,8 +19,9 @@ from .lines import Lines
 from .worker import Worker
 
 FORM = "watch/1"
-#: The driver starts a GPU that nothing holds in up to some ten seconds (no persistence mode).
-START_S = 20.0
+#: Without persistence mode the driver first starts every GPU that nothing holds: with eight of them
+#: that takes up to half a minute.
+START_S = 30.0
 #: Longer than the driver's own limit on a command to the GPU's firmware, 6 s (Xid 119), so that a
 #: GPU that it gives up is told as lost rather than as silent.
 SILENT_S = 10.0

@@ -109,6 +109,7 @@ def _gpu(one: Series, probe: str) -> WatchedGpu:
         sm_unexplained_percent=_clock_percent(one, 0),
         memory_max_mhz=_card(one, "memory_max_mhz"),
         power_limit_w=_last(one, "power_limit_w"),
+        capped_at_percent=_capped_at(one),
         pcie_gen=_highest(one, "pcie_gen"),
         pcie_width=_highest(one, "pcie_width"),
         throttle=_throttle(one),
@@ -177,6 +178,24 @@ def _clock_percent(one: Series, reason: int) -> Known[float]:
     if len(found) * 2 < len(one.samples):  # a moment of it is a change of clocks, no state
         return Missing("not-applicable", _NOT_HELD[reason])
     return median(found)
+
+
+def _capped_at(one: Series) -> Known[float]:
+    """How near to its limit the card was while the driver said that the limit held it back."""
+    for name in ("power_w", "power_limit_w", "reasons"):
+        if not one.of(name):
+            return one.why(name)
+    found = [
+        100 * sample["power_w"] / sample["power_limit_w"]
+        for sample in one.samples
+        if int(sample.get("reasons", 0)) & POWER_CAP
+        and "power_w" in sample
+        and sample.get("power_limit_w", 0) > 0
+        and sample.get("utilization_percent", 100) >= BUSY_PERCENT
+    ]
+    if len(found) * 2 < len(one.samples):
+        return Missing("not-applicable", "the power cap did not hold it back for half of the time")
+    return fmean(found)
 
 
 def _throttle(one: Series) -> ThrottleShares:

@@ -21,7 +21,7 @@ ask() {
 i=$1; s=$2; shift 2
 printf '\\n%s begin %s 0\\n' "$mark" "$i"; printf '\\n%s begin %s 0\\n' "$mark" "$i" >&2
 if [ -n "$feed" ]
-then printf '%s' "$feed" | timeout -k 2 $((s+4)) timeout -k 2 "$s" "$@"
+then printf '%s' "$feed" 2>/dev/null | timeout -k 2 $((s+4)) timeout -k 2 "$s" "$@"
 else timeout -k 2 $((s+4)) timeout -k 2 "$s" "$@" </dev/null
 fi
 r=$?
