@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from itertools import groupby
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -183,8 +184,10 @@ def _off(
     usual = majority(values) if name == "uniform" else None
     told = ", ".join(f"{kept[at].subject} {shown(values[at])}" for at in off)
     others = f"; the others {shown(usual)}" if usual is not None else ""
+    others = f"; the median {shown(median(values))}" if name == "outlier" else others
     return result(
         check, host.name, status, f"{told}{others}", OPERATORS[name].phrase(argument),
+        unit=_parse(check.fact).unit if name == "outlier" else "",
         device=kept[off[0]].device,
         evidence=tuple(part for at in off[:2] for part in kept[at].evidence),
     )  # fmt: skip
