@@ -208,9 +208,21 @@ def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:
     """A driver that lets nvidia-smi wait for its whole limit is a fact; cut off sooner, by the
     host's deadline, it is only unknown."""
     over = raw.rc in (124, 137) and probe and raw.elapsed_s >= probe.command.timeout_s
+    if raw.probe == "watch" and probe and raw.stdout:
+        return _seen_so_far(raw, probe) or failed
     if failed is None or raw.probe != "nvidia-smi" or not over:
         return failed
     return NvidiaSmi(Driver("hangs", failed.text, line=1, probe=raw.probe), failed, ())
+
+
+def _seen_so_far(raw: Raw, probe: Probe) -> Watch | None:
+    """What a watch saw until it was interrupted or cut off, where it saw a GPU at all."""
+    try:
+        found = probe.parse(answer_text(raw, probe))
+    except ParseError:
+        return None
+    seen = isinstance(found, Watch) and not isinstance(found.gpus, Missing)
+    return found if seen else None
 
 
 def answer_text(raw: Raw, probe: Probe | None) -> str:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from bench.inputs import gpus_like
-from tests.cli.command import Ran, preflight, replaying, with_tool
+from tests.cli.command import PREFLIGHT, Ran, preflight, replaying, with_tool
 from tests.conftest import sample
 from tests.lab.frozen import frozen_directory
 from tests.lab.nvml_library import nvml_library
@@ -213,6 +217,35 @@ def test_what_cannot_be_watched(arguments: list[str], said: str) -> None:
     ran = preflight("gpu-health", *arguments)
     assert (ran.rc, ran.out) == (2, "")
     assert said in ran.err
+
+
+@pytest.mark.lab
+def test_an_interrupted_watch_is_kept_and_judged(tmp_path: Path, libraries: dict[str, str]) -> None:
+    capture = tmp_path / "half.capture.gz"
+    env = {**os.environ, "PATH": replaying(tmp_path, SOUND), "NVML_STAND_IN": "8 1:brake",
+           "LD_LIBRARY_PATH": libraries["new"]}  # fmt: skip
+    argv = [str(PREFLIGHT), "gpu-health", "--duration", "60s", "--save", str(capture)]
+    with subprocess.Popen(argv, env=env, stderr=subprocess.PIPE, text=True) as process:
+        wait_for_workers(process.pid, 8)
+        time.sleep(8)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert (process.returncode, "are saved" in said) == (130, True)
+    ran = preflight("gpu-health", "--from", str(capture), "--format", "json")
+    assert facts(ran)["ended"] == "cut"
+    assert results(ran, "FAIL") == {"live.throttle.power_brake": ["gpu1"]}
+    assert results(ran, "ERROR")["live.ecc.uncorrected"] == ALL_8
+
+
+def wait_for_workers(pid: int, count: int) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        family = psutil.Process(pid).children(recursive=True)
+        with suppress(psutil.Error):  # one may end meanwhile
+            if sum("-I" in each.cmdline() for each in family) > count:
+                return
+        time.sleep(0.1)
+    raise AssertionError("the watch did not begin")
 
 
 @pytest.mark.lab
