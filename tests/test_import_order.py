@@ -23,9 +23,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("pasted",),
     ("capture", "recognise", "redact"),
     ("transports",),
-    ("gpu_inventory", "pci_paths"),
+    ("gpu_inventory", "gpu_links", "gpu_processes", "pci_paths", "ship"),
     ("fabric_manager",),
-    ("gpu_inventory", "gpu_links", "gpu_processes"),
     ("assemble",),
     ("judge", "diagnosis"),
     ("reports",),
@@ -69,6 +68,8 @@ SHARED_WITHIN = {
     "facts.pci_tree": "a host holds what lspci shows",
     "facts.services": "a host holds its services and modules",
     "probes.lspci_names": "the ids behind lspci's names",
+    "facts.watch": "a host's GPUs were watched",
+    "probes.watch_series": "samples of GPUs as facts, whichever tool took them",
 }
 #: Siblings that may import each other after all: (importer, imported), and why.
 SIBLINGS = {

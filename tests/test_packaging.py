@@ -80,6 +80,9 @@ def test_each_way_of_installing_works(
     assert (root / "checks" / "gpu.yaml").read_text(encoding="utf-8")
     assert list((root / "runbooks").glob("*.md"))
 
+    ask = "from preflight.ship import watch_command; print(len(watch_command(5).stdin))"
+    assert int(ran([programs / "python", "-c", ask], elsewhere)) > 10_000
+
     asked = ["gpu-health", "--from", str(SAMPLE), "--format", "json"]
     report = json.loads(ran([programs / "preflight", *asked], elsewhere))
     assert report["schema"] == "preflight.report/1"

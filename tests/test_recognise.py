@@ -33,12 +33,12 @@ PROBES = {
     "nvlink": "nvlink",
     "ipmi_sdr": "ipmi-sdr",
     "dcgmi_diag": "dcgmi-diag",
+    "dmon": "nvidia-smi-dmon",
 }
 #: What stands above the first line that a tool is known by: a date, a rule, a prompt.
 ABOVE = re.compile(r"(?:\n|\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} *\n|\+-+\+\n|\$ .*\n)*")
 #: Folder of samples -> what each of its files is called, or may be called, when it is refused.
 OTHERS = {
-    "dmon": "nvidia-smi dmon",
     "ds_report": "ds_report",
     "fio": "fio output",
     "infiniband": "ibstat|ibstatus|ibv_devinfo",
@@ -116,7 +116,7 @@ def test_other_output_is_called_by_its_name(path: Path) -> None:
 
 def test_every_sample_has_a_say() -> None:
     assert {path.name for path in SAMPLES.iterdir()} <= {*PROBES, *OTHERS}
-    assert len(READ) == 68
+    assert len(READ) == 72
     assert len(UNREAD) > 30
 
 

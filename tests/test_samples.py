@@ -22,6 +22,7 @@ PROBES = {
     "nvlink": "nvlink",
     "ipmi_sdr": "ipmi-sdr",
     "dcgmi_diag": "dcgmi-diag",
+    "dmon": "nvidia-smi-dmon",
 }
 ALL_8 = "gpu0 gpu1 gpu2 gpu3 gpu4 gpu5 gpu6 gpu7"
 CUT = "ERROR gpu.count input"
@@ -162,6 +163,11 @@ TABLE: dict[str, tuple[str, ...]] = {
     "dcgmi_diag/deployment_row_remap_pending_gpu3_fragment.txt": (
         "FAIL", "ERROR dcgm.verified input", "FAIL dcgm.remap Deployment gpu3",
     ),
+    # GPUs watched over time
+    "dmon/one_gpu_7000mhz_ramp_up.txt": ("PASS",),
+    "dmon/one_gpu_video_transcode_15s.txt": ("PASS",),
+    "dmon/gtx1650ti_wsl_sm_mem_dashes.txt": ("PASS",),
+    "dmon/k40m_x2_one_idle_one_busy.txt": ("WARN", "WARN live.load.even gpu0"),
 }  # fmt: skip
 
 
@@ -192,7 +198,7 @@ def test_every_sample_is_in_the_table() -> None:
         f"{path.parent.name}/{path.name}" for kind in PROBES for path in (SAMPLES / kind).iterdir()
     }
     assert here == set(TABLE)
-    assert len(here) == 68
+    assert len(here) == 72
 
 
 @pytest.mark.parametrize("name", TABLE)

@@ -19,6 +19,7 @@ from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
 from tests.conftest import sample
+from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import server
 
 ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(
@@ -149,6 +150,11 @@ BASES: dict[str, dict[str, str]] = {
         "meminfo": "MemTotal: 1000 kB\nMemAvailable: 900 kB\n",
     },
 }
+BASES |= WATCHES
+BASES["dmon"] = {
+    "nvidia-smi-dmon": "# gpu    pwr  gtemp  pviol  tviol\n# Idx      W      C      %   bool\n"
+    + "    0    300     60     10      0\n" * 6
+}
 #: Edits that make the base sound: the sample announces four GPUs and holds one.
 WHOLE = {"host": [["<attached_gpus>4", "<attached_gpus>1"]]}
 
@@ -161,7 +167,7 @@ def _checks() -> dict[str, Check]:
 def _raws(entry: dict[str, Any], case: dict[str, Any]) -> list[Raw]:
     texts = {
         probe: sample(text) if re.fullmatch(r"[\w/.-]+", text) else text
-        for probe, text in BASES[entry["base"]].items()
+        for probe, text in BASES[case.get("base", entry["base"])].items()
     }
     first = next(iter(texts))
     for pattern, replacement in WHOLE.get(entry["base"], []) + case.get("edit", []):

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.conftest import SAMPLES
+
 #: Large, or absent where preflight runs. `torch` is not even a dependency.
 LATE = {"torch", "fabric", "paramiko", "pynvml", "rich", "ClusterShell"}
 
@@ -40,6 +42,18 @@ def test_help_imports_no_large_library(arguments: list[str], shown: str) -> None
     loaded, _, ran = done.stderr.splitlines()[-1].rpartition(" ")
     assert ran == "true"
     assert LATE.isdisjoint(json.loads(loaded))
+
+
+def test_recorded_answers_are_judged_without_what_only_a_watch_takes() -> None:
+    recorded = str(SAMPLES / "dmon" / "one_gpu_7000mhz_ramp_up.txt")
+    done = subprocess.run(
+        [sys.executable, "-c", ASK.replace('name.split(".")[0]', "name"), "gpu-health", "--from",
+         recorded, "--color", "never"], capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    loaded = set(json.loads(done.stderr.splitlines()[-1].rpartition(" ")[0]))
+    assert "preflight.probes.nvidia_smi_dmon" in loaded
+    assert loaded.isdisjoint({"preflight.ship", "preflight.payload", "zipfile", "pynvml"})
 
 
 def test_the_question_would_notice() -> None:

@@ -18,12 +18,14 @@ from preflight.facts.host import Cpu, Host, Identity, SiteAnswer
 from preflight.facts.kernel import KernelLog
 from preflight.facts.nvlink import NvlinkAnswer
 from preflight.facts.pci_tree import PciTree
+from preflight.facts.watch import Watch
 from preflight.gpu_inventory import (
     count_gpus,
     not_asked,
     nothing_wrong_without_gpus,
     nouveau_beside,
     silence,
+    watch_of,
 )
 from preflight.gpu_links import with_links
 from preflight.gpu_processes import with_unexplained
@@ -56,6 +58,9 @@ PROBES: dict[str, str] = {
     "dcgmi-diag": "dcgm_diag:dcgmi_diag",
     "ipmi-sdr": "ipmi_sdr:ipmi_sdr",
     "ipmi-sel": "ipmi_sel:ipmi_sel",
+    "watch": "watch:watch",
+    "nvidia-smi-dmon": "nvidia_smi_dmon:nvidia_smi_dmon",
+    "dcgmi-dmon": "dcgm_dmon:dcgm_dmon",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -77,12 +82,19 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "edac": ("edac",),
     "dimms": ("dmidecode",),
     "dcgm": ("dcgmi-diag",),
+    "watch": ("watch", "nvidia-smi-dmon", "dcgmi-dmon"),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.
 RECORDED_ONLY = frozenset(
-    {"kernel-log", "nvidia-smi-q", "nvidia-smi-table", "nvlink", "dcgmi-diag"}
-)
+    {
+        "kernel-log", "nvidia-smi-q", "nvidia-smi-table", "nvlink", "dcgmi-diag",
+        "nvidia-smi-dmon", "dcgmi-dmon",
+    }
+)  # fmt: skip
+
+#: Asked by an option of its own (--duration), with a command that depends on it.
+BY_OPTION = frozenset({"watch"})
 
 #: The first word of a fact path -> the parts it is made of. `identity` and `pci` are always asked.
 MADE_OF: dict[str, tuple[str, ...]] = {
@@ -107,6 +119,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "edac": ("edac",),
     "dimms": ("dimms",),
     "dcgm": ("dcgm",),
+    "watch": ("watch", "pci"),
     "site": (),
 }
 #: The same for facts of a GPU that are asked for by themselves: the word below `gpus[*]`.
@@ -119,6 +132,7 @@ _COMES_WITH = {
     "lspci": "; it comes with pciutils: apt install pciutils, dnf install pciutils",
     "ipmitool": "; on a server with a management controller: `sudo apt install ipmitool`, or dnf",
     "dmidecode": "; `sudo apt install dmidecode`, or dnf",
+    "watch": "; another: --python 'CMD'",
 }
 
 #: Why nobody has run DCGM's diagnostics: it is work that the user asks for by name.
@@ -146,7 +160,7 @@ def commands_for(checks: Iterable[Check], site: Sequence[Command] = ()) -> list[
     paths = {path for check in checks for path in _paths(check)}
     parts = {"identity", "pci", "os", "cpu", "memory"}
     parts.update(part for path in paths for part in _parts(path))
-    wanted = {name for part in parts for name in SUPPLIERS[part]} - RECORDED_ONLY
+    wanted = {name for part in parts for name in SUPPLIERS[part]} - RECORDED_ONLY - BY_OPTION
     probes = [probe_of(name) for name in PROBES if name in wanted]
     return [probe.command for probe in probes if probe] + list(site)
 
@@ -182,6 +196,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     by_probe = {raw.probe: raw for raw in raws}
     read = {probe: _read(raw) for probe, raw in by_probe.items() if probe_of(probe)}
     parts = {part: _best(read, suppliers) for part, suppliers in SUPPLIERS.items()}
+    parts["watch"] = watch_of(parts["watch"], parts["pci"], by_probe.values())
     parts["kernel_log"] = _all_logs(read, parts["kernel_log"], parts["identity"])
     site = {probe: _site(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
     return Assembled(_host(name, parts, site), _unanswered(read, site))
@@ -223,6 +238,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         edac=parts["edac"],
         dimms=parts["dimms"],
         dcgm=_NO_DIAG if parts["dcgm"] is NOT_IN_INPUT else parts["dcgm"],
+        watch=parts["watch"],
         site=site,
     )
 
@@ -272,9 +288,14 @@ def _explains(facts: Any) -> bool:
     sensor among many that did not answer, dcgmi for a test that failed."""
     if isinstance(facts, NvlinkAnswer):
         return facts.explained
-    if not isinstance(facts, NvidiaSmi):
-        return isinstance(facts, (Chassis, EventLog, DcgmDiag, Missing))
-    smi = facts
+    if isinstance(facts, Watch):
+        return facts.ended in ("no-answer", "interrupted")
+    if isinstance(facts, NvidiaSmi):
+        return _tells_what_is_ill(facts)
+    return isinstance(facts, (Chassis, EventLog, DcgmDiag, Missing))
+
+
+def _tells_what_is_ill(smi: NvidiaSmi) -> bool:
     ill = (gpu.answers is False or gpu.inforom_corrupted is True for gpu in smi.gpus)
     return smi.driver.state != "answers" or any(ill)
 
@@ -283,9 +304,21 @@ def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:
     """A driver that lets nvidia-smi wait for its whole limit is a fact; cut off sooner, by the
     host's deadline, it is only unknown."""
     over = raw.rc in (124, 137) and probe and raw.elapsed_s >= probe.command.timeout_s
+    if raw.probe == "watch" and probe and raw.stdout:
+        return _seen_so_far(raw, probe) or failed
     if failed is None or raw.probe != "nvidia-smi" or not over:
         return failed
     return NvidiaSmi(Driver("hangs", failed.text, line=1, probe=raw.probe), failed, ())
+
+
+def _seen_so_far(raw: Raw, probe: Probe) -> Watch | None:
+    """What a watch saw until it was interrupted or cut off, where it saw a GPU at all."""
+    try:
+        found = probe.parse(answer_text(raw, probe))
+    except ParseError:
+        return None
+    seen = isinstance(found, Watch) and not isinstance(found.gpus, Missing)
+    return found if seen else None
 
 
 def answer_text(raw: Raw, probe: Probe | None) -> str:
@@ -306,7 +339,7 @@ def _failed(raw: Raw) -> Missing | None:
     if raw.missing is not None:
         return Missing(raw.missing.kind, f"{tool}: {raw.missing.text}")
     if raw.rc == 127:
-        return Missing("no-tool", f"{tool} is not installed{_COMES_WITH.get(tool, '')}")
+        return Missing("no-tool", f"{tool} is not installed{_COMES_WITH.get(raw.probe, '')}")
     if raw.rc == 125:
         return Missing("no-tool", f"{tool} was not asked: the host has no timeout(1) (coreutils)")
     if raw.rc == 126:

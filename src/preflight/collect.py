@@ -71,7 +71,7 @@ def examine(
         verdict=host_verdict(results, assembled.missing),
         missing=tuple(assembled.missing),
         summary=summary(assembled.host),
-        reach=_kernel_log(assembled.host),
+        reach="; ".join(filter(None, (_kernel_log(assembled.host), _watch(assembled.host)))),
         facts=_facts(assembled.host) if facts else None,
         results=tuple(results),
     )
@@ -168,6 +168,19 @@ def _kernel_log(host: Host) -> str:
     if log.first_at_s is None or log.last_at_s is None or log.last_at_s <= log.first_at_s:
         return told
     return f"{told} over {format_duration(log.last_at_s - log.first_at_s)}"
+
+
+def _watch(host: Host) -> str:
+    """For how long the GPUs were watched, by how many looks at each."""
+    if isinstance(host.watch, Missing) or isinstance(host.watch.gpus, Missing):
+        return ""
+    gpus = host.watch.gpus
+    times: list[float] = [gpu.watched_s for gpu in gpus if not isinstance(gpu.watched_s, Missing)]
+    looks = max((gpu.samples for gpu in gpus), default=0)
+    told = f"{len(gpus)} {'GPU' if len(gpus) == 1 else 'GPUs'} watched"
+    longest_s = max(times, default=0.0)
+    span = f" over {format_duration(longest_s)}" if longest_s else ""
+    return f"{told}{span}, {looks:,} {'sample' if looks == 1 else 'samples'} each"
 
 
 def _machine(host: Host) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from preflight.facts.gpu import Driver, GpuInventory, NvidiaSmi
 from preflight.facts.host import Identity, PciFunction
 from preflight.facts.services import DriverModule
-from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.facts.watch import Watch
+from preflight.model import NOT_IN_INPUT, Known, Missing, Raw
 from preflight.probes.identity import granted
 
 #: Vendors of other accelerators (pci.ids) and the PCI classes by which theirs are told from the
@@ -59,6 +62,20 @@ def nouveau_beside(
     if not {"nouveau", "nvidia"} <= drivers:
         return module
     return replace(module, nouveau=Missing("not-applicable", "nouveau has a card of its own here"))
+
+
+def watch_of(
+    watch: Known[Watch], pci: Known[tuple[PciFunction, ...]], raws: Iterable[Raw]
+) -> Known[Watch]:
+    """The watch, or why there is none: a host that was asked other questions was not asked this
+    one, and one without a GPU has nothing to be watched."""
+    if watch is NOT_IN_INPUT:
+        asked = any(raw.argv for raw in raws)
+        return Missing("not-asked", "needs --duration, such as --duration 60s") if asked else watch
+    told = watch if isinstance(watch, Missing) else watch.gpus
+    if isinstance(told, Missing) and _on_pci(pci)[0] == 0:
+        return Missing("not-applicable", "no NVIDIA GPU on PCI")
+    return watch
 
 
 def silence(driver: Driver) -> Missing:

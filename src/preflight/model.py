@@ -84,6 +84,10 @@ class Command(Struct, frozen=True):
     timeout_s: int = 30
     needs_root: bool = False
     max_bytes: int = 64 * 1024 * 1024
+    #: What it reads on its standard input: text, such as a program for `python3 -`.
+    stdin: str = ""
+    #: What --dry-run says of it besides.
+    note: str = ""
 
 
 class Raw(Struct, frozen=True, omit_defaults=True):

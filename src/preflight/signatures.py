@@ -128,6 +128,10 @@ TOOLS: dict[str, tuple[str, ...]] = {
         rf"(?<![ \t]){_DCGM_JSON}",
         r"Error: (?:Diagnostic (?:can|could)|Unable to complete diagnostic)\b",
     ),
+    # The columns differ by -s; those of pmon begin with gpu and pid.
+    "nvidia-smi-dmon": (r"# ?(?:Date,?[ \t]+)?(?:Time,?[ \t]+)?gpu,?[ \t]+(?!pid\b)[a-z]",),
+    "dcgmi-dmon": (r"# ?Entity[ \t]+[A-Z]",),
+    "watch": (r"\{\"preflight\": ?\"watch/\d",),
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
 INDENTED: dict[str, tuple[str, ...]] = {
@@ -201,7 +205,7 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     ),
     "`nvidia-smi topo` output": (r"GPU0[ \t]+(?:GPU1|CPU Affinity)\b",),
     "`nvidia-smi -L` output": (_UUID_OF,),
-    "`nvidia-smi dmon` output": (r"# ?(?:Date|Time|gpu) +(?:Time|gpu|pwr|pid|sm)\b",),
+    "`nvidia-smi pmon` output": (r"# ?(?:Date +)?(?:Time +)?gpu +pid\b",),
     "`lspci -t` output": (r"-\[[\da-f]{4,8}:[\da-f]{2}(?:-[\da-f]{2})?\]-",),
     "`ibstat` output": (r"CA '\w+'$",),
     "`ibstatus` output": (r"Infiniband device '",),
@@ -252,7 +256,7 @@ NOT_TEXT: dict[bytes, str] = {
 }
 READS = (
     "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, `nvidia-smi`, `nvidia-smi nvlink`, "
-    "a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), `lspci`, `lsmod`, "
-    "`systemctl status`, `ipmitool sdr`, `sensor` and `sel`, EDAC counts, `dmidecode -t 17`, "
-    "`dcgmi diag`, a capture of preflight"
+    "`nvidia-smi dmon`, a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), `lspci`, "
+    "`lsmod`, `systemctl status`, `ipmitool sdr`, `sensor` and `sel`, EDAC counts, "
+    "`dmidecode -t 17`, `dcgmi diag`, `dcgmi dmon`, a capture of preflight"
 )

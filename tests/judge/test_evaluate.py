@@ -157,12 +157,20 @@ def test_across_a_host_names_the_odd_one() -> None:
     assert (skipped.status, skipped.subject) == (Status.SKIP, "node")
 
 
+def test_too_few_to_compare_is_no_pass() -> None:
+    wanted = {"outlier": {"mad": 5, "at_least": 0.08, "of": 4}}
+    check = Check("x", "X", fact="gpus[*].power.draw_w", across="host", warn_unless=wanted)
+    host = _host(*(_gpu(index, power=Power(draw_w=700.0)) for index in range(3)))
+    found = _one(host, check)
+    assert (found.status, found.reason) == (Status.SKIP, "3 to compare, and it takes 4")
+
+
 def test_an_outlier_across_a_host() -> None:
     wanted = {"outlier": {"mad": 5, "at_least": 0.08, "of": 4}}
     check = replace(WIDTH, fact="gpus[*].power.draw_w", across="host", fail_unless=wanted)
     draws = (700.0, 698.0, 702.0, 699.0, 400.0)
     found = _one(_host(*(_gpu(n, power=Power(draw_w=w)) for n, w in enumerate(draws))), check)
-    assert (found.status, found.measured) == (Status.FAIL, "gpu4 400")
+    assert (found.status, found.measured) == (Status.FAIL, "gpu4 400; the median 699")
 
 
 def test_presence() -> None:

@@ -39,6 +39,8 @@ def test_units_come_from_the_names() -> None:
     assert parse("gpus[*].temperature.margin_c").unit == "C of margin"
     assert parse("gpus[*].power.draw_w").unit == "W"
     assert parse("gpus[*].pcie.width").unit == ""
+    assert parse("watch.gpus[*].power_w.mean").unit == "W"
+    assert parse("watch.gpus[*].margin_c.min").unit == "C of margin"
 
 
 def test_a_site_fact() -> None:

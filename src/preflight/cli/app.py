@@ -48,12 +48,13 @@ COMMANDS = (
         (*WHERE, *JUDGE, *WRITE, *RUN),
         ("preflight gpu-health", "nvidia-smi -q | preflight gpu-health --from -",
          "preflight gpu-health --from node-07=smi.xml --from node-07=dmesg.txt",
+         "preflight gpu-health --duration 60s",
          "preflight gpu-health --only 'gpu.ecc.*' --format json"),
     ),
     Spec(
         "capture", "capture",
         "Write this machine's answers to a file for --from.",
-        ("output", "sudo", "host_timeout", "checks", "redact", "quiet", *RUN),
+        ("output", "sudo", "host_timeout", "duration", "python", "checks", "redact", "quiet", *RUN),
         ("preflight capture", "preflight capture -o node-07.capture.gz --redact"),
     ),
     Spec(

@@ -100,7 +100,7 @@ def ask_here(
 
     from preflight.transports.local import Local
 
-    timeout_s = parse_duration(options.host_timeout)
+    timeout_s = host_timeout_s(commands, options)
     transport = Local(socket.gethostname(), timeout_s, options.sudo)
     kept: list[Raw] = []
     try:
@@ -117,6 +117,12 @@ def ask_here(
         _rescue(kept, captures, streams)
         raise
     return kept
+
+
+def host_timeout_s(commands: Sequence[Command], options: Options) -> float:
+    """The deadline of one host: what the user states, and beyond it the time to be watched."""
+    watch_s = sum(each.timeout_s for each in commands if each.stdin)
+    return parse_duration(options.host_timeout) + watch_s
 
 
 def _interrupted(host: str, commands: Sequence[Command]) -> list[Raw]:
@@ -152,11 +158,12 @@ def shown_commands(commands: Sequence[Command], options: Options) -> Iterator[st
     """What --dry-run prints: each command as it would be run, and its limit."""
     import socket
 
-    timeout_s = parse_duration(options.host_timeout)
+    timeout_s = host_timeout_s(commands, options)
     yield f"on {socket.gethostname()}, one after another, at most {timeout_s:g} s in all:\n"
     for each in trimmed(commands, timeout_s):
         sudo = ["sudo", "-n"] if options.sudo and each.needs_root else []
         shown = shlex.join([*sudo, *each.argv])
         if "\n" in shown and not options.verbose:
             shown = f"a script of {shown.count(chr(10)) + 1} lines that only reads (-v shows it)"
-        yield f"  at most {each.timeout_s:>3} s  {each.probe:<12} {shown}\n"
+        note = f" ({each.note})" if each.note else ""
+        yield f"  at most {each.timeout_s:>3} s  {each.probe:<12} {shown}{note}\n"

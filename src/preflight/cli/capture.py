@@ -8,7 +8,7 @@ from pathlib import Path
 from preflight.assemble import assemble
 from preflight.cli.asking import CAPTURE_SUFFIX, Captures, ask_here, shown_commands
 from preflight.cli.exit import Exit
-from preflight.cli.judging import Question, make_plan
+from preflight.cli.judging import Question, hold_duration, make_plan
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
@@ -18,6 +18,7 @@ from preflight.model import Missing
 
 def run(options: Options, streams: Streams) -> int:
     """Ask everything that any check needs; write it; name the file and what could not be had."""
+    hold_duration(options)
     plan = make_plan(Question("capture", DOMAINS), options)
     # The name of the file would tell what --redact is to hide.
     name = "redacted" if options.redact else socket.gethostname()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -37,6 +38,8 @@ from preflight.units import parse_duration
 from preflight.verdict import count, report_verdict
 
 NO_GPU = "no NVIDIA GPU"
+#: What --duration takes at most: a day.
+_LONGEST_S = 86400
 LEVEL_HINT = "quick looked on, nothing was put under load; no check of this version does more"
 
 
@@ -46,10 +49,17 @@ class Plan(Struct):
     checks: list[Check]
     site_probes: list[Command]
     overrides: tuple[Override, ...]
+    watch_s: float = 0.0
+    python: tuple[str, ...] = ()
 
     def commands(self) -> list[Command]:
         """The questions that it takes; recorded answers need none, nor the modules that ask."""
-        return commands_for(self.checks, self.site_probes)
+        asked = commands_for(self.checks, self.site_probes)
+        if not self.watch_s:
+            return asked
+        from preflight.ship import watch_command
+
+        return [*asked, watch_command(self.watch_s, self.python)]
 
 
 class Question(Struct, frozen=True):
@@ -121,8 +131,25 @@ def _hold(options: Options) -> None:
     for flag, value, allowed in choices:
         if value not in allowed:
             raise UsageError(f"{flag} {value!r} is no choice", f"one of {', '.join(allowed)}")
+    hold_duration(options)
     if parse_duration(options.host_timeout) < 1:
         raise UsageError(f"--host-timeout {options.host_timeout!r} is too short", "at least 1s")
+
+
+def hold_duration(options: Options) -> None:
+    """Refuse a time that cannot be watched, or a way to start Python that is none."""
+    if options.duration is not None:
+        if options.from_:
+            raise UsageError("--duration watches what is here, --from reads what was recorded",
+                             "leave one of them out")  # fmt: skip
+        if not 1 <= parse_duration(options.duration) <= _LONGEST_S:
+            raise UsageError(f"--duration {options.duration!r} is out of range", "1s to 24h")
+    try:
+        words = shlex.split(options.python)
+    except ValueError:
+        words = []
+    if not words:
+        raise UsageError(f"--python {options.python!r} is no command", "--python python3.12")
 
 
 def make_plan(question: Question, options: Options) -> Plan:
@@ -135,7 +162,8 @@ def make_plan(question: Question, options: Options) -> Plan:
         checks = overrides.mark(checks, ["gpu.present"], stated=True)
     level = next(level for level in LEVELS if level == options.level)
     checks = overrides.select(checks, only=options.only, skip=options.skip, level=level)
-    return Plan(checks, catalogue.probes, changes)
+    watch_s = 0.0 if options.duration is None else parse_duration(options.duration)
+    return Plan(checks, catalogue.probes, changes, watch_s, tuple(shlex.split(options.python)))
 
 
 def _states_gpus(changes: Sequence[Override]) -> bool:

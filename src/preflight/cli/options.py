@@ -16,6 +16,8 @@ class Options(Struct):
     from_: list[str] = []
     sudo: bool = False
     host_timeout: str = "60s"
+    duration: str | None = None
+    python: str = "python3"
     level: str = "quick"
     profile: str | None = None
     only: list[str] = []
@@ -58,6 +60,12 @@ OPTIONS: dict[str, Option] = {
     ),
     "sudo": Option(bool, ("--sudo",), "Put `sudo -n` before the commands that need root."),
     "host_timeout": Option(str, ("--host-timeout",), "Most time for one host.", "TIME"),
+    "duration": Option(
+        str, ("--duration",), "Watch the GPUs for so long: clocks, power, heat, errors.", "TIME"
+    ),
+    "python": Option(
+        str, ("--python",), "What starts Python 3.9 or later where the GPUs are watched.", "CMD"
+    ),
     "level": Option(
         str, ("--level",), "How much is done: quick is passive and takes seconds.",
         "quick|standard|full",
@@ -108,7 +116,7 @@ ARGUMENTS: dict[str, Option] = {
     "reports": Option(list[str], (), "Reports in JSON, as --format json wrote them.", "REPORT"),
 }
 
-WHERE = ("from_", "sudo", "host_timeout")
+WHERE = ("from_", "sudo", "host_timeout", "duration", "python")
 JUDGE = ("level", "profile", "only", "skip", "set_", "checks")
 WRITE = ("format", "save", "redact", "facts", "strict", "exit_zero", "quiet", "verbose", "color")
 RUN = ("dry_run", "debug")

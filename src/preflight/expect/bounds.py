@@ -10,6 +10,7 @@ from msgspec import Struct
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.pci_tree import LinkState, PciPath
+from preflight.facts.watch import WatchedGpu
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
 
@@ -126,6 +127,26 @@ def power_limit_w(_host: Host, gpu: Gpu) -> Known[Bound]:
     return default if isinstance(power, Missing) else Bound(power, f"{gpu.product} by design")
 
 
+#: Replays per lane and minute that DCGM's health watch lets pass, by PCIe generation
+#: (NVIDIA/DCGM, DcgmGPUHardwareLimits.h).
+_REPLAYS = {1: 0.15, 2: 0.30, 3: 0.48, 4: 0.96, 5: 1.92, 6: 3.84}
+
+
+def pcie_replays_per_min(host: Host, gpu: WatchedGpu) -> Known[Bound]:
+    """DCGM's replays per lane and minute, times the lanes of the link. Where the watch does not
+    tell the link, nvidia-smi's maximum does."""
+    gen, width = gpu.pcie_gen, gpu.pcie_width
+    if isinstance(gen, Missing) or isinstance(width, Missing):
+        known = () if isinstance(host.gpus, Missing) else host.gpus
+        link = next((one.pcie for one in known if one.index == gpu.index), None)
+        gen, width = (link.gen_max, link.width_max) if link else (gen, width)
+    if isinstance(gen, Missing) or isinstance(width, Missing):
+        return gen if isinstance(gen, Missing) else NOT_IN_INPUT
+    if gen not in _REPLAYS:
+        return Missing("not-applicable", f"PCIe generation {gen} has no row in bounds.py; add one")
+    return Bound(_REPLAYS[gen] * width, f"{_REPLAYS[gen]:g} a lane and minute x {width} lanes")
+
+
 BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "pcie_width": pcie_width,
     "pcie_gen": pcie_gen,
@@ -136,4 +157,5 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "nvlinks": nvlinks,
     "nvlink_gbps": nvlink_gbps,
     "power_limit_w": power_limit_w,
+    "pcie_replays_per_min": pcie_replays_per_min,
 }

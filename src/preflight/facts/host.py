@@ -11,6 +11,7 @@ from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
+from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -97,4 +98,5 @@ class Host(Struct, frozen=True):
     edac: Known[Edac] = NOT_IN_INPUT
     dimms: Known[Dimms] = NOT_IN_INPUT
     dcgm: Known[DcgmDiag] = NOT_IN_INPUT
+    watch: Known[Watch] = NOT_IN_INPUT
     site: dict[str, Known[SiteAnswer]] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from itertools import groupby
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -122,6 +123,9 @@ def _judge_one(host: Host, check: Check, one: Reached) -> Result:
 
 def _said(one: Reached) -> str:
     """A GPU that does not answer has a sentence of the driver in place of its name."""
+    trouble = getattr(one.element, "trouble", "")
+    if trouble and isinstance(one.value, bool):
+        return str(trouble)
     product = getattr(one.element, "product", None)
     return product.text if one.value is False and isinstance(product, Missing) else ""
 
@@ -150,9 +154,21 @@ def _judge_across(host: Host, check: Check, reached: list[Reached]) -> Result:
         return unknown
     if not kept:
         return result(check, host.name, Status.SKIP, reason=str(reasons[0]))
+    few = _too_few(check, len(kept))
+    if few:
+        return result(check, host.name, Status.SKIP, reason=few)
     ((name, argument),) = (check.fail_unless or check.warn_unless).items()
     measured = _short(values[0]) if name == "uniform" else f"{len(values)} values"
     return result(check, host.name, Status.PASS, measured, OPERATORS[name].phrase(argument))
+
+
+def _too_few(check: Check, count: int) -> str:
+    """Why nothing was compared; empty where something was."""
+    declared = [found for found in (check.fail_unless, check.warn_unless) if found]
+    least = [one["outlier"]["of"] for one in declared if "outlier" in one]
+    if len(least) < len(declared) or count >= min(least):
+        return ""
+    return f"{count} to compare, and it takes {shown(min(least))}"
 
 
 def _unknown(
@@ -180,8 +196,10 @@ def _off(
     usual = majority(values) if name == "uniform" else None
     told = ", ".join(f"{kept[at].subject} {shown(values[at])}" for at in off)
     others = f"; the others {shown(usual)}" if usual is not None else ""
+    others = f"; the median {shown(median(values))}" if name == "outlier" else others
     return result(
         check, host.name, status, f"{told}{others}", OPERATORS[name].phrase(argument),
+        unit=_parse(check.fact).unit if name == "outlier" else "",
         device=kept[off[0]].device,
         evidence=tuple(part for at in off[:2] for part in kept[at].evidence),
     )  # fmt: skip

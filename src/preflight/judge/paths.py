@@ -58,10 +58,12 @@ def parse(text: str) -> Path:
         raise ValueError(f"{text!r}: after one [*] comes .name")
     each = tuple(head.split(".")) if star else ()
     rest = tuple((tail[1:] if star else head).split("."))
-    return Path(text, each, rest, _unit(rest[-1]))
+    return Path(text, each, rest, _unit(rest))
 
 
-def _unit(name: str) -> str:
+def _unit(names: tuple[str, ...]) -> str:
+    """The unit of the last name that has one: `power_w.median` is in watts."""
+    name = next((name for name in reversed(names) if name.rpartition("_")[2] in UNITS), "")
     unit = UNITS.get(name.rpartition("_")[2], "")
     # A distance in degrees is easily taken for a temperature.
     return f"{unit} of margin" if name.endswith("margin_c") else unit

@@ -19,6 +19,7 @@ from preflight.transports.script import Frame, FrameReader, render
 
 #: Bytes of all answers of one host that are kept.
 HOST_CAP_BYTES = 256 * 1024 * 1024
+_INTERRUPTED = Missing("timeout", "interrupted before it answered")
 
 
 class Local(Struct, frozen=True):
@@ -60,15 +61,25 @@ class Local(Struct, frozen=True):
         waiting: dict[int, Frame] = {}
         answered = 0
         deadline_s = time.monotonic() + self.deadline_s
-        for fd, frame in _frames(readers, deadline_s):
-            other = waiting.pop(frame.number, None)
-            if other is None:
-                waiting[frame.number] = frame
-                continue
-            out, err = (frame, other) if fd == stdout.fileno() else (other, frame)
-            answered = frame.number + 1
-            yield _raw(self.host, commands[frame.number], out, err)
-        cut = self._cut(deadline_s)
+        try:
+            for fd, frame in _frames(readers, deadline_s):
+                other = waiting.pop(frame.number, None)
+                if other is None:
+                    waiting[frame.number] = frame
+                    continue
+                out, err = (frame, other) if fd == stdout.fileno() else (other, frame)
+                answered = frame.number + 1
+                yield _raw(self.host, commands[frame.number], out, err)
+        except KeyboardInterrupt:  # half of a long watch is worth keeping
+            yield from self._unfinished(commands, readers, answered, _INTERRUPTED)
+            raise
+        yield from self._unfinished(commands, readers, answered, self._cut(deadline_s))
+
+    def _unfinished(
+        self, commands: Sequence[Command], readers: dict[int, FrameReader], answered: int,
+        cut: Missing,
+    ) -> Iterator[Raw]:  # fmt: skip
+        """What did not come to its end, with what arrived of the first of them."""
         for number, command in enumerate(commands[answered:], answered):
             out, err = (
                 reader.unfinished(time.monotonic()) or Frame(number, b"")

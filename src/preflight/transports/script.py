@@ -20,7 +20,10 @@ _ASK = """\
 ask() {
 i=$1; s=$2; shift 2
 printf '\\n%s begin %s 0\\n' "$mark" "$i"; printf '\\n%s begin %s 0\\n' "$mark" "$i" >&2
-timeout -k 2 $((s+4)) timeout -k 2 "$s" "$@" </dev/null
+if [ -n "$feed" ]
+then printf '%s' "$feed" 2>/dev/null | timeout -k 2 $((s+4)) timeout -k 2 "$s" "$@"
+else timeout -k 2 $((s+4)) timeout -k 2 "$s" "$@" </dev/null
+fi
 r=$?
 printf '\\n%s end %s %s\\n' "$mark" "$i" "$r"; printf '\\n%s end %s %s\\n' "$mark" "$i" "$r" >&2
 }"""
@@ -33,10 +36,14 @@ command -v timeout >/dev/null 2>&1 || timeout() { return 125; }"""
 def render(commands: Sequence[Command], mark: str, *, sudo: bool = False) -> str:
     """The script for `sh -s`. All of it is one function that the last line calls, so that a script
     cut short on its way does nothing."""
-    asks = (_ask_line(number, command, sudo) for number, command in enumerate(commands))
+    asks = [
+        line
+        for number, command in enumerate(commands)
+        for line in _ask_lines(number, command, sudo)
+    ]
     body = [
         "LC_ALL=C; PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export LC_ALL PATH",
-        f"mark={shlex.quote(mark)}",
+        f"mark={shlex.quote(mark)}; feed=",
         _NO_TIMEOUT,
         _ASK,
         *asks,
@@ -45,9 +52,16 @@ def render(commands: Sequence[Command], mark: str, *, sudo: bool = False) -> str
     return "preflight_ask() {\n" + "\n".join(body) + "\n}\npreflight_ask\n"
 
 
-def _ask_line(number: int, command: Command, sudo: bool) -> str:
+def _ask_lines(number: int, command: Command, sudo: bool) -> Iterator[str]:
+    """A question; what it reads stands in a variable, for a here-document would need a disk."""
     prefix = ("sudo", "-n") if sudo and command.needs_root else ()
-    return shlex.join(["ask", str(number), str(command.timeout_s), *prefix, *command.argv])
+    ask = shlex.join(["ask", str(number), str(command.timeout_s), *prefix, *command.argv])
+    if not command.stdin:
+        yield ask
+        return
+    yield f"feed={shlex.quote(command.stdin)}"
+    yield ask
+    yield "feed="
 
 
 class Frame(Struct):

@@ -1,0 +1,5 @@
+"""`python -m preflight.payload COMMAND`, as in the .pyz."""
+
+from .main import main
+
+main()

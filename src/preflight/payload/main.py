@@ -1,0 +1,40 @@
+"""The payload's commands."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+
+from .lines import Lines
+from .parent import die_with_launcher
+from .watch import Watch
+
+
+def main() -> None:
+    """Run one command of the payload and exit with its status: 0 done, 2 usage, 3 it could not be
+    done, 130 interrupted."""
+    parser = argparse.ArgumentParser(prog="preflight.pyz")
+    commands = parser.add_subparsers(dest="command", required=True)
+    watch = commands.add_parser("watch", help="sample every GPU by NVML, as JSON lines")
+    watch.add_argument("--seconds", type=float, default=60.0)
+    watch.add_argument("--interval", type=float, default=1.0)
+    asked = parser.parse_args()
+    if not (0 < asked.interval <= asked.seconds):
+        parser.error("expected 0 < --interval <= --seconds")
+    die_with_launcher()
+    _remove_self()
+    status = Watch(asked.seconds, asked.interval, Lines()).run()
+    # Not sys.exit: a worker that cannot be killed must not be waited for.
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _remove_self() -> None:
+    """All modules are imported: the shipped file has done its work. One that a user put somewhere
+    by another name is the user's."""
+    path = sys.argv[0]
+    if os.path.basename(path).startswith(".preflight-") and path.endswith(".pyz"):  # noqa: PTH119
+        with contextlib.suppress(OSError):
+            os.unlink(path)  # noqa: PTH108

@@ -1,0 +1,21 @@
+"""Ending together with whoever started us."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+
+#: prctl(2): the signal that this process gets when its parent ends.
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_launcher(number: int = signal.SIGTERM) -> None:
+    """Get a signal when the parent ends; at once where it has ended already."""
+    before = os.getppid()
+    try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+    except (OSError, AttributeError):
+        return  # no Linux: the closed pipe tells it too
+    if os.getppid() != before:
+        os.kill(os.getpid(), number)

@@ -1,0 +1,113 @@
+"""The payload as one .pyz, and the command that takes it to a target and runs it there.
+
+It travels on the standard input of Python, within the one script that holds all questions, so that
+every transport carries it and no copy has to be made first.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import zipfile
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from preflight.errors import PreflightError
+from preflight.model import Command
+from preflight.units import format_bytes
+
+_PAYLOAD = Path(__file__).resolve().parent / "payload"
+_MAIN = b"from payload.main import main\n\nmain()\n"
+_FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
+#: Seconds that a watch takes at most beyond its duration: a driver that starts (30), a GPU that
+#: falls silent at the end (10), the first question to the driver, Python. See payload/watch.py.
+BEYOND_S = 60
+#: Samples of a GPU at most; a day is watched every 24 s.
+_MOST_SAMPLES = 3600
+
+#: Runs on a Python of any age, to say so where it is too old.
+_LAUNCH = """\
+import sys
+if sys.version_info < (3, 9):
+    sys.stderr.write("Python 3.9 or later is needed, this is %s; name another: --python\\n"
+                     % sys.version.split()[0])
+    sys.exit(4)
+import base64, hashlib, os, runpy, tempfile
+DATA = base64.b64decode("{data}")
+refused = []
+for folder in {folders}:
+    try:
+        fd, path = tempfile.mkstemp(".pyz", ".preflight-", os.path.expandvars(folder))
+    except OSError as error:
+        refused.append("%s: %s" % (folder, error.strerror))
+        continue
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(DATA)
+        with open(path, "rb") as file:
+            whole = hashlib.sha256(file.read()).hexdigest() == "{digest}"
+        if whole:
+            sys.argv[0] = path
+            runpy.run_path(path, run_name="__main__")
+            break
+        refused.append("%s: what was read back differs" % folder)
+    except OSError as error:
+        refused.append("%s: %s" % (folder, error.strerror))
+    finally:
+        if os.path.exists(path):
+            os.unlink(path)
+else:
+    sys.stderr.write("no folder takes the payload: %s\\n" % "; ".join(refused))
+    sys.exit(4)
+"""
+
+
+@cache
+def pyz() -> bytes:
+    """The payload and nvidia-ml-py's single file; the same bytes for the same sources.
+
+    Raises PreflightError where nvidia-ml-py is not installed.
+    """
+    files = {"__main__.py": _MAIN, "pynvml.py": _pynvml().read_bytes()}
+    files |= {f"payload/{path.name}": path.read_bytes() for path in _PAYLOAD.glob("*.py")}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name in sorted(files):
+            info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            info.compress_type, info.create_system = zipfile.ZIP_DEFLATED, 3
+            info.external_attr = 0o100600 << 16
+            archive.writestr(info, files[name])
+    return buffer.getvalue()
+
+
+def _pynvml() -> Path:
+    spec = find_spec("pynvml")
+    if spec is None or spec.origin is None or not spec.origin.endswith("pynvml.py"):
+        raise PreflightError(
+            "watching GPUs needs the module pynvml of nvidia-ml-py, and it is not here",
+            "pip uninstall -y pynvml; pip install --force-reinstall nvidia-ml-py",
+        )
+    return Path(spec.origin)
+
+
+def watch_command(seconds: float, python: tuple[str, ...] = ("python3",)) -> Command:
+    """The question that watches all GPUs for so many seconds. `python` starts Python there."""
+    data = pyz()
+    launch = _LAUNCH.format(
+        data=base64.b64encode(data).decode(),
+        digest=hashlib.sha256(data).hexdigest(),
+        folders=repr(_FOLDERS),
+    )
+    # Five looks at least, one a second at most, and so few that they fit into memory.
+    interval_s = max(min(1.0, seconds / 5), seconds / _MOST_SAMPLES)
+    return Command(
+        "watch",
+        # -I: neither the working directory nor the user's own modules get in the way.
+        (*python, "-I", "-", "watch", "--seconds", f"{seconds:g}", "--interval", f"{interval_s:g}"),
+        timeout_s=int(seconds) + BEYOND_S,
+        stdin=launch,
+        note=f"{seconds:g} s; {format_bytes(len(data))} are put into the first of "
+        f"{', '.join(_FOLDERS)} that takes them, and removed",
+    )
