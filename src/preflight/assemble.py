@@ -125,7 +125,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
 #: The same for facts of a GPU that are asked for by themselves: the word below `gpus[*]`.
 BELOW_GPUS: dict[str, tuple[str, ...]] = {"nvlink": ("nvlink_status", "nvlink_errors")}
 
-#: A tool -> where it comes from, for tools whose absence makes checks undetermined.
+#: A tool or probe -> where it comes from, for tools whose absence makes checks undetermined.
 _COMES_WITH = {
     "nvidia-smi": "; it comes with the driver (nvidia-utils), into a container with "
     "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
@@ -339,7 +339,8 @@ def _failed(raw: Raw) -> Missing | None:
     if raw.missing is not None:
         return Missing(raw.missing.kind, f"{tool}: {raw.missing.text}")
     if raw.rc == 127:
-        return Missing("no-tool", f"{tool} is not installed{_COMES_WITH.get(raw.probe, '')}")
+        comes_with = _COMES_WITH.get(tool) or _COMES_WITH.get(raw.probe, "")
+        return Missing("no-tool", f"{tool} is not installed{comes_with}")
     if raw.rc == 125:
         return Missing("no-tool", f"{tool} was not asked: the host has no timeout(1) (coreutils)")
     if raw.rc == 126:
