@@ -58,6 +58,12 @@ def facts(ran: Ran) -> dict[str, Any]:
     return watch
 
 
+def errors(ran: Ran) -> list[dict[str, Any]]:
+    """What could not be determined of the watch; the rest of the machine is not ours."""
+    found = json.loads(ran.out)["hosts"][0]["results"]
+    return [one for one in found if one["status"] == "ERROR" and one["check"].startswith("live.")]
+
+
 @pytest.mark.lab
 def test_eight_sound_gpus_pass(tmp_path: Path, libraries: dict[str, str]) -> None:
     capture = tmp_path / "x.capture.gz"
@@ -153,7 +159,7 @@ def test_a_library_that_is_absent_or_refuses(
     ran = watched(tmp_path, libraries[library], script, under=under)
     assert ran.rc == 3
     assert results(ran, "PASS", "FAIL", "WARN", "SKIP") == {}
-    found = [one for one in json.loads(ran.out)["hosts"][0]["results"] if one["status"] == "ERROR"]
+    found = errors(ran)
     assert {reason in one["reason"] for one in found} == {True}
 
 
@@ -171,7 +177,7 @@ def test_no_python_there(
     under = machine_with_gpus(tmp_path, 8)
     ran = watched(tmp_path, libraries["new"], "8", "--python", python, under=under)
     assert ran.rc == 3
-    found = [one for one in json.loads(ran.out)["hosts"][0]["results"] if one["status"] == "ERROR"]
+    found = errors(ran)
     assert {reason in one["reason"] for one in found} == {True}
 
 

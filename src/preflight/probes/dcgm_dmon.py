@@ -84,7 +84,7 @@ def dcgm_dmon(text: str) -> Watch:
 
 
 def _row(words: list[str], tags: list[str], series: dict[int, Series], number: int) -> None:
-    if len(words) != len(tags) + 1 or not words[0].isdigit() or len(words[0]) > 4:
+    if len(words) != len(tags) + 1 or not words[0].isdecimal() or len(words[0]) > 4:
         raise ParseError(f"expected GPU, its number and {len(tags)} values", number)
     gpu = int(words[0])
     one = series.setdefault(gpu, Series(gpu, number))

@@ -57,7 +57,7 @@ class _Table:
             expected = f"expected {len(self.header)} values under the header, got {len(words)}"
             raise ParseError(expected, number)
         told = dict(zip(self.header, words, strict=True))
-        if not told["gpu"].isdigit() or len(told["gpu"]) > 4:
+        if not re.fullmatch("[0-9]{1,4}", told["gpu"]):
             raise ParseError(f"expected the number of a GPU, got {told['gpu'][:20]!r}", number)
         gpu = int(told["gpu"])
         one = self.series.setdefault(gpu, Series(gpu, number))

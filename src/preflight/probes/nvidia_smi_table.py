@@ -212,9 +212,10 @@ def _ecc(cell: str) -> Iterator[tuple[str, str]]:
     """The count of uncorrected errors since the driver was loaded; Off without ECC, On in place of
     the count with MIG. A star: the mode changes at the next reset."""
     count = cell.rstrip("*").strip()
-    if count.isdigit():
+    if count.isdecimal():
         yield "ecc errors/volatile/dram uncorrectable", count
-    mode = {"Off": "Disabled", "On": "Enabled"}.get(count, "Enabled" if count.isdigit() else count)
+    counted = "Enabled" if count.isdecimal() else count
+    mode = {"Off": "Disabled", "On": "Enabled"}.get(count, counted)
     yield "ecc mode/current", mode
     if mode in _OTHER:
         yield "ecc mode/pending", _OTHER[mode] if cell.endswith("*") else mode
