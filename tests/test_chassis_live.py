@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from preflight.assemble import commands_for
+from preflight.assemble.sources import commands_for
 from preflight.collect import examine
 from preflight.judge.load import load
 from preflight.model import HostReport, Raw, Status

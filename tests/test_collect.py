@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.inputs import gpus_like
-from preflight.assemble import commands_for
+from preflight.assemble.sources import commands_for
 from preflight.collect import ask, examine
 from preflight.judge.load import load
 from preflight.model import Check, Raw, Result, Status

@@ -23,8 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("pasted",),
     ("capture", "recognise", "redact"),
     ("transports",),
-    ("gpu_inventory", "gpu_links", "gpu_processes", "pci_paths", "ship"),
-    ("fabric_manager",),
+    ("ship",),
     ("assemble",),
     ("judge", "diagnosis"),
     ("reports",),
@@ -36,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 APART = ("payload", "guard")
 
 #: Packages whose files may import each other freely; in the others only the shared files below.
-FREE_WITHIN = ("judge", "redact", "reports", "transports", "cli", "payload")
+FREE_WITHIN = ("assemble", "judge", "redact", "reports", "transports", "cli", "payload")
 #: Files that their neighbours in the package may import, and why.
 SHARED_WITHIN = {
     "probes.spec": "the form of a probe",

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from preflight.assemble import assemble
+from preflight.assemble.host import assemble
 from preflight.collect import examine
 from preflight.judge.load import DOMAINS, load
 from preflight.judge.operators import OPERATORS

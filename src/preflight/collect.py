@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from preflight.assemble import assemble
+from preflight.assemble.host import assemble
 from preflight.facts.host import Host
 from preflight.judge.causes import attribute
 from preflight.judge.evaluate import judge

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from preflight.assemble import assemble
+from preflight.assemble.host import assemble
 from preflight.cli.asking import CAPTURE_SUFFIX, Captures, ask_here, shown_commands
 from preflight.cli.exit import Exit
 from preflight.cli.judging import Question, hold_duration, make_plan

@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from preflight import __version__, datafiles, strict_yaml
-from preflight.assemble import commands_for
+from preflight.assemble.sources import commands_for
 from preflight.cli.asking import Captures, Keeper, ask_here, shown_commands
 from preflight.cli.clock import now
 from preflight.cli.exit import Exit, exit_status

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from preflight.assemble import answer_text, probe_of
+from preflight.assemble.answers import answer_text
+from preflight.assemble.sources import probe_of
 from preflight.model import Evidence, Raw, Result
 from preflight.printable import printable
 from preflight.redact.secrets import secrets

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from preflight.assemble.pci_paths import has_nvswitch
 from preflight.expect.models import model_of
 from preflight.facts.gpu import NvidiaSmi
 from preflight.facts.host import PciFunction
 from preflight.facts.services import FabricManager, Service, Services
 from preflight.model import Known, Missing
-from preflight.pci_paths import has_nvswitch
 
 _UNIT, _DAEMON = "nvidia-fabricmanager", "nv-fabricmanage"
 

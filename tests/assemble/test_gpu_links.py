@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from preflight.assemble import assemble, commands_for
+from preflight.assemble.host import assemble
+from preflight.assemble.sources import commands_for
 from preflight.collect import examine
 from preflight.facts.nvlink import Nvlink
 from preflight.judge.load import DOMAINS, load

@@ -154,7 +154,7 @@ def test_a_guest_is_told_by_the_processor_or_by_the_gpu_driver(cpu: str, status:
 
 
 def test_a_failing_question_of_a_site_has_no_number() -> None:
-    from preflight.assemble import assemble
+    from preflight.assemble.host import assemble
 
     raw = Raw("n", "site.x", ("df",), 1, "usage 5%", "df: no such file")
     answer = assemble("n", [raw]).host.site["site.x"]

@@ -1,0 +1,1 @@
+"""The answers of several probes -> the facts of one host."""

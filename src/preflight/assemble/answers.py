@@ -1,0 +1,152 @@
+"""One answer -> its facts, or why there are none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from preflight.assemble.sources import probe_of
+from preflight.errors import ParseError
+from preflight.facts.chassis import Chassis, EventLog
+from preflight.facts.dcgm import DcgmDiag
+from preflight.facts.gpu import Driver, NvidiaSmi
+from preflight.facts.host import SiteAnswer
+from preflight.facts.nvlink import NvlinkAnswer
+from preflight.facts.watch import Watch
+from preflight.model import Known, Missing, Raw
+from preflight.probes.spec import Probe
+
+#: A tool or probe -> where it comes from, for tools whose absence makes checks undetermined.
+_COMES_WITH = {
+    "nvidia-smi": "; it comes with the driver (nvidia-utils), into a container with "
+    "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+    "lspci": "; it comes with pciutils: apt install pciutils, dnf install pciutils",
+    "ipmitool": "; on a server with a management controller: `sudo apt install ipmitool`, or dnf",
+    "dmidecode": "; `sudo apt install dmidecode`, or dnf",
+    "watch": "; another: --python 'CMD'",
+}
+
+_DENIED = ("Operation not permitted", "Permission denied", "password is required", "not permitted")
+
+
+def read(raw: Raw) -> Any:
+    """The facts in one answer, or why there are none."""
+    failed = _failed(raw)
+    probe = probe_of(raw.probe)
+    if failed is not None or probe is None:
+        return _hung(raw, failed, probe)
+    try:
+        facts = probe.parse(answer_text(raw, probe))
+    except ParseError as error:
+        return _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
+    # A tool that failed may have told half of it; of nvidia-smi the text says what is wrong.
+    told = raw.rc == 0 or _explains(facts)
+    return _timed(facts, raw) if told else _exited(raw)
+
+
+def _timed(facts: Any, raw: Raw) -> Any:
+    """nvidia-smi's answer with how long it took, where preflight itself has asked."""
+    if not isinstance(facts, NvidiaSmi) or not raw.argv:
+        return facts
+    return replace(facts, driver=replace(facts.driver, answer_s=raw.elapsed_s))
+
+
+def _explains(facts: Any) -> bool:
+    """Whether the answer is one although its tool ended with an error. ipmitool does so for one
+    sensor among many that did not answer, dcgmi for a test that failed."""
+    if isinstance(facts, NvlinkAnswer):
+        return facts.explained
+    if isinstance(facts, Watch):
+        return facts.ended in ("no-answer", "interrupted")
+    if isinstance(facts, NvidiaSmi):
+        return _tells_what_is_ill(facts)
+    return isinstance(facts, (Chassis, EventLog, DcgmDiag, Missing))
+
+
+def _tells_what_is_ill(smi: NvidiaSmi) -> bool:
+    ill = (gpu.answers is False or gpu.inforom_corrupted is True for gpu in smi.gpus)
+    return smi.driver.state != "answers" or any(ill)
+
+
+def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:
+    """A driver that lets nvidia-smi wait for its whole limit is a fact; cut off sooner, by the
+    host's deadline, it is only unknown."""
+    over = raw.rc in (124, 137) and probe and raw.elapsed_s >= probe.command.timeout_s
+    if raw.probe == "watch" and probe and raw.stdout:
+        return _seen_so_far(raw, probe) or failed
+    if failed is None or raw.probe != "nvidia-smi" or not over:
+        return failed
+    return NvidiaSmi(Driver("hangs", failed.text, line=1, probe=raw.probe), failed, ())
+
+
+def _seen_so_far(raw: Raw, probe: Probe) -> Watch | None:
+    """What a watch saw until it was interrupted or cut off, where it saw a GPU at all."""
+    try:
+        found = probe.parse(answer_text(raw, probe))
+    except ParseError:
+        return None
+    seen = isinstance(found, Watch) and not isinstance(found.gpus, Missing)
+    return found if seen else None
+
+
+def answer_text(raw: Raw, probe: Probe | None) -> str:
+    """What the probe reads: standard output, for some with standard error behind it."""
+    text = _text(raw.stdout)
+    if probe is not None and probe.with_stderr and raw.stderr:
+        text = f"{text}\n{_text(raw.stderr)}"
+    return text
+
+
+def _text(data: str | bytes) -> str:
+    return data if isinstance(data, str) else data.decode(errors="replace")
+
+
+def _failed(raw: Raw) -> Missing | None:
+    """What the exit status alone says; 124, 125, 126, 127, 137 are those of timeout(1)."""
+    tool = raw.argv[0] if raw.argv else raw.probe
+    if raw.missing is not None:
+        return Missing(raw.missing.kind, f"{tool}: {raw.missing.text}")
+    if raw.rc == 127:
+        comes_with = _COMES_WITH.get(tool) or _COMES_WITH.get(raw.probe, "")
+        return Missing("no-tool", f"{tool} is not installed{comes_with}")
+    if raw.rc == 125:
+        return Missing("no-tool", f"{tool} was not asked: the host has no timeout(1) (coreutils)")
+    if raw.rc == 126:
+        return Missing("denied", f"{tool} cannot be run: {_first_line(raw.stderr)}")
+    if raw.rc is None:
+        return Missing("exited", f"{tool}: its end was not seen")
+    if raw.rc == 124 or (raw.rc == 137 and raw.elapsed_s >= 1):
+        return Missing("timeout", f"{tool} did not end within {raw.elapsed_s:.0f} s")
+    if raw.rc == 137:
+        return Missing("exited", f"{tool} was killed (memory?)")
+    if raw.truncated:
+        return Missing("unreadable", f"{tool}: the answer was too long and is cut short")
+    return None
+
+
+def _exited(raw: Raw) -> Missing:
+    tool = raw.argv[0] if raw.argv else raw.probe
+    said = _first_line(raw.stderr) or _first_line(raw.stdout)
+    if any(word in said for word in _DENIED):
+        command = " ".join(raw.argv)
+        return Missing("denied", f"{said}; run preflight as root or with --sudo (`sudo {command}`)")
+    return Missing("exited", f"{tool} exited with {raw.rc}: {said or 'it printed nothing'}")
+
+
+def _first_line(data: str | bytes) -> str:
+    return next((line.strip()[:200] for line in _text(data).splitlines() if line.strip()), "")
+
+
+def site(raw: Raw) -> Known[SiteAnswer]:
+    """The answer to a site's own question."""
+    failed = _failed(raw)
+    if failed is not None:
+        return failed
+    from preflight.probes.site import site_answer
+
+    answer = replace(site_answer(_text(raw.stdout)), rc=raw.rc or 0, probe=raw.probe)
+    if not raw.rc:
+        return answer
+    failed = _exited(raw)  # what a command that failed printed is no answer
+    return replace(answer, text=failed, lines=failed, number=failed)

@@ -1,0 +1,145 @@
+"""All answers of one host -> one Host. Where two probes tell the same the better counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from preflight.assemble.answers import read
+from preflight.assemble.answers import site as site_answer
+from preflight.assemble.fabric_manager import fabric_manager
+from preflight.assemble.gpu_inventory import (
+    count_gpus,
+    not_asked,
+    nothing_wrong_without_gpus,
+    nouveau_beside,
+    silence,
+    watch_of,
+)
+from preflight.assemble.gpu_links import with_links
+from preflight.assemble.gpu_processes import with_unexplained
+from preflight.assemble.kernel_logs import all_logs
+from preflight.assemble.pci_paths import functions, looks_virtual, paths
+from preflight.assemble.sources import SUPPLIERS, probe_of
+from preflight.facts.gpu import Gpu, NvidiaSmi
+from preflight.facts.host import Cpu, Host, SiteAnswer
+from preflight.facts.pci_tree import PciTree
+from preflight.model import NOT_IN_INPUT, Known, Missing, MissingProbe, Raw
+
+#: Why nobody has run DCGM's diagnostics: it is work that the user asks for by name.
+_NO_DIAG = Missing(
+    "not-asked",
+    "`dcgmi diag` loads the GPUs and is not run from here: on the drained host "
+    "`sudo dcgmi diag -r 3 -j > diag.json`, then --from diag.json",
+)
+
+
+class Assembled(Struct):
+    """A host's facts, and the questions that got no usable answer."""
+
+    host: Host
+    missing: list[MissingProbe]
+
+
+def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
+    """The facts of one host from all its answers."""
+    by_probe = {raw.probe: raw for raw in raws}
+    found = {probe: read(raw) for probe, raw in by_probe.items() if probe_of(probe)}
+    parts = {part: _best(found, suppliers) for part, suppliers in SUPPLIERS.items()}
+    parts["watch"] = watch_of(parts["watch"], parts["pci"], by_probe.values())
+    parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
+    site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
+    return Assembled(_host(name, parts, site), _unanswered(found, site))
+
+
+def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]]) -> Host:
+    identity, smi, pci, tree = (
+        parts[part] for part in ("identity", "nvidia_smi", "pci", "pci_tree")
+    )
+    container = identity if isinstance(identity, Missing) else identity.container
+    smi = not_asked(pci, smi)
+    if pci is NOT_IN_INPUT:
+        pci = functions(tree, smi)
+    inventory = count_gpus(identity, pci, smi)
+    smi = nothing_wrong_without_gpus(inventory, smi)
+    virtualization = _virtualization(parts["cpu"], smi, tree)
+    return Host(
+        name=name,
+        identity=identity,
+        os=parts["os"],
+        container=container,
+        virtualization=virtualization,
+        cpu=parts["cpu"],
+        memory=parts["memory"],
+        pci=pci,
+        driver=smi if isinstance(smi, Missing) else smi.driver,
+        gpus=with_unexplained(
+            with_links(_gpus(smi), parts["nvlink_status"], parts["nvlink_errors"]), container
+        ),
+        gpu_inventory=inventory,
+        kernel_log=parts["kernel_log"],
+        pci_tree=tree,
+        pci_paths=paths(tree, smi, virtualization),
+        driver_module=nouveau_beside(parts["driver_module"], pci),
+        services=parts["services"],
+        fabric_manager=fabric_manager(parts["services"], pci, smi, virtualization),
+        chassis=parts["chassis"],
+        sel=parts["sel"],
+        edac=parts["edac"],
+        dimms=parts["dimms"],
+        dcgm=_NO_DIAG if parts["dcgm"] is NOT_IN_INPUT else parts["dcgm"],
+        watch=parts["watch"],
+        site=site,
+    )
+
+
+def _unanswered(
+    read: Mapping[str, Any], site: Mapping[str, Known[SiteAnswer]]
+) -> list[MissingProbe]:
+    """The questions that got no usable answer, where no other probe supplied the same."""
+    failed = {name: value for name, value in {**read, **site}.items() if isinstance(value, Missing)}
+    supplied = {
+        name
+        for suppliers in SUPPLIERS.values()
+        if any(name in read and name not in failed for name in suppliers)
+        for name in suppliers
+    }
+    return [
+        MissingProbe(name, value.kind, value.text)
+        for name, value in failed.items()
+        if name not in supplied
+    ]
+
+
+def _best(read: Mapping[str, Any], suppliers: Sequence[str]) -> Any:
+    """The first supplier that has it; else the first one's reason."""
+    answers = [read[name] for name in suppliers if name in read]
+    found = [answer for answer in answers if not isinstance(answer, Missing)]
+    return (found or answers or [NOT_IN_INPUT])[0]
+
+
+def _gpus(smi: Known[NvidiaSmi]) -> Known[tuple[Gpu, ...]]:
+    if isinstance(smi, Missing):
+        return smi
+    if not smi.gpus and smi.driver.state != "answers":
+        return silence(smi.driver)
+    if not smi.gpus and smi.attached != 0:
+        return Missing("unreadable", "the input is cut short: no GPU is whole in it")
+    return smi.gpus
+
+
+def _virtualization(cpu: Known[Cpu], smi: Known[NvidiaSmi], tree: Known[PciTree]) -> Known[str]:
+    """`vm` or `none`: by the GPU driver where it was given a GPU, else by the CPU's hypervisor
+    flag (which x86 has and other processors have not), else by devices that only virtual machines
+    have."""
+    gpus = () if isinstance(smi, Missing) else smi.gpus
+    told = {gpu.virtualization for gpu in gpus if isinstance(gpu.virtualization, str)}
+    if told - {"None", "Host VGPU", "Host VSGA"}:
+        return "vm"
+    if isinstance(cpu, Cpu) and isinstance(cpu.hypervisor, str):
+        return "none" if cpu.hypervisor == "none" else "vm"
+    if told:
+        return "none"
+    return "vm" if looks_virtual(tree) else NOT_IN_INPUT

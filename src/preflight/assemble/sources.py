@@ -1,0 +1,139 @@
+"""Which probe supplies what: the tables, and the questions that a set of checks needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+
+from preflight.model import Check, Command
+from preflight.probes.spec import Probe
+
+#: Where each probe lives. Cheap ones first, vendor tools last: a tool that hangs costs no answer.
+PROBES: dict[str, str] = {
+    "identity": "identity:identity",
+    "pci": "pci:pci",
+    "meminfo": "system:meminfo",
+    "os-release": "system:os_release",
+    "lscpu": "system:lscpu",
+    "driver-module": "driver_module:driver_module",
+    "services": "services:services",
+    "edac": "edac:edac",
+    "dmidecode": "dmidecode:dmidecode",
+    "dmesg": "kernel_log:dmesg",
+    "journalctl": "kernel_log:journalctl",
+    "kernel-log": "kernel_log:kernel_log",
+    "lspci": "lspci:lspci",
+    "nvidia-smi": "nvidia_smi_xml:nvidia_smi_xml",
+    "nvidia-smi-q": "nvidia_smi_text:nvidia_smi_text",
+    "nvidia-smi-table": "nvidia_smi_table:nvidia_smi_table",
+    "nvlink-s": "nvlink:nvlink_status",
+    "nvlink-e": "nvlink:nvlink_errors",
+    "nvlink": "nvlink:nvlink",
+    "dcgmi-diag": "dcgm_diag:dcgmi_diag",
+    "ipmi-sdr": "ipmi_sdr:ipmi_sdr",
+    "ipmi-sel": "ipmi_sel:ipmi_sel",
+    "watch": "watch:watch",
+    "nvidia-smi-dmon": "nvidia_smi_dmon:nvidia_smi_dmon",
+    "dcgmi-dmon": "dcgm_dmon:dcgm_dmon",
+}
+
+#: Each part of the vocabulary and the probes that can supply it, best first.
+SUPPLIERS: dict[str, tuple[str, ...]] = {
+    "identity": ("identity",),
+    "pci": ("pci",),
+    "memory": ("meminfo",),
+    "os": ("os-release",),
+    "cpu": ("lscpu",),
+    "kernel_log": ("dmesg", "journalctl", "kernel-log"),
+    "pci_tree": ("lspci",),
+    "driver_module": ("driver-module",),
+    "services": ("services",),
+    "nvidia_smi": ("nvidia-smi", "nvidia-smi-q", "nvidia-smi-table"),
+    "nvlink_status": ("nvlink-s", "nvlink"),
+    "nvlink_errors": ("nvlink-e", "nvlink"),
+    "chassis": ("ipmi-sdr",),
+    "sel": ("ipmi-sel",),
+    "edac": ("edac",),
+    "dimms": ("dmidecode",),
+    "dcgm": ("dcgmi-diag",),
+    "watch": ("watch", "nvidia-smi-dmon", "dcgmi-dmon"),
+}
+
+#: Forms of a part that only a recording holds: never asked of a live host.
+RECORDED_ONLY = frozenset(
+    {
+        "kernel-log", "nvidia-smi-q", "nvidia-smi-table", "nvlink", "dcgmi-diag",
+        "nvidia-smi-dmon", "dcgmi-dmon",
+    }
+)  # fmt: skip
+
+#: Asked by an option of its own (--duration), with a command that depends on it.
+BY_OPTION = frozenset({"watch"})
+
+#: The first word of a fact path -> the parts it is made of. `identity` and `pci` are always asked.
+MADE_OF: dict[str, tuple[str, ...]] = {
+    "identity": ("identity",),
+    "os": ("os",),
+    "cpu": ("cpu",),
+    "memory": ("memory",),
+    "pci": ("pci",),
+    "container": ("identity",),
+    "virtualization": ("cpu", "nvidia_smi"),
+    "driver": ("nvidia_smi", "pci"),
+    "gpus": ("nvidia_smi", "pci"),
+    "gpu_inventory": ("nvidia_smi", "pci", "identity"),
+    "kernel_log": ("kernel_log",),
+    "pci_tree": ("pci_tree",),
+    "pci_paths": ("pci_tree", "nvidia_smi", "cpu"),
+    "driver_module": ("driver_module",),
+    "services": ("services",),
+    "fabric_manager": ("services", "pci", "nvidia_smi", "cpu"),
+    "chassis": ("chassis",),
+    "sel": ("sel",),
+    "edac": ("edac",),
+    "dimms": ("dimms",),
+    "dcgm": ("dcgm",),
+    "watch": ("watch", "pci"),
+    "site": (),
+}
+#: The same for facts of a GPU that are asked for by themselves: the word below `gpus[*]`.
+BELOW_GPUS: dict[str, tuple[str, ...]] = {"nvlink": ("nvlink_status", "nvlink_errors")}
+
+
+def probe_of(name: str) -> Probe | None:
+    """The probe called `name`, or `name#2`; None where it is a site's own or unknown."""
+    stem = name.partition("#")[0]
+    if stem not in PROBES:
+        return None
+    module, function = PROBES[stem].split(":")
+    found: Probe = getattr(import_module(f"preflight.probes.{module}"), function).probe
+    return found
+
+
+def commands_for(checks: Iterable[Check], site: Sequence[Command] = ()) -> list[Command]:
+    """The questions that these checks need, in the order in which they are asked."""
+    paths = {path for check in checks for path in _paths(check)}
+    parts = {"identity", "pci", "os", "cpu", "memory"}
+    parts.update(part for path in paths for part in _parts(path))
+    wanted = {name for part in parts for name in SUPPLIERS[part]} - RECORDED_ONLY - BY_OPTION
+    probes = [probe_of(name) for name in PROBES if name in wanted]
+    return [probe.command for probe in probes if probe] + list(site)
+
+
+def _parts(path: str) -> Iterator[str]:
+    """The parts that the fact at `path` is made of."""
+    root = path.partition("[")[0].partition(".")[0]
+    yield from MADE_OF.get(root, ())
+    if root == "gpus":
+        yield from BELOW_GPUS.get(path.partition("[*].")[2].partition(".")[0], ())
+
+
+def _paths(check: Check) -> Iterator[str]:
+    """All facts of the host that a check reads: its own, its conditions', what it compares with."""
+    yield from (check.fact, *check.when)
+    for declared in (check.fail_unless, check.warn_unless):
+        for argument in declared.values():
+            if isinstance(argument, dict) and not str(argument.get("fact", ".")).startswith("."):
+                yield argument["fact"]
+    if check.row.get("settled_by"):
+        yield "gpus"
