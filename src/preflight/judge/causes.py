@@ -77,7 +77,13 @@ def _follows(one: Result, root: Result, row: Row) -> bool:
 
 
 def _of_one_device(one: Result, other: Result) -> bool:
-    return one.subject == other.subject or bool(other.device and other.device == one.device)
+    return not _names(one).isdisjoint(_names(other))
+
+
+def _names(one: Result) -> set[str]:
+    """How the device is called; a PCI address without the zeros of its domain, of which some tools
+    write four and others eight."""
+    return {name.lstrip("0") for name in (one.subject, one.device) if name}
 
 
 def _named(check: str, patterns: Sequence[str]) -> bool:
