@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from msgspec.structs import replace
 
 from preflight.facts.gpu import Driver, GpuInventory, NvidiaSmi
 from preflight.facts.host import Identity, PciFunction
 from preflight.facts.services import DriverModule
-from preflight.facts.watch import Watch
-from preflight.model import NOT_IN_INPUT, Known, Missing, Raw
+from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.identity import granted
 
 #: Vendors of other accelerators (pci.ids) and the PCI classes by which theirs are told from the
@@ -27,7 +24,7 @@ def count_gpus(
     identity: Known[Identity], pci: Known[tuple[PciFunction, ...]], smi: Known[NvidiaSmi]
 ) -> GpuInventory:
     """The counts by who says so, and what this host should show."""
-    on_pci, without_driver, others = _on_pci(pci)
+    on_pci, without_driver, others = functions_on_pci(pci)
     listed = _listed(smi, on_pci)
     if on_pci == 0 and _silent(smi):
         listed = 0
@@ -38,7 +35,7 @@ def count_gpus(
 
 def not_asked(pci: Known[tuple[PciFunction, ...]], smi: Known[NvidiaSmi]) -> Known[NvidiaSmi]:
     """GPUs that PCI shows and of which nobody asked the driver are not sound: they are unknown."""
-    on_pci = _on_pci(pci)[0]
+    on_pci = functions_on_pci(pci)[0]
     if not isinstance(on_pci, int) or on_pci == 0 or smi is not NOT_IN_INPUT:
         return smi
     return Missing("unreadable", f"{on_pci} GPUs on PCI, and no answer of nvidia-smi in the input")
@@ -64,20 +61,6 @@ def nouveau_beside(
     return replace(module, nouveau=Missing("not-applicable", "nouveau has a card of its own here"))
 
 
-def watch_of(
-    watch: Known[Watch], pci: Known[tuple[PciFunction, ...]], raws: Iterable[Raw]
-) -> Known[Watch]:
-    """The watch, or why there is none: a host that was asked other questions was not asked this
-    one, and one without a GPU has nothing to be watched."""
-    if watch is NOT_IN_INPUT:
-        asked = any(raw.argv for raw in raws)
-        return Missing("not-asked", "needs --duration, such as --duration 60s") if asked else watch
-    told = watch if isinstance(watch, Missing) else watch.gpus
-    if isinstance(told, Missing) and _on_pci(pci)[0] == 0:
-        return Missing("not-applicable", "no NVIDIA GPU on PCI")
-    return watch
-
-
 def silence(driver: Driver) -> Missing:
     """Why there are no GPUs to judge where the driver did not answer."""
     if driver.state == "hangs":
@@ -93,7 +76,7 @@ def _silent(smi: Known[NvidiaSmi]) -> bool:
     return not smi.gpus and smi.driver.state in ("not-running", "no-devices")
 
 
-def _on_pci(
+def functions_on_pci(
     pci: Known[tuple[PciFunction, ...]],
 ) -> tuple[Known[int], Known[int], tuple[str, ...]]:
     if isinstance(pci, Missing):

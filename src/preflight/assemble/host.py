@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
+from preflight.assemble.asked import diag_of, watch_of
 from preflight.assemble.fabric_manager import fabric_manager
 from preflight.assemble.gpu_inventory import (
     count_gpus,
@@ -16,7 +17,6 @@ from preflight.assemble.gpu_inventory import (
     nothing_wrong_without_gpus,
     nouveau_beside,
     silence,
-    watch_of,
 )
 from preflight.assemble.gpu_links import with_links
 from preflight.assemble.gpu_processes import with_unexplained
@@ -27,13 +27,6 @@ from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
 from preflight.facts.pci_tree import PciTree
 from preflight.model import NOT_IN_INPUT, Known, Missing, MissingProbe, Raw
-
-#: Why nobody has run DCGM's diagnostics: it is work that the user asks for by name.
-_NO_DIAG = Missing(
-    "not-asked",
-    "`dcgmi diag` loads the GPUs and is not run from here: on the drained host "
-    "`sudo dcgmi diag -r 3 -j > diag.json`, then --from diag.json",
-)
 
 
 class Assembled(Struct):
@@ -48,7 +41,9 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     by_probe = {raw.probe: raw for raw in raws}
     found = {probe: read(raw) for probe, raw in by_probe.items() if probe_of(probe)}
     parts = {part: _best(found, suppliers) for part, suppliers in SUPPLIERS.items()}
-    parts["watch"] = watch_of(parts["watch"], parts["pci"], by_probe.values())
+    asked = any(raw.argv for raw in by_probe.values())
+    parts["watch"] = watch_of(parts["watch"], parts["pci"], asked=asked)
+    parts["dcgm"] = diag_of(parts["dcgm"], asked=asked)
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
     return Assembled(_host(name, parts, site), _unanswered(found, site))
@@ -89,7 +84,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         sel=parts["sel"],
         edac=parts["edac"],
         dimms=parts["dimms"],
-        dcgm=_NO_DIAG if parts["dcgm"] is NOT_IN_INPUT else parts["dcgm"],
+        dcgm=parts["dcgm"],
         watch=parts["watch"],
         site=site,
     )

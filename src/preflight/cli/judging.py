@@ -40,7 +40,9 @@ from preflight.verdict import count, report_verdict
 NO_GPU = "no NVIDIA GPU"
 #: What --duration takes at most: a day.
 _LONGEST_S = 86400
-LEVEL_HINT = "quick looked on, nothing was put under load; no check of this version does more"
+LEVEL_HINT = (
+    "quick looked on, nothing was put under load; --duration 60s watches the GPUs, best at work"
+)
 
 
 class Plan(Struct):

@@ -1,0 +1,35 @@
+"""What a host is asked only where the user wants it. `asked`: whether preflight asked this host at
+all, so that what is not there was left out; text that somebody gave simply does not hold it."""
+
+from __future__ import annotations
+
+from preflight.assemble.gpu_inventory import functions_on_pci
+from preflight.facts.dcgm import DcgmDiag
+from preflight.facts.host import PciFunction
+from preflight.facts.watch import Watch
+from preflight.model import NOT_IN_INPUT, Known, Missing
+
+_NO_WATCH = Missing("not-asked", "needs --duration, such as --duration 60s")
+#: It is work that the user asks for by name.
+_NO_DIAG = Missing(
+    "not-asked",
+    "`dcgmi diag` loads the GPUs and is not run from here: on the drained host "
+    "`sudo dcgmi diag -r 3 -j > diag.json`, then --from diag.json",
+)
+
+
+def watch_of(
+    watch: Known[Watch], pci: Known[tuple[PciFunction, ...]], *, asked: bool
+) -> Known[Watch]:
+    """The watch, or why there is none; without a GPU there is nothing to be watched."""
+    if watch is NOT_IN_INPUT:
+        return _NO_WATCH if asked else watch
+    told = watch if isinstance(watch, Missing) else watch.gpus
+    if isinstance(told, Missing) and functions_on_pci(pci)[0] == 0:
+        return Missing("not-applicable", "no NVIDIA GPU on PCI")
+    return watch
+
+
+def diag_of(diag: Known[DcgmDiag], *, asked: bool) -> Known[DcgmDiag]:
+    """DCGM's diagnostics, or why nobody has run them."""
+    return _NO_DIAG if asked and diag is NOT_IN_INPUT else diag
