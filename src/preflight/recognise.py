@@ -37,6 +37,8 @@ _XML, _XML_BEGIN, _XML_END = "nvidia-smi", "<nvidia_smi_log", "</nvidia_smi_log>
 _TEXT = "nvidia-smi-q"
 #: What `cat` makes of a report without a last line end and a log behind it.
 _JOINED = re.compile(r"</nvidia_smi_log>[ \t]*[^ \t\n<]")
+_LOG = "kernel-log"
+_OF_A_LOG = (_LOG, "a system log with no line of the kernel")
 _SENTENCE = "sentence"  # a row of _line, and the tool of a part until it is known whose it is
 
 
@@ -135,6 +137,18 @@ def _unrecognised(source: str, parts: list[_Part]) -> UsageError:
         return UsageError(f"{source}: not recognised as the output of a known tool", READS)
     what = f"{source} looks like {parts[0].tool}, which this version does not read yet"
     return UsageError(what, READS)
+
+
+def begin_of_log(text: str) -> int | None:
+    """How many lines stand before the kernel log in a text that is a system's log and nothing else,
+    all of them of a program that tells nothing; None where there is anything else."""
+    parts = list(_parts(text))
+    if not parts or any(part.added or part.tool not in _OF_A_LOG for part in parts):
+        return None
+    ends = [*(part.start for part in parts[1:]), len(text)]
+    if any(text[part.end : end].strip() for part, end in zip(parts, ends, strict=True)):
+        return None
+    return next((part.line for part in parts if part.tool == _LOG), 0)
 
 
 def _lines(text: str) -> Iterator[tuple[int, int, int]]:

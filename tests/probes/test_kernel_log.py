@@ -15,6 +15,7 @@ from preflight.facts.kernel import KernelEvent, KernelLog, Sxid, Xid
 from preflight.model import NOT_IN_INPUT, Missing
 from preflight.probes import kernel_log as reader
 from preflight.probes.kernel_log import parse_kernel_log
+from preflight.probes.kernel_log_kept import EVENTS_MAX
 from preflight.probes.kernel_log_lines import read_line
 from tests.conftest import SAMPLES, sample
 
@@ -542,7 +543,7 @@ def test_a_flood_hides_nothing() -> None:
     )
     log = parse_kernel_log(f"{flood}[30000.0] {X79}\n[30001.0] NVRM: Xid (PCI:0000:3b:00): 45, x")
     assert log.truncated
-    assert len(log.xids) <= reader.EVENTS_MAX
+    assert len(log.xids) <= EVENTS_MAX
     assert [one.line for one in log.xids if one.code == 79] == [25_001]
     assert (log.xids[-1].at_s, log.xids[-1].code) == (30001.0, 45)
     assert [one.line for one in log.xids] == sorted(one.line for one in log.xids)

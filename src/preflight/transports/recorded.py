@@ -31,6 +31,8 @@ _LOG = "kernel-log"
 _SAME = ("nvidia-smi", "nvidia-smi-q")
 _FULL_REPORT = re.compile(r"^ {4}Product Name +: ", re.MULTILINE)
 _TOLD = 50
+#: Smaller files, packed or not, are read whole.
+SMALLEST_BYTES = 2 << 20
 
 Bad = list[tuple[str, str]]  # (file, why)
 
@@ -132,6 +134,8 @@ def _sources(specs: Sequence[str], stdin: BinaryIO, bad: Bad) -> list[_Source]:
             answers: Reader | list[Raw]
             if is_capture(content):
                 answers = Reader(content, label)
+            elif isinstance(content, Path) and (log := _large_log(content, label)):
+                answers = [log]
             else:
                 data = content if isinstance(content, bytes) else _read(path, label, stdin)
                 answers = recognise(data, label)
@@ -142,6 +146,14 @@ def _sources(specs: Sequence[str], stdin: BinaryIO, bad: Bad) -> list[_Source]:
     if not sources:
         raise _nothing(bad, hints)
     return sources
+
+
+def _large_log(path: Path, label: str) -> Raw | None:
+    if path.stat().st_size < SMALLEST_BYTES:  # nor need the modules be loaded
+        return None
+    from preflight.transports.sieve import sieved
+
+    return sieved(path, label)
 
 
 def _without_name(error: UsageError, label: str) -> str:
