@@ -16,15 +16,15 @@ _BOOT_ID = re.compile(r'"_BOOT_ID" ?: ?"([0-9a-f]{32})"')
 _LOADING = "NVRM: loading NVIDIA UNIX "
 #: A line is no landmark without one of these: a boot, the line after it, a load of the driver.
 LANDMARKS = (*_BOOTS, _FIRST.strip(), _LOADING.rstrip())
-#: With one of these a line's time or boot hangs on those above it.
-CHAINED = ('"_BOOT_ID"', "[  +", "[ +", "[+")
+#: Of a log in which a line's time or boot hangs on those above it, a line has one of these.
+CHAINED = ('"_BOOT_ID"', "[  +")
 #: How far a time since boot goes back at a new boot; less is two processors' lines out of order.
 _BACK_S = 5.0
 
 
 def relative_times(text: str) -> dict[int, float]:
     """Where a line of `dmesg -H` begins -> seconds, to the minute and then by the differences."""
-    if not any(begin in text for begin in CHAINED[1:]):
+    if not any(begin in text for begin in ("[  +", "[ +", "[+")):
         return {}
     times: dict[int, float] = {}
     now_s: float | None = None

@@ -85,10 +85,9 @@ def _labelled(lines: IO[bytes]) -> Iterator[tuple[int, int, bytes]]:
         label = _LABEL.match(line)
         if not label:
             raise UnableError
-        whole = line.endswith(b"\n")
+        if len(line) == LINE_BYTES:  # zeros that a crash left: the text is behind them
+            raise UnableError
         yield int(label[1]), int(label[2]), line[label.end() :].rstrip(b"\n")
-        while not whole and (rest := lines.readline(LINE_BYTES)):
-            whole = rest.endswith(b"\n")
 
 
 def _before(file: IO[bytes], start: int) -> bytes:
@@ -122,7 +121,7 @@ def by_blocks(
     last = b""
     for read in blocks:
         last = read[-1:]
-        block, rest = _whole_lines(rest + read)
+        block, rest = _whole_lines(rest + read.replace(b"\0", b""))
         lines = _in_block(block, behind, lines, starts, take)
         behind = block[-ABOVE:] or behind
     if rest:

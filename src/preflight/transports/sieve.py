@@ -132,13 +132,13 @@ def _read_at(file: BinaryIO, place: int, size: int) -> bytes:
 
 def _hold(block: bytes) -> None:
     """NotALogError where a piece of the file is something else."""
-    if block.strip() and begin_of_log(_text(block)) is None:
+    if block.strip(b"\0\n ") and begin_of_log(_text(block)) is None:
         raise NotALogError
 
 
 def _text(block: bytes) -> str:
     """Its lines as the parser sees them; what a terminal adds can part a needle."""
-    if b"\x1b" in block or b"\b" in block or b"\0" in block[:4096]:
+    if b"\x1b" in block or b"\b" in block:
         raise NotALogError
     return text_of(block, "")
 
@@ -175,6 +175,8 @@ class _Sieve(Struct):
 
     def begin(self, data: bytes) -> None:
         """The head of the file; NotALogError where a log does not begin in it."""
+        if b"\0" in data[:4096]:  # of two bytes a character
+            raise NotALogError
         text = _text(data[: data.rfind(b"\n") + 1])
         begins = begin_of_log(text)
         if begins is None or begins >= EDGE:
