@@ -235,7 +235,7 @@ def test_severity_of_nvlink_errors(word: str, status: str) -> None:
 @pytest.mark.parametrize(
     ("word", "status"), [("Fatal, ", "FAIL"), ("Non-fatal, ", "WARN"), ("", "WARN")]
 )
-@pytest.mark.parametrize(("code", "check"), [(12028, "12028"), (20034, "20034"), (14017, "other")])
+@pytest.mark.parametrize(("code", "check"), [(12028, "12028"), (20034, "20034"), (25001, "other")])
 def test_severity_of_switch_errors(code: int, check: str, word: str, status: str) -> None:
     text = f"[1.0] nvidia-nvswitch0: SXid (PCI:0000:05:00.0): {code}, {word}Link 30 x"
     one = of(judged(text), f"gpu.sxid.{check}")
@@ -250,7 +250,7 @@ def test_counters_of_corrected_switch_errors_are_information() -> None:
 
 
 @pytest.mark.parametrize(("later_s", "status"), [(119, "WARN"), (121, "FAIL"), (-1, "FAIL")])
-@pytest.mark.parametrize(("root", "code"), [(79, 20034), (74, 20034), (79, 14017), (48, 0)])
+@pytest.mark.parametrize(("root", "code"), [(79, 20034), (74, 20034), (79, 25001), (48, 0)])
 def test_consequences(root: int, code: int, later_s: int, status: str) -> None:
     text = xid("1000.0", root)
     check = f"gpu.sxid.{code if code == 20034 else 'other'}"
