@@ -38,6 +38,8 @@ _TEXT = "nvidia-smi-q"
 #: What `cat` makes of a report without a last line end and a log behind it.
 _JOINED = re.compile(r"</nvidia_smi_log>[ \t]*[^ \t\n<]")
 _LOG = "kernel-log"
+#: Above the lines of a boot before this one in nvidia-bug-report.log.
+_EARLIER = re.compile(r"journalctl -b -[1-9]\b[^\n]{0,200}\n\s{0,9}\Z")
 _OF_A_LOG = (_LOG, "a system log with no line of the kernel")
 _SENTENCE = "sentence"  # a row of _line, and the tool of a part until it is known whose it is
 
@@ -106,11 +108,22 @@ def recognise(data: bytes, source: str) -> list[Raw]:
         return [Raw("", _XML, stdout=text, source=source, truncated=cut)]
     parts = list(_parts(text))
     mine = {tool: _parts_of(tool, parts, text) for tool in TOOLS}
+    before = [
+        part for part in mine[_LOG] if _EARLIER.search(text[max(0, part.start - 300) : part.start])
+    ]
+    mine[_LOG] = [part for part in mine[_LOG] if part not in before]
     raws = [_raw(tool, text, mine[tool], source) for tool in TOOLS if mine[tool]]
+    if before:
+        raws.append(_earlier_boots(_raw(_LOG, text, before, source)))
     if not raws:
         raise _unrecognised(source, parts)
     _refuse_several(text, raws, source)
     return [replace(raw, truncated=True) for raw in raws] if cut else raws
+
+
+def _earlier_boots(raw: Raw) -> Raw:
+    """What nvidia-bug-report.sh shows of boots before this one, with the boot that ended them."""
+    return replace(raw, probe=f"{_LOG}#2", stdout=f"{str(raw.stdout).rstrip()}\n-- Reboot --\n")
 
 
 def _is_one_document(text: str) -> bool:

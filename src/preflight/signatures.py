@@ -102,7 +102,7 @@ GOES_ON = {
 BOUNDARIES = (
     r"(?:```|~~~)\w*[ \t]*$",
     r"Script (?:started|done)\b",
-    r"_{20,}[ \t]*$|\*{3} [/\w]",
+    r"_{20,}[ \t]*$|\*{3} [/\w]|journalctl -b -\d\b[^\n]*$",
 )
 _COMMANDS = (
     "nvidia-smi|nvidia-bug-report|dcgmi|dmesg|journalctl|lspci|lsmod|modinfo|lscpu|numactl|sysctl"

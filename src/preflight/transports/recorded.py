@@ -235,7 +235,7 @@ def _merged(pieces: list[list[Raw]], bad: Bad) -> list[Raw]:
             fresh.setdefault(raw.probe, []).append(raw)
         for probe, raws in fresh.items():
             earlier = answers.get(probe)
-            if probe == _LOG and earlier:
+            if probe.partition("#")[0] == _LOG and earlier:
                 another = f"{_LOG}#{sum(name.startswith(_LOG) for name in answers) + 1}"
                 answers[another] = [replace(raw, probe=another) for raw in raws]
                 continue
