@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +19,9 @@ from preflight.model import Raw
 from preflight.pasted import MAX_BYTES
 from preflight.recognise import recognise
 from preflight.signatures import READS
+
+if TYPE_CHECKING:
+    from preflight.transports.sosreport import Member
 
 #: The host of raw tool outputs that were given no name.
 INPUT = "input"
@@ -31,6 +34,7 @@ _LOG = "kernel-log"
 _SAME = ("nvidia-smi", "nvidia-smi-q")
 _FULL_REPORT = re.compile(r"^ {4}Product Name +: ", re.MULTILINE)
 _TOLD = 50
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2")
 #: Smaller files, packed or not, are read whole.
 SMALLEST_BYTES = 2 << 20
 
@@ -129,6 +133,9 @@ def _sources(specs: Sequence[str], stdin: BinaryIO, bad: Bad) -> list[_Source]:
     sources: list[_Source] = []
     hints: set[str] = set()
     for name, label, path in _files(specs, bad):
+        if path and (inside := _sosreport(path, bad)):
+            sources += [_Source(name, one.label, one.raws) for one in inside]
+            continue
         try:
             content = path if path and _is(path.is_file) else _read(path, label, stdin)
             answers: Reader | list[Raw]
@@ -146,6 +153,15 @@ def _sources(specs: Sequence[str], stdin: BinaryIO, bad: Bad) -> list[_Source]:
     if not sources:
         raise _nothing(bad, hints)
     return sources
+
+
+def _sosreport(path: Path, bad: Bad) -> list[Member]:
+    """Its members where it is one."""
+    if not (path.name.endswith(_ARCHIVES) or _is((path / "sos_commands").is_dir)):
+        return []
+    from preflight.transports.sosreport import members  # tarfile is slow to load
+
+    return members(path, bad)
 
 
 def _large_log(path: Path, label: str) -> Raw | None:
@@ -185,11 +201,18 @@ def _files(specs: Sequence[str], bad: Bad) -> Iterator[tuple[str, str, Path | No
     for spec in specs:
         name, file = _split(spec)
         path = None if file == "-" else Path(file)
-        for one in _in_folder(path, bad) if path and _is(path.is_dir) else [path]:
+        for one in _within(path, bad):
             key = (name, one and one.resolve())
             if key not in seen:
                 seen.add(key)
                 yield name, str(one or "standard input"), one
+
+
+def _within(path: Path | None, bad: Bad) -> list[Path | None]:
+    """The files that it stands for; a sosreport is one."""
+    if not path or not _is(path.is_dir) or _is((path / "sos_commands").is_dir):
+        return [path]
+    return _in_folder(path, bad)
 
 
 def _split(spec: str) -> tuple[str, str]:
