@@ -7,6 +7,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -104,7 +105,7 @@ def _pieces(sources: list[_Source], bad: Bad) -> Iterator[tuple[str, list[Raw]]]
     """The answers in the order given, a host's as far as they stand together in one file."""
     hosts_of: dict[str, str] = {}
     for source in sources:
-        for stored, raws in groupby(_answers(source, bad), key=_host):
+        for stored, raws in groupby(_answers(source, bad), key=attrgetter("host")):
             host = source.name or stored or INPUT
             if source.name and stored and hosts_of.setdefault(host, stored) != stored:
                 what = f"{source.label} cannot be called {host}: it would be two hosts, "
@@ -123,10 +124,6 @@ def _answers(source: _Source, bad: Bad) -> Iterator[Raw]:
         why = _without_name(error, source.label)
     if why or not count:
         bad.append((source.label, why or "holds no answers"))
-
-
-def _host(raw: Raw) -> str:
-    return raw.host
 
 
 def _sources(specs: Sequence[str], stdin: BinaryIO, bad: Bad) -> list[_Source]:
@@ -210,9 +207,8 @@ def _files(specs: Sequence[str], bad: Bad) -> Iterator[tuple[str, str, Path | No
 
 def _within(path: Path | None, bad: Bad) -> list[Path | None]:
     """The files that it stands for; a sosreport is one."""
-    if not path or not _is(path.is_dir) or _is((path / "sos_commands").is_dir):
-        return [path]
-    return _in_folder(path, bad)
+    opened = path and _is(path.is_dir) and not _is((path / "sos_commands").is_dir)
+    return _in_folder(path, bad) if path and opened else [path]
 
 
 def _split(spec: str) -> tuple[str, str]:
