@@ -661,7 +661,7 @@ def test_the_advice_for_what_is_over_says_that_nothing_is_to_be_done() -> None:
 
 
 def test_no_event_passes_for_an_xid_line_that_could_not_be_read() -> None:
-    wrapped = '{"log":"[ 9.0] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=a, x"}\n'
+    wrapped = '{"msg":"[ 9.0] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=a, x"}\n'
     results = judged(QUIET + wrapped + xid("20.0", 48))
     by_check = {one.check: one for one in results}
     assert by_check["gpu.xid.48"].status is Status.FAIL
