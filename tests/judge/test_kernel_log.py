@@ -713,3 +713,10 @@ def test_a_line_from_the_future_does_not_age_the_others() -> None:
     )
     identity = Identity("n", date_s=1767323045, uptime_s=1e6)
     assert of(judged(text, identity=identity), "gpu.xid.79").status is Status.FAIL
+
+
+def test_a_flood_that_goes_on_is_judged_by_its_last_day() -> None:
+    error = "nvidia 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer"
+    text = "".join(f"[{10 * n:>12}.000000] {error}\n" for n in range(30_000))
+    found = of(judged(text), "pcie.aer_corrected")
+    assert (found.status, found.measured) == (Status.WARN, 19_000)

@@ -449,7 +449,7 @@ MESSAGES = [
     ("igb 0000:09:00.0 eth0: igb: eth0 NIC Link is Up 1000 Mbps", "link-flap", "eth0"),
     ("nvidia 0000:3b:00.0: Unable to change power state from D3cold to D0, device inaccessible",
      "pci-lost", "0000:3b:00.0"),
-    ("xhci_hcd 0000:04:00.0: can't change power state from D3cold to D0 (config space inaccessible)",
+    ("xhci 0000:04:00.0: can't change power state from D3cold to D0 (config space inaccessible)",
      "pci-lost", "0000:04:00.0"),
     ("pcieport 0000:00:01.4: DPC: containment event, status:0x1f01 source:0x0000",
      "pcie-contained", "0000:00:01.4"),

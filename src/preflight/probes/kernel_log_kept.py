@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from msgspec import Struct, field
 
 from preflight.facts.kernel import Unread
@@ -15,7 +17,7 @@ from preflight.probes.kernel_log_messages import (
 )
 
 #: The most records of one log. The last thousand places are for faults not seen before, so that
-#: a flood of one message hides nothing; of the flood the newest is kept.
+#: a flood of one message hides nothing; of the flood the first and the newest are kept.
 EVENTS_MAX = 20_000
 REPEATS_MAX = EVENTS_MAX - 1000
 #: Lines in an unknown form that are told; more say no more.
@@ -49,7 +51,7 @@ class Kept(Struct):
     probe: str = ""
     repeats_max: int = REPEATS_MAX
     records: list[Found] = field(default_factory=list)
-    newest: dict[tuple[str, ...], int] = field(default_factory=dict)
+    slots: dict[tuple[str, ...], deque[int]] = field(default_factory=dict)  # oldest first
     seconds: dict[tuple[str, ...], Found] = field(default_factory=dict)
     unread: list[Unread] = field(default_factory=list)
     unread_lines: list[str] = field(default_factory=list)  # their whole lines
@@ -76,17 +78,26 @@ class Kept(Struct):
         if secondary:
             if len(self.seconds) < EVENTS_MAX:
                 self.seconds.setdefault(key, found)
-        elif len(self.records) < (EVENTS_MAX if key not in self.newest else self.repeats_max):
-            self.newest[key] = len(self.records)
+        elif len(self.records) < (EVENTS_MAX if key not in self.slots else self.repeats_max):
+            self.slots.setdefault(key, deque()).append(len(self.records))
             self.records.append(found)
         else:
             self.dropped += 1
-            if key in self.newest:
-                self.records[self.newest[key]] = found
+            if key in self.slots:
+                self._in_place_of_the_oldest(found, self.slots[key])
+
+    def _in_place_of_the_oldest(self, found: Found, slots: deque[int]) -> None:
+        """Of a flood its first event is kept and the newest ones: those count in a window."""
+        first = slots.popleft()
+        slot = slots.popleft() if slots else first
+        self.records[slot] = found
+        slots.append(slot)
+        if slot != first:
+            slots.appendleft(first)
 
     def in_order(self) -> list[Found]:
         """All of them, and the secondary lines of faults that no first line tells."""
-        alone = [found for key, found in self.seconds.items() if key not in self.newest]
+        alone = [found for key, found in self.seconds.items() if key not in self.slots]
         return sorted(self.records + alone, key=_start)
 
 
