@@ -55,6 +55,46 @@ def kernel_log(lines: int = 2000) -> str:
     return "".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:lines])
 
 
+#: Lines of a system log as most are: none of them tells of a fault.
+_BENIGN = (
+    "CRON[{n}]: (root) CMD (command -v debian-sa1 > /dev/null && debian-sa1 1 1)",
+    "systemd[1]: Started Session {n} of User ubuntu.",
+    "sshd[{n}]: Accepted publickey for ubuntu from 10.0.0.{b} port {n} ssh2: ED25519 SHA256:abc{n}",
+    "kubelet[{n}]: I0101 12:00:00.123456 {n} kubelet.go:2410] SyncLoop (PLEG): pod event {n}",
+    "slurmd[{n}]: launch task StepId={n}.0 request from UID:1000 GID:1000 HOST:10.0.0.{b} PORT:{n}",
+    "containerd[{n}]: time=x level=info msg=shim disconnected id={n}{n}{n} namespace=k8s.io",
+    "kernel: [{n}.123456] audit: type=1400 audit(17000{n}.123:45): apparmor=ALLOWED profile=snap",
+    "node_exporter[{n}]: level=info ts=2025-01-01T00:00:00Z collector=filesystem duration={b}ms",
+    "kernel: [{n}.654321] usb 1-14: new high-speed USB device number {b} using xhci_hcd",
+    "dockerd[{n}]: health check for container {n}{n} passed in {b} ms, nothing to report",
+)
+#: Once in so many lines a line of a sample stands, as in the log of a real host.
+_ONE_IN = 2700
+
+
+def mixed_day(lines: int = 60_000) -> bytes:
+    """A day of a mixed syslog, all of it dated Jan  1: see bench.kernel_log."""
+    told = [
+        f"kernel: [{number}.000000] {line.partition('] ')[2]}"
+        for name in ("xid79_then_sxid20034_fatal.log", "xid119_gsp_rpc_timeout_h100.log")
+        for number, line in enumerate(_sample_lines(name), 1000)
+        if "id (" in line
+    ]
+    found = []
+    for number in range(lines):
+        at_s = number * 86_400 // lines
+        at = f"{at_s // 3600:02}:{at_s // 60 % 60:02}:{at_s % 60:02}"
+        benign = _BENIGN[number * 7919 % len(_BENIGN)]
+        benign = benign.format(n=10_000 + number % 80_000, b=number % 99)
+        text = benign if number % _ONE_IN else told[number // _ONE_IN % len(told)]
+        found.append(f"Jan  1 {at} gpu-node-07 {text}\n")
+    return "".join(found).encode()
+
+
+def _sample_lines(name: str) -> list[str]:
+    return (SAMPLES / "kernel_log" / name).read_text(encoding="utf-8").splitlines()
+
+
 def on_host(text: str, number: int) -> str:
     """The same output as another host gives it: UUIDs, temperatures, fans and the date differ."""
     edits = (

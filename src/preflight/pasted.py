@@ -27,7 +27,10 @@ def text_of(data: bytes, source: str) -> str:
     """The lines as the tool wrote them, one for each line of the source; raises UsageError."""
     if len(data) > MAX_BYTES:
         hint = f"grep -aE 'NVRM|Xid|nvidia|mlx5|AER' {source} > smaller.log"
-        raise UsageError(f"{source} is over {MAX_BYTES >> 30} GiB", hint)
+        what = (
+            f"{source} is over {MAX_BYTES >> 30} GiB; of so much only a file that is a kernel log"
+        )
+        raise UsageError(f"{what} and nothing else can be read", hint)
     kind = next((name for begin, name in NOT_TEXT.items() if data.startswith(begin)), "")
     if kind or data[257:262] == b"ustar":
         raise UsageError(f"{source} is {kind or 'a tar archive; unpack it'}", READS)

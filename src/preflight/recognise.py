@@ -43,6 +43,10 @@ _XML, _XML_BEGIN, _XML_END = "nvidia-smi", "<nvidia_smi_log", "</nvidia_smi_log>
 _TEXT = "nvidia-smi-q"
 #: What `cat` makes of a report without a last line end and a log behind it.
 _JOINED = re.compile(r"</nvidia_smi_log>[ \t]*[^ \t\n<]")
+_LOG = "kernel-log"
+#: Above the lines of a boot before this one in nvidia-bug-report.log.
+_EARLIER = re.compile(r"journalctl -b -[1-9]\b[^\n]{0,200}\n\s{0,9}\Z")
+_OF_A_LOG = (_LOG, "a system log with no line of the kernel")
 _SENTENCE = "sentence"  # a row of _line, and the tool of a part until it is known whose it is
 
 
@@ -110,11 +114,22 @@ def recognise(data: bytes, source: str) -> list[Raw]:
         return [Raw("", _XML, stdout=text, source=source, truncated=cut)]
     parts = list(_parts(text))
     mine = {tool: _parts_of(tool, parts, text) for tool in TOOLS}
+    before = [
+        part for part in mine[_LOG] if _EARLIER.search(text[max(0, part.start - 300) : part.start])
+    ]
+    mine[_LOG] = [part for part in mine[_LOG] if part not in before]
     raws = [_raw(tool, text, mine[tool], source) for tool in TOOLS if mine[tool]]
+    if before:
+        raws.append(_earlier_boots(_raw(_LOG, text, before, source)))
     if not raws:
         raise _unrecognised(source, parts)
     _refuse_several(text, raws, source)
     return [replace(raw, truncated=True) for raw in raws] if cut else raws
+
+
+def _earlier_boots(raw: Raw) -> Raw:
+    """What nvidia-bug-report.sh shows of boots before this one, with the boot that ended them."""
+    return replace(raw, probe=f"{_LOG}#2", stdout=f"{str(raw.stdout).rstrip()}\n-- Reboot --\n")
 
 
 def _is_one_document(text: str) -> bool:
@@ -137,6 +152,18 @@ def _unrecognised(source: str, parts: list[_Part]) -> UsageError:
         return UsageError(f"{source}: not recognised as the output of a known tool", READS)
     what = f"{source} looks like {parts[0].tool}, which this version does not read yet"
     return UsageError(what, READS)
+
+
+def begin_of_log(text: str) -> int | None:
+    """How many lines stand before the kernel log in a text that is a system's log and nothing else,
+    all of them of a program that tells nothing; None where there is anything else."""
+    parts = list(_parts(text))
+    if not parts or any(part.added or part.tool not in _OF_A_LOG for part in parts):
+        return None
+    ends = [*(part.start for part in parts[1:]), len(text)]
+    if any(text[part.end : end].strip() for part, end in zip(parts, ends, strict=True)):
+        return None
+    return next((part.line for part in parts if part.tool == _LOG), 0)
 
 
 def _lines(text: str) -> Iterator[tuple[int, int, int]]:

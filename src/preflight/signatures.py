@@ -74,6 +74,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"\d{1,4},\d+,\d+,[-c+E](?:,[^;\n]*)?;",  # /dev/kmsg
         r"dmesg-(?:erst|efi|ramoops)[\w.-]*:?$|(?:Panic|Oops|Emergency)#\d+ Part\d+",  # pstore
         rf"\[{_MONTH} [ \d]\d \d{{4}} {_CLOCK}\] \[[A-Z]+\] \[tid \d+\]",  # fabric manager
+        rf"{_ISO}\.\d{{1,9}}{_ZONE} std(?:out|err) [FP] \[ *\d{{1,9}}\.\d{{6}}\]",  # Kubernetes
         r"\{(?=[^\n]*(?:NVRM: |SXid \(|fallen off the bus))",  # wrapped in JSON by a log collector
         _BARE,  # journalctl -o cat, dmesg -t
     ),
@@ -169,7 +170,7 @@ GOES_ON = {
 BOUNDARIES = (
     r"(?:```|~~~)\w*[ \t]*$",
     r"Script (?:started|done)\b",
-    r"_{20,}[ \t]*$|\*{3} [/\w]",
+    r"_{20,}[ \t]*$|\*{3} [/\w]|journalctl -b -\d\b[^\n]*$",
 )
 _COMMANDS = (
     "nvidia-smi|nvidia-bug-report|dcgmi|dmesg|journalctl|lspci|lsmod|modinfo|lscpu|numactl|sysctl"

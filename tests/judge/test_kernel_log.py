@@ -235,7 +235,7 @@ def test_severity_of_nvlink_errors(word: str, status: str) -> None:
 @pytest.mark.parametrize(
     ("word", "status"), [("Fatal, ", "FAIL"), ("Non-fatal, ", "WARN"), ("", "WARN")]
 )
-@pytest.mark.parametrize(("code", "check"), [(12028, "12028"), (20034, "20034"), (14017, "other")])
+@pytest.mark.parametrize(("code", "check"), [(12028, "12028"), (20034, "20034"), (25001, "other")])
 def test_severity_of_switch_errors(code: int, check: str, word: str, status: str) -> None:
     text = f"[1.0] nvidia-nvswitch0: SXid (PCI:0000:05:00.0): {code}, {word}Link 30 x"
     one = of(judged(text), f"gpu.sxid.{check}")
@@ -250,7 +250,7 @@ def test_counters_of_corrected_switch_errors_are_information() -> None:
 
 
 @pytest.mark.parametrize(("later_s", "status"), [(119, "WARN"), (121, "FAIL"), (-1, "FAIL")])
-@pytest.mark.parametrize(("root", "code"), [(79, 20034), (74, 20034), (79, 14017), (48, 0)])
+@pytest.mark.parametrize(("root", "code"), [(79, 20034), (74, 20034), (79, 25001), (48, 0)])
 def test_consequences(root: int, code: int, later_s: int, status: str) -> None:
     text = xid("1000.0", root)
     check = f"gpu.sxid.{code if code == 20034 else 'other'}"
@@ -661,7 +661,7 @@ def test_the_advice_for_what_is_over_says_that_nothing_is_to_be_done() -> None:
 
 
 def test_no_event_passes_for_an_xid_line_that_could_not_be_read() -> None:
-    wrapped = '{"log":"[ 9.0] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=a, x"}\n'
+    wrapped = '{"msg":"[ 9.0] NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=a, x"}\n'
     results = judged(QUIET + wrapped + xid("20.0", 48))
     by_check = {one.check: one for one in results}
     assert by_check["gpu.xid.48"].status is Status.FAIL
@@ -713,3 +713,10 @@ def test_a_line_from_the_future_does_not_age_the_others() -> None:
     )
     identity = Identity("n", date_s=1767323045, uptime_s=1e6)
     assert of(judged(text, identity=identity), "gpu.xid.79").status is Status.FAIL
+
+
+def test_a_flood_that_goes_on_is_judged_by_its_last_day() -> None:
+    error = "nvidia 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer"
+    text = "".join(f"[{10 * n:>12}.000000] {error}\n" for n in range(30_000))
+    found = of(judged(text), "pcie.aer_corrected")
+    assert (found.status, found.measured) == (Status.WARN, 19_000)

@@ -15,6 +15,7 @@ from preflight.facts.kernel import KernelEvent, KernelLog, Sxid, Xid
 from preflight.model import NOT_IN_INPUT, Missing
 from preflight.probes import kernel_log as reader
 from preflight.probes.kernel_log import parse_kernel_log
+from preflight.probes.kernel_log_kept import EVENTS_MAX
 from preflight.probes.kernel_log_lines import read_line
 from tests.conftest import SAMPLES, sample
 
@@ -295,7 +296,7 @@ def test_who_wrote_a_log_without_the_kernel_is_kept() -> None:
     [
         "[  12.345678] NVRM: Xid (PCI:0000:66:00): abc, pid=2280636",
         "[  12.345678] nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): garbled, Fatal",
-        json.dumps({"log": f"[  12.3] {X79}\n", "stream": "stderr"}),
+        json.dumps({"log": f"saw {X79}\n", "stream": "stderr"}),
         json.dumps({"message": f"NVRM: Xid (PCI:0000:3b:00): 79{'x' * 2000}"}),
         f"node-07: {X79}",
         f"12:00:01 {X79}",
@@ -308,6 +309,25 @@ def test_a_line_that_speaks_of_an_xid_and_is_not_read_is_told(line: str) -> None
     assert told(log) == {}
     (one,) = log.unread
     assert (one.line, one.probe, one.text) == (2, "dmesg", line[:200])
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "2025-01-01T00:00:00.123456789Z stdout F {}",
+        "2025-01-01T00:00:00.123456789+01:00 stderr F {}",
+        '{{"log":"{}\\n","stream":"stdout","time":"2025-01-01T00:00:00.1Z"}}',
+    ],
+)
+def test_lines_that_a_container_runtime_wrapped_are_read_for_all_kinds(form: str) -> None:
+    lines = (
+        f"[  100.000001] {X79}", "[  101.000002] EDAC MC0: 1 CE memory read error",
+        "[  102.000003] mlx5_core 0000:1a:00.0 eth2: Link down",
+    )  # fmt: skip
+    log = parse_kernel_log("".join(form.format(line) + "\n" for line in lines))
+    assert [one.at_s for one in log.xids] == [100.000001]
+    assert [one.kind for one in log.events] == ["edac-corrected", "link-flap"]
+    assert (log.clock, log.unread) == ("boot", ())
 
 
 def test_lines_of_dmesg_for_people_have_times_to_the_minute() -> None:
@@ -434,6 +454,22 @@ MESSAGES = [
     ("ib0: Lost carrier", "link-flap", "ib0"),
     ("ice 0000:31:00.0 eth2: NIC Link is Down", "link-flap", "eth2"),
     ("igb 0000:09:00.0 eth0: igb: eth0 NIC Link is Up 1000 Mbps", "link-flap", "eth0"),
+    ("nvidia 0000:3b:00.0: Unable to change power state from D3cold to D0, device inaccessible",
+     "pci-lost", "0000:3b:00.0"),
+    ("xhci 0000:04:00.0: can't change power state from D3cold to D0 (config space inaccessible)",
+     "pci-lost", "0000:04:00.0"),
+    ("pcieport 0000:00:01.4: DPC: containment event, status:0x1f01 source:0x0000",
+     "pcie-contained", "0000:00:01.4"),
+    ("NVRM: krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7",
+     "gpu-locked", ""),
+    ("mlx5_core 0000:41:00.1: temp_warn:170:(pid 0): High temperature on sensors with bit set 0 1",
+     "nic-hot", "0000:41:00.1"),
+    ("nfs: server nas-01 not responding, still trying", "network-storage", "nas-01"),
+    ("Lustre: s-OST0001-osc-ffff: Connection to s-OST0001 (at 10.0.0.1@o2ib) was lost; in progress "
+     "operations using this service will wait for recovery to complete",
+     "network-storage", "s-OST0001"),
+    ("LustreError: 167-0: s-OST0001-osc-ffff: This client was evicted by s-OST0001; in progress "
+     "operations using this service will fail.", "network-storage", "s-OST0001"),
     ("bnxt_en 0000:17:00.0 ens1f0np0: NIC Link is Down", "link-flap", "ens1f0np0"),
     ("mlx5_core 0000:9d:00.1 enp157s0f1np1: Link down", "link-flap", "enp157s0f1np1"),
     ("python3[9]: segfault at 8 ip 0 sp 0 error 4 in libtorch_cuda.so[7f+1] likely on CPU 3",
@@ -549,7 +585,7 @@ def test_a_flood_hides_nothing() -> None:
     )
     log = parse_kernel_log(f"{flood}[30000.0] {X79}\n[30001.0] NVRM: Xid (PCI:0000:3b:00): 45, x")
     assert log.truncated
-    assert len(log.xids) <= reader.EVENTS_MAX
+    assert len(log.xids) <= EVENTS_MAX
     assert [one.line for one in log.xids if one.code == 79] == [25_001]
     assert (log.xids[-1].at_s, log.xids[-1].code) == (30001.0, 45)
     assert [one.line for one in log.xids] == sorted(one.line for one in log.xids)

@@ -10,6 +10,7 @@ from preflight.assemble.answers import answer_text
 from preflight.assemble.sources import probe_of
 from preflight.model import Evidence, Raw, Result
 from preflight.printable import printable
+from preflight.probes.kernel_log_gaps import Gaps, gaps
 from preflight.redact.secrets import secrets
 
 #: The probe whose lines say little without the sections that they stand in.
@@ -21,7 +22,7 @@ _SHOWN = 300
 def attach(results: Iterable[Result], raws: Sequence[Raw]) -> None:
     """Give each result's evidence its text and the field's own line, in place."""
     by_probe = {raw.probe: raw for raw in raws}
-    lines: dict[str, list[str]] = {}
+    lines: dict[str, tuple[list[str], Gaps]] = {}
     for one in results:
         if one.evidence:
             found = (_found(evidence, by_probe, lines) for evidence in one.evidence)
@@ -29,7 +30,7 @@ def attach(results: Iterable[Result], raws: Sequence[Raw]) -> None:
 
 
 def _shown(lines: Sequence[str], line: int, probe: str) -> str:
-    if line > len(lines):
+    if not 0 < line <= len(lines):
         return ""
     return _with_sections(lines, line) if probe == _SECTIONED else lines[line - 1].strip()
 
@@ -52,7 +53,9 @@ def _indent(line: str) -> int:
 
 
 def _found(
-    evidence: Evidence, by_probe: Mapping[str, Raw], lines: dict[str, list[str]]
+    evidence: Evidence,
+    by_probe: Mapping[str, Raw],
+    lines: dict[str, tuple[list[str], Gaps]],
 ) -> Evidence | None:
     raw = by_probe.get(evidence.probe)
     if raw is None or evidence.line is None:
@@ -63,8 +66,9 @@ def _found(
     if probe and probe.locate and evidence.field:
         line = probe.locate(text, line, evidence.field)
     if evidence.probe not in lines:
-        lines[evidence.probe] = text.split("\n")
-    shown = _shown(lines[evidence.probe], line, raw.probe)
+        lines[evidence.probe] = (text.split("\n"), gaps(text))
+    all_lines, left_out = lines[evidence.probe]
+    shown = _shown(all_lines, left_out.line_of_text(line), raw.probe)
     return replace(
         evidence,
         text=secrets(printable(shown[:_SHOWN])),

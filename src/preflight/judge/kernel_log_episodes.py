@@ -13,10 +13,13 @@ from preflight.facts.kernel import Start
 from preflight.judge.kernel_log_bursts import points_at_hardware
 from preflight.judge.kernel_log_rows import Burst, Row, of_driver
 from preflight.judge.kernel_log_seen import Seen, ago, named
+from preflight.judge.nvlink_decode import Decoded, decoded, fault_of
 from preflight.model import SEVERITY, Action, Status
 
 #: How far the clocks of two logs may be apart.
 _APART_S = 120.0
+#: Lines of one error come together: closer than this they are one.
+_APART_WORDS_S = 1.0
 #: What a boot has done already, and so need not be advised.
 _BY_BOOT = frozenset({Action.RESET_GPU, Action.REBOOT, Action.DRAIN})
 _ANEW = {
@@ -66,11 +69,20 @@ def episodes(row: Row, mine: Sequence[Seen], moment: Moment) -> list[Episode]:
     """One episode per device, and per code where the row is for many; in the log's order."""
     echoes = _echoes(row, mine, moment.xids)
     roots = _roots(row, moment.xids)
+    again, devices = _again(row, mine), {one.device for one in mine}
+    others = {one.device for one in moment.xids if one.code != row.code}.intersection(devices)
     grouped: dict[tuple[str, str], list[Judged]] = {}
     for seen in named(row, mine, moment.xids):
         if not row.counts or re.search(row.counts, seen.text):
             echo = echoes.get((seen.probe, seen.line), "")
-            judged = _judged(row, seen, moment, echo, _root(row, seen, roots))
+            words = None
+            if row.decode:
+                came_again = (seen.device, fault_of(row.decode, seen.text)) in again
+                words = decoded(
+                    row.decode, seen.code, seen.text,
+                    again=came_again, alone=seen.device not in others,
+                )  # fmt: skip
+            judged = _judged(row, seen, moment, echo, _root(row, seen, roots), words)
             grouped.setdefault((seen.device, seen.label), []).append(judged)
     alone = len({key for key, found in grouped.items() if _any_counts(found)}) < 2
     return [_episode(row, judged, alone, moment) for judged in grouped.values()]
@@ -96,11 +108,26 @@ def _echoes(row: Row, mine: Sequence[Seen], xids: Sequence[Seen]) -> dict[tuple[
     return found
 
 
+def _again(row: Row, mine: Sequence[Seen]) -> set[tuple[str, tuple[object, ...]]]:
+    """Device and fault of what the words of a line say twice within a day."""
+    found, last = set(), dict[tuple[str, tuple[object, ...]], float]()
+    for seen in mine if row.decode else ():
+        key = (seen.device, fault_of(row.decode, seen.text))
+        at_s = seen.at_s or 0.0
+        if key[1] and key in last and _APART_WORDS_S < at_s - last[key] <= row.window_h * 3600:
+            found.add(key)
+        last.setdefault(key, at_s)
+    return found
+
+
 def _any_counts(judged: Sequence[Judged]) -> bool:
     return any(one.status is not Status.PASS for one in judged)
 
 
-def _judged(row: Row, seen: Seen, moment: Moment, echo: str, root: Seen | None) -> Judged:
+def _judged(
+    row: Row, seen: Seen, moment: Moment, echo: str, root: Seen | None,
+    words: Decoded | None = None,
+) -> Judged:  # fmt: skip
     if echo:
         return Judged(seen, Status.PASS, Action.NONE, f"follows {echo} on the same GPU")
     status, action, note = Status(row.status), row.action, ""
@@ -109,6 +136,12 @@ def _judged(row: Row, seen: Seen, moment: Moment, echo: str, root: Seen | None) 
         if re.search(one.matches, seen.text):
             status, action, fix = Status(one.status), one.action, one.fix
             break
+    if words:
+        status, action, note = words.status, words.action, words.means
+        failing = (one.fix for one in row.by_text if one.status == status.value)
+        fix = next(failing, ()) if status is Status.FAIL else ()
+    elif row.decode:
+        note = "its words are in no form that is known here, and are not decoded"
     if root is not None and row.follows and status is Status.FAIL:
         status, action = Status(row.follows.status), Action.WATCH
         later_s = (seen.at_s or 0.0) - (root.at_s or 0.0)
@@ -169,7 +202,7 @@ def _episode(row: Row, judged: Sequence[Judged], alone: bool, moment: Moment) ->
     settled = moment.settled.get(told[0].seen.device, "") if row.settled_by else ""
     found = Episode(
         tuple(judged), told, status, told[0].action,
-        tuple(dict.fromkeys(one.note for one in told if one.note))[:1],
+        tuple(dict.fromkeys(one.note for one in told if one.note))[: 3 if row.decode else 1],
         told[0].fix, told[0].over, settled,
     )  # fmt: skip
     if settled or (row.at_most and len(fresh) <= row.at_most):

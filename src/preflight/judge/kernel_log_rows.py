@@ -83,6 +83,7 @@ class Row(Struct, frozen=True):
     escalate: Escalate | None = None
     unless_xid: int | None = None  # an event of a device that has this Xid is told there
     named_by: tuple[int, ...] = ()  # Xids that name the program, where the event does not
+    decode: Literal["", "xid74", "nvlink5"] = ""  # the table that reads the line's hex words
     settled_by: tuple[str, ...] = ()  # facts of the GPU that tell whether it still waits
     # Set when the table is read:
     table: str = ""
@@ -93,7 +94,9 @@ _EVERY = ("title", "status", "action", "why", "fix", "runbook", "source")
 #: Programs beside the kernel whose lines tell of a table, or of a kind, as well.
 _TOLD_BY = {"sxid": "nv-fabricmanager", "link-flap": "systemd-networkd"}
 #: What NVIDIA's driver tells: a load of the driver begins anew for these.
-_DRIVER = frozenset({"xid", "sxid", "off-bus", "init-failed", "api-mismatch"})
+_DRIVER = frozenset(
+    {"xid", "sxid", "off-bus", "init-failed", "api-mismatch", "pci-lost", "gpu-locked"}
+)
 #: What an Xid line in an unknown form may be.
 _XID_LINES = frozenset({"xid", "sxid", "off-bus"})
 
@@ -111,6 +114,8 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "escalate",
             "named_by",
             "settled_by",
+            "codes",
+            "decode",
         ),
     ),
     "sxid": (("code", *_EVERY), ("codes", "window_h", "by_text", "follows")),

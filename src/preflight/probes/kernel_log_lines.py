@@ -78,6 +78,8 @@ _RFC5424 = re.compile(
     rf"1 (?:-|(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)T{_TIME}{_ZONE}) \S{{1,255}} "
     r"(?P<program>\S{1,48}) \S{1,128} \S{1,32} (?:-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: \ufeff?|$)"
 )
+# 2025-01-01T00:00:00.123456789Z stdout F of the container runtime interface (Kubernetes).
+_CRI = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) std(?:out|err) [FP] ")
 _SYSLOG = re.compile(rf"{_MONTH} +(?P<day>\d{{1,2}}) {_TIME} ")
 _UNIX = re.compile(r"(?P<seconds>\d{9,11}\.\d{1,9}) ")
 
@@ -97,6 +99,10 @@ def read_line(text: str) -> Line:
     """Read one line, its end taken off. An unknown form is a bare message of the kernel."""
     if text.startswith("{"):
         return _json(text)
+    if " std" in text[:44]:
+        inner = _CRI.match(text)
+        if inner and (line := _wrapped(text[inner.end() :])):
+            return line
     kmsg = _KMSG.match(text)
     if kmsg:
         line = Line(kmsg["rest"][:_MESSAGE_MAX], clock="boot", at_s=int(kmsg["us"]) / 1e6)
@@ -223,6 +229,8 @@ def _json(text: str) -> Line:
         record: Any = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return Line(text[:_MESSAGE_MAX], known=False)
+    if isinstance(record, dict) and isinstance(record.get("log"), str):  # Docker's json-file
+        return _wrapped(record["log"].rstrip("\n")) or Line(text[:_MESSAGE_MAX], known=False)
     if not isinstance(record, dict) or "MESSAGE" not in record:
         return Line(text[:_MESSAGE_MAX], known=False)
     program = str(record.get("SYSLOG_IDENTIFIER", record.get("_COMM", "kernel")))
@@ -232,6 +240,12 @@ def _json(text: str) -> Line:
     if us.isascii() and us.isdigit() and len(us) < 18:
         return Line(message, program, "wall", int(us) / 1e6)
     return Line(message, program)
+
+
+def _wrapped(text: str) -> Line | None:
+    """The line of a log that a container's runtime wrapped, if it is one with a time of its own."""
+    level = _LEVEL.match(text)
+    return _dated(text[level.end() :] if level else text)
 
 
 def _text(message: Any) -> str:

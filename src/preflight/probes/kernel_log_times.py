@@ -14,6 +14,10 @@ _BOOTS = ("Linux version ", "-- Boot ", "-- Reboot --")
 _FIRST = "\n[    0.000000]"
 _BOOT_ID = re.compile(r'"_BOOT_ID" ?: ?"([0-9a-f]{32})"')
 _LOADING = "NVRM: loading NVIDIA UNIX "
+#: A line is no landmark without one of these: a boot, the line after it, a load of the driver.
+LANDMARKS = (*_BOOTS, _FIRST.strip(), _LOADING.rstrip())
+#: Of a log in which a line's time or boot hangs on those above it, a line has one of these.
+CHAINED = ('"_BOOT_ID"', "[  +")
 #: How far a time since boot goes back at a new boot; less is two processors' lines out of order.
 _BACK_S = 5.0
 
@@ -35,6 +39,31 @@ def relative_times(text: str) -> dict[int, float]:
         if now_s is not None:
             times[match.start()] = now_s
     return times
+
+
+def is_chained(line: str) -> bool:
+    """Whether the line's time or boot hangs on those above it."""
+    return _HUMAN.match(line) is not None or _BOOT_ID.search(line) is not None
+
+
+def is_load(raw: str, line: Line) -> bool:
+    """Whether the line tells of a load of NVIDIA's driver."""
+    return _LOADING in raw and _by_kernel(line, _LOADING)
+
+
+def is_boot(raw: str, line: Line) -> bool:
+    """Whether the line by itself tells of a boot."""
+    if not any(mark in raw for mark in _BOOTS):
+        return False
+    return raw.startswith("-- ") or _by_kernel(line, _BOOTS[0])
+
+
+def is_first(raw: str, above: str, read: Callable[[str], Line]) -> bool:
+    """Whether time since boot began again with this line."""
+    if not raw.startswith(_FIRST.strip()) or above.startswith("[    0."):
+        return False
+    before = read(above)
+    return before.clock == "boot" and (before.at_s or 0.0) > _BACK_S
 
 
 def boots(text: str, line_at: Callable[[int], Line]) -> list[int]:

@@ -7,8 +7,9 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,6 +20,9 @@ from preflight.model import Raw
 from preflight.pasted import MAX_BYTES
 from preflight.recognise import recognise
 from preflight.signatures import READS
+
+if TYPE_CHECKING:
+    from preflight.transports.sosreport import Member
 
 #: The host of raw tool outputs that were given no name.
 INPUT = "input"
@@ -33,6 +37,9 @@ _LOG = "kernel-log"
 _SAME = ("nvidia-smi", "nvidia-smi-q", "nvidia-smi-table")
 _FULL_REPORT = re.compile(r"^ {4}Product Name +: ", re.MULTILINE)
 _TOLD = 50
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2")
+#: Smaller files, packed or not, are read whole.
+SMALLEST_BYTES = 2 << 20
 
 Bad = list[tuple[str, str]]  # (file, why)
 
@@ -100,7 +107,7 @@ def _pieces(sources: list[_Source], bad: Bad) -> Iterator[tuple[str, list[Raw]]]
     """The answers in the order given, a host's as far as they stand together in one file."""
     hosts_of: dict[str, str] = {}
     for source in sources:
-        for stored, raws in groupby(_answers(source, bad), key=_host):
+        for stored, raws in groupby(_answers(source, bad), key=attrgetter("host")):
             host = source.name or stored or INPUT
             if source.name and stored and hosts_of.setdefault(host, stored) != stored:
                 what = f"{source.label} cannot be called {host}: it would be two hosts, "
@@ -121,19 +128,20 @@ def _answers(source: _Source, bad: Bad) -> Iterator[Raw]:
         bad.append((source.label, why or "holds no answers"))
 
 
-def _host(raw: Raw) -> str:
-    return raw.host
-
-
 def _sources(specs: Sequence[str], stdin: BinaryIO, bad: Bad) -> list[_Source]:
     sources: list[_Source] = []
     hints: set[str] = set()
     for name, label, path in _files(specs, bad):
+        if path and (inside := _sosreport(path, bad)):
+            sources += [_Source(name, one.label, one.raws) for one in inside]
+            continue
         try:
             content = path if path and _is(path.is_file) else _read(path, label, stdin)
             answers: Reader | list[Raw]
             if is_capture(content):
                 answers = Reader(content, label)
+            elif isinstance(content, Path) and (log := _large_log(content, label)):
+                answers = [log]
             else:
                 data = content if isinstance(content, bytes) else _read(path, label, stdin)
                 answers = recognise(data, label)
@@ -144,6 +152,23 @@ def _sources(specs: Sequence[str], stdin: BinaryIO, bad: Bad) -> list[_Source]:
     if not sources:
         raise _nothing(bad, hints)
     return sources
+
+
+def _sosreport(path: Path, bad: Bad) -> list[Member]:
+    """Its members where it is one."""
+    if not (path.name.endswith(_ARCHIVES) or _is((path / "sos_commands").is_dir)):
+        return []
+    from preflight.transports.sosreport import members  # tarfile is slow to load
+
+    return members(path, bad)
+
+
+def _large_log(path: Path, label: str) -> Raw | None:
+    if path.stat().st_size < SMALLEST_BYTES:  # nor need the modules be loaded
+        return None
+    from preflight.transports.sieve import sieved
+
+    return sieved(path, label)
 
 
 def _without_name(error: UsageError, label: str) -> str:
@@ -175,11 +200,17 @@ def _files(specs: Sequence[str], bad: Bad) -> Iterator[tuple[str, str, Path | No
     for spec in specs:
         name, file = _split(spec)
         path = None if file == "-" else Path(file)
-        for one in _in_folder(path, bad) if path and _is(path.is_dir) else [path]:
+        for one in _within(path, bad):
             key = (name, one and one.resolve())
             if key not in seen:
                 seen.add(key)
                 yield name, str(one or "standard input"), one
+
+
+def _within(path: Path | None, bad: Bad) -> list[Path | None]:
+    """The files that it stands for; a sosreport is one."""
+    opened = path and _is(path.is_dir) and not _is((path / "sos_commands").is_dir)
+    return _in_folder(path, bad) if path and opened else [path]
 
 
 def _split(spec: str) -> tuple[str, str]:
@@ -225,7 +256,7 @@ def _merged(pieces: list[list[Raw]], bad: Bad) -> list[Raw]:
             fresh.setdefault(raw.probe, []).append(raw)
         for probe, raws in fresh.items():
             earlier = answers.get(probe)
-            if probe == _LOG and earlier:
+            if probe.partition("#")[0] == _LOG and earlier:
                 another = f"{_LOG}#{sum(name.startswith(_LOG) for name in answers) + 1}"
                 answers[another] = [replace(raw, probe=another) for raw in raws]
                 continue

@@ -1,0 +1,142 @@
+"""A sosreport, packed or as a folder: the members that can be judged, read in memory and bounded.
+
+Nothing is extracted, no link is followed, and no name in it is used as a path.
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from preflight.errors import UsageError
+from preflight.model import Raw
+from preflight.recognise import recognise
+
+#: What is read of one member, of all of them, and what may lie in an archive at most.
+MEMBER_BYTES = 256 << 20
+TOTAL_BYTES = 512 << 20
+ARCHIVE_BYTES = 16 << 30
+MEMBERS = 500_000
+
+_MARK = "sos_commands"
+#: Members whose tool is told by what they hold. sos/report/plugins: kernel, logs, nvidia, pci.
+_TOLD = re.compile(
+    r"sos_commands/(?:kernel/dmesg[\w.-]*|logs/journalctl_[^/]*|nvidia/nvidia-smi[^/]*"
+    r"|pci/lspci[^/]*)|var/log/(?:messages|syslog|kern\.log|dmesg|fabricmanager\.log)[\w.-]*"
+)
+#: Members that are one probe's answer as they are.
+_PROBES = {
+    "proc/meminfo": "meminfo",
+    "etc/os-release": "os-release",
+    "usr/lib/os-release": "os-release",
+    "sos_commands/processor/lscpu": "lscpu",
+}
+_HOSTNAMES = ("hostname", "sos_commands/host/hostname", "sos_commands/general/hostname")
+#: Lists of the journal that are no log.
+_NO_LOG = ("journalctl_--disk-usage", "journalctl_--list-boots")
+
+
+class Member(NamedTuple):
+    """One file of the report; `label` is shown, and never opened."""
+
+    label: str
+    raws: list[Raw]
+
+
+def members(path: Path, bad: list[tuple[str, str]]) -> list[Member]:
+    """The members of a sosreport that can be judged; empty where the path is none. `bad` is told of
+    those that are cut or cannot be read."""
+    if path.is_dir():
+        return _read(str(path), _of_folder(path, bad), bad)
+    return _read(str(path), _of_archive(path, bad), bad)
+
+
+def _wanted(name: str) -> bool:
+    if name.rpartition("/")[2].startswith(_NO_LOG):
+        return False
+    return name in _PROBES or name in _HOSTNAMES or _TOLD.fullmatch(name) is not None
+
+
+def _of_folder(path: Path, bad: list[tuple[str, str]]) -> Iterator[tuple[str, bytes]]:
+    """Known names alone are looked for: the folder may be large, and links are left alone."""
+    places = ("sos_commands/kernel", "sos_commands/logs", "sos_commands/nvidia",
+              "sos_commands/pci", "sos_commands/processor", "sos_commands/host",
+              "sos_commands/general", "var/log", "proc", "etc", "usr/lib", "")  # fmt: skip
+    for place in places:
+        folder = path / place
+        if not folder.is_dir() or any(one.is_symlink() for one in _above(folder, path)):
+            continue
+        for file in sorted(folder.iterdir()):
+            name = f"{place}/{file.name}".lstrip("/")
+            if _wanted(name) and file.is_file() and not file.is_symlink():
+                try:
+                    with file.open("rb") as opened:
+                        yield name, opened.read(MEMBER_BYTES + 1)
+                except OSError as error:
+                    bad.append((f"{path}/{name}", f"cannot be read: {error.strerror}"))
+
+
+def _above(folder: Path, root: Path) -> Iterator[Path]:
+    while folder != root:
+        yield folder
+        folder = folder.parent
+
+
+def _of_archive(path: Path, bad: list[tuple[str, str]]) -> Iterator[tuple[str, bytes]]:
+    """As a stream, so that nothing but what is wanted is held."""
+    passed = 0
+    try:
+        with tarfile.open(path, "r|*") as archive:
+            for number, member in enumerate(archive):
+                passed += member.size
+                if passed > ARCHIVE_BYTES or number >= MEMBERS:
+                    bad.append((str(path), "read no further: too large when unpacked"))
+                    return
+                name = member.name.removeprefix("./").partition("/")[2]
+                if member.isreg() and _wanted(name) and (file := archive.extractfile(member)):
+                    yield name, file.read(MEMBER_BYTES + 1)
+    except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError) as error:
+        bad.append((str(path), f"is cut short or damaged ({error})"))
+
+
+def _read(
+    label: str, files: Iterator[tuple[str, bytes]], bad: list[tuple[str, str]]
+) -> list[Member]:
+    found: list[Member] = []
+    host, total, sos = "", 0, False
+    for name, data in files:
+        sos = sos or name.startswith(_MARK)
+        where, total = f"{label}:{name}", total + len(data)
+        if len(data) > MEMBER_BYTES or total > TOTAL_BYTES:
+            bad.append((where, "too large, not read; give this file by itself"))
+            total -= len(data)
+        elif name in _HOSTNAMES:
+            host = host or data[:300].decode(errors="replace").strip().partition(".")[0]
+        elif name in _PROBES:
+            text = data.decode(errors="replace")
+            found.append(Member(where, [Raw("", _PROBES[name], stdout=text, source=where)]))
+        else:
+            found += _recognised(where, data)
+    if not sos:
+        return []
+    host = host if re.fullmatch(r"[\w.-]{1,253}", host) else ""
+    named = [[_on(raw, host) for raw in one.raws] for one in found]
+    return [Member(one.label, raws) for one, raws in zip(found, named, strict=True)]
+
+
+def _recognised(where: str, data: bytes) -> list[Member]:
+    """Its answers; none for what is empty, or of a tool that is not read."""
+    try:
+        return [Member(where, recognise(data, where))] if data.strip() else []
+    except UsageError:
+        return []
+
+
+def _on(raw: Raw, host: str) -> Raw:
+    from msgspec.structs import replace
+
+    return replace(raw, host=host)
