@@ -70,13 +70,12 @@ def _judge(host: Host, check: Check) -> list[Result]:
 def _skipped_once(host: Host, results: list[Result]) -> list[Result]:
     """What is skipped on every GPU for one reason is skipped on the host, and told once."""
     first = results[0]
-    alike = all(
-        one.status is Status.SKIP and one.reason == first.reason and one.measured == first.measured
-        for one in results
-    )
+    alike = all(one.status is Status.SKIP and one.reason == first.reason for one in results)
     if len(results) < 2 or not alike:
         return results
-    return [msgspec.structs.replace(first, subject=host.name, device="")]
+    same = all(one.measured == first.measured for one in results)
+    measured = first.measured if same else None
+    return [msgspec.structs.replace(first, subject=host.name, device="", measured=measured)]
 
 
 def _excluded(host: Host, check: Check, reached: list[Reached]) -> Result | None:
