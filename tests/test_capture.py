@@ -255,9 +255,9 @@ def test_a_thousand_captures_in_seconds(tmp_path: Path) -> None:
     with Writer(path) as writer:
         writer.write([Raw("a", "nvidia-smi", stdout=XML * 4)])
     assert len(XML * 4) > 350_000
-    began = time.perf_counter()
+    began = time.process_time()
     assert sum(len(raw.stdout) for _ in range(1000) for raw in Reader(path)) == len(XML) * 4000
-    assert time.perf_counter() - began < 10  # measured: 1.1 s
+    assert time.process_time() - began < 10  # measured: 1.1 s
 
 
 def test_what_is_no_capture(tmp_path: Path) -> None:

@@ -676,7 +676,7 @@ def test_a_log_of_200_mb_in_seconds_and_about_three_times_its_size(tmp_path: Pat
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=100)
     probe, length, peak_kib = done.stdout.split()
     assert (probe, int(length)) == ("kernel-log", path.stat().st_size)
-    assert time.perf_counter() - began < 20  # measured: 4 s
+    assert time.perf_counter() - began < 60  # measured: 4 s
     assert int(peak_kib) * 1024 < 3 * path.stat().st_size
 
 

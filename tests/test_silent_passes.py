@@ -3,6 +3,7 @@ number: each was found in a tool that is in use, and each has a test of its own 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 
@@ -260,3 +261,124 @@ def test_the_power_cap_at_full_power_is_normal() -> None:
 def test_a_gpu_without_ecc_is_skipped_and_not_failed() -> None:
     report = judged(answer("nvidia-smi-q", sample("nvidia_smi_q/rtx4090_x8_535.154_idle.txt")))
     assert statuses(of(report, "gpu.ecc.dram_uncorrected")) == {Status.SKIP}
+
+
+# What is expected comes from the model, not from a constant
+
+
+def links(product: str, up: int, listed: int) -> HostReport:
+    head = f"GPU 0: {product} (UUID: GPU-0000feed-0000-4000-8000-000000000001)\n"
+    told = [
+        f"\t Link {link}: {'26.562 GB/s' if link < up else '<inactive>'}\n"
+        for link in range(listed)
+    ]
+    return judged(answer("nvlink", head + "".join(told)))
+
+
+def test_links_that_are_down_are_found_although_nobody_stated_how_many_there_are() -> None:
+    assert statuses(of(links("NVIDIA H100 80GB HBM3", 17, 18), "nvlink.up")) == {Status.FAIL}
+
+
+def test_a_gpu_with_all_its_links_down_is_not_a_gpu_without_nvlink() -> None:
+    text = sample("nvlink/a100_sxm4_gpu6_all_links_inactive.txt")
+    assert statuses(of(judged(answer("nvlink", text)), "nvlink.up")) == {Status.FAIL}
+
+
+def test_twelve_of_eighteen_links_are_whole_on_a_card_that_is_built_so() -> None:
+    assert statuses(of(links("NVIDIA H100 NVL", 12, 18), "nvlink.up")) == {Status.PASS}
+
+
+def test_links_are_not_counted_twice_where_the_capabilities_follow() -> None:
+    report = judged(answer("nvlink", sample("nvlink/h100_gpu0_status_then_capabilities.txt")))
+    (up,) = of(report, "nvlink.up")
+    assert (up.status, up.measured) == (Status.PASS, 18)
+
+
+# DCGM's diagnostics, read by others
+
+DIAG = {
+    "DCGM Diagnostic": {
+        "test_categories": [
+            {
+                "category": "Hardware",
+                "tests": [
+                    {
+                        "name": "memory",
+                        "results": [
+                            {
+                                "entity_group": "GPU",
+                                "entity_group_id": 1,
+                                "entity_id": 0,
+                                "status": "Pass",
+                            },
+                            {
+                                "entity_group": "GPU",
+                                "entity_group_id": 1,
+                                "entity_id": 1,
+                                "status": "Fail",
+                            },
+                        ],
+                    }
+                ],
+            }
+        ]
+    },
+    "entity_groups": [
+        {
+            "entities": [{"entity_id": 0}, {"entity_id": 1}],
+            "entity_group": "GPU",
+            "entity_group_id": 1,
+        }
+    ],
+}
+
+
+def diag(*, status: str = "Fail", warning: dict[str, object] | None = None) -> HostReport:
+    text = json.dumps(DIAG).replace('"Fail"', json.dumps(status))
+    told = json.loads(text)
+    result = told["DCGM Diagnostic"]["test_categories"][0]["tests"][0]["results"][1]
+    result.update({"warnings": [warning]} if warning else {})
+    return judged(answer("dcgmi-diag", json.dumps(told)))
+
+
+def failed(report: HostReport) -> list[Result]:
+    return [one for one in report.results if one.status is Status.FAIL]
+
+
+def test_the_second_gpu_of_a_dcgm_test_is_judged_as_the_first() -> None:
+    assert ["gpu1" in one.subject.replace(" ", "") for one in failed(diag())] == [True]
+
+
+def test_dcgm_tests_that_were_all_skipped_verified_nothing() -> None:
+    text = json.dumps(DIAG).replace('"Pass"', '"Skip"').replace('"Fail"', '"Skip"')
+    report = judged(answer("dcgmi-diag", text))
+    assert Status.PASS not in statuses(of(report, "dcgm.verified"))
+    assert report.verdict is not Status.PASS
+
+
+@pytest.mark.parametrize(
+    ("severity", "action"), [(2, "drain"), (6, "reset-gpu"), (5, "fix-config")]
+)
+def test_dcgm_s_severities_are_not_read_upside_down(severity: int, action: str) -> None:
+    warning = {
+        "warning": "it failed",
+        "error_id": 1,
+        "error_severity": severity,
+        "error_category": 3,
+    }
+    (one,) = failed(diag(warning=warning))
+    assert one.action.value == action
+
+
+def test_an_allocation_error_beside_a_dcgm_pass_is_not_a_pass() -> None:
+    warning = {"warning": "Error using CUDA API cudaMalloc: out of memory", "error_id": 28}
+    assert diag(status="Pass", warning=warning).verdict is not Status.PASS
+
+
+# Services and bit masks
+
+
+def test_a_combined_mask_of_throttle_reasons_is_not_read_as_none() -> None:
+    text = edited(sample(X8), "SW Power Cap", "Not Active", "Active")
+    report = judged(answer("nvidia-smi-q", text))  # power cap, slowdown and brake at once
+    assert statuses(of(report, "gpu.throttle.power_brake")) == {Status.FAIL}

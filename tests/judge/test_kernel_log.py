@@ -540,9 +540,9 @@ def test_a_flood_is_judged_in_time() -> None:
     switch = "nvidia-nvswitch0: SXid (PCI:0000:05:00.0): 20034, Fatal, x"
     flood += "".join(f"[{at}.0] {switch}\n" for at in range(12000, 18000))
     flooded = host(flood)
-    begin = time.perf_counter()
+    begin = time.process_time()
     judge_kernel_log(flooded, shipped())
-    assert time.perf_counter() - begin < 2  # about 0.1 on an idle machine
+    assert time.process_time() - begin < 2  # about 0.1 on an idle machine
 
 
 def test_the_tables_are_where_the_wheel_has_them() -> None:

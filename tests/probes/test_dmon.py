@@ -253,7 +253,7 @@ def test_nothing_but_a_parse_error_is_raised(words: list[str]) -> None:
 )  # fmt: skip
 def test_a_megabyte_takes_less_than_a_second(text: str, parse: Any) -> None:
     row = text.splitlines(keepends=True)[-1]
-    began = time.monotonic()
+    began = time.process_time()
     parse(text + row * (1_000_000 // len(row)))
     parse(text + "9" * 1_000_000) if parse is nvidia_smi_dmon else None
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2

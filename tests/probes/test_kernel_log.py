@@ -604,9 +604,9 @@ def test_the_probes() -> None:
 
 def quickest_ms(text: str) -> float:
     def once() -> float:
-        begin = time.perf_counter()
+        begin = time.process_time()
         parse_kernel_log(text)
-        return (time.perf_counter() - begin) * 1000
+        return (time.process_time() - begin) * 1000
 
     return min(once() for _ in range(7))
 

@@ -293,7 +293,7 @@ def test_hostile_text(text: str) -> None:
 )
 def test_a_megabyte_is_read_at_once(unit: str) -> None:
     text = f"| NVIDIA-SMI 550.90.07 \n|====|\n{unit * (2**20 // len(unit))}"
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ParseError):
         nvidia_smi_table(text)
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

@@ -195,6 +195,6 @@ def test_hostile_text(text: str) -> None:
 )
 def test_a_megabyte_is_read_at_once(unit: str) -> None:
     text = f"GPU 0: X (UUID: GPU-1)\n{unit * (2**20 // len(unit))}\n"
-    start = time.perf_counter()
+    start = time.process_time()
     assert nvlink(text).gpus
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

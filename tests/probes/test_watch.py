@@ -187,6 +187,6 @@ def test_a_megabyte_takes_less_than_a_second() -> None:
     sample = json.dumps({"gpu": 0, "t": 1.0, **SAMPLE}) + "\n"
     lines = watch_lines(gpus=1).splitlines(keepends=True)
     text = "".join([*lines[:3], sample * (1_000_000 // len(sample)), *lines[-2:]])
-    began = time.monotonic()
+    began = time.process_time()
     assert gpus(text)[0].growth.ecc_corrected == COUNTERS["ecc_corrected"] - 3
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1

@@ -282,6 +282,6 @@ PIECES = [
 @pytest.mark.parametrize("piece", PIECES)
 def test_no_text_takes_long(piece: str) -> None:
     text = piece * (200_000 // len(piece))
-    start = time.monotonic()
+    start = time.process_time()
     Redactor(["node-1", "n1"]).full(text)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 5
