@@ -13,6 +13,7 @@ from preflight import capture
 from preflight.errors import PreflightError
 from preflight.model import Raw
 from preflight.recognise import recognise
+from tests.written import WRITTEN as IN_TESTS
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "tests" / "samples"
@@ -95,7 +96,7 @@ def texts() -> tuple[tuple[str, str, tuple[Raw, ...]], ...]:
 @cache
 def seeds(target: Target) -> list[str]:
     """What belongs to the target: recognised as its tool's, written above, or taken by it."""
-    wanted = list(WRITTEN.get(target.name, ()))
+    wanted = [*WRITTEN.get(target.name, ()), *IN_TESTS.get(target.name, ())]
     if target.name in ("kernel-log", "dmesg", "journalctl", "recognise"):
         wanted += _log_forms()
     if target.name == "capture":

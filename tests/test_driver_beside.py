@@ -8,7 +8,7 @@ from preflight.collect import examine
 from preflight.judge.load import load
 from preflight.model import Raw, Result
 from tests.conftest import sample
-from tests.test_seen_to_fail import MODULES
+from tests.written import MODULES
 
 H100 = sample("nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt")
 

@@ -13,7 +13,7 @@ from preflight.model import Raw, Result
 from preflight.recognise import recognise
 from tests.conftest import sample
 from tests.probes.test_services import STATUS
-from tests.test_seen_to_fail import NVSWITCH, SERVICES
+from tests.written import NVSWITCH, SERVICES
 
 H100 = sample("nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt")
 LSCPU = "Architecture: x86_64\nCPU(s): 8\nFlags: fpu {}\n"

@@ -17,6 +17,7 @@ from preflight.probes.dcgm_dmon import dcgm_dmon
 from preflight.probes.nvidia_smi_dmon import nvidia_smi_dmon
 from preflight.recognise import recognise
 from tests.conftest import sample
+from tests.written import DCGM_DMON
 
 #: `nvidia-smi dmon -s pucvmet -o DT` as driver 570 prints it, of two GPUs.
 NEW = """\
@@ -35,16 +36,6 @@ OLD = """\
 # Idx     W     C     %     %     %     %   MHz   MHz     %  bool    MB    MB  errs  errs  errs  MB/s  MB/s
     0     -    50    91    66     0     0  3504  1784     0     0  3945     2     -     -     0  1732   535
     1     -    47     0     0     0     0  3504  1341     0     0  3741     2     -     -     0     0     0
-"""
-DCGM = """\
-#Entity   SMCLK        MMCLK        DVCCTR                      MMTMP             TMPTR        POWER             GRACT        SMACT        TENSO        DRAMA        PCITX             NVLTX
-ID                                                              C                 C            W
-GPU 0     1755         2619         4                           70                60           690.123           N/A          N/A          N/A          N/A          N/A               N/A
-GPU 1     345          2619         140                         71                61           190.000           N/A          N/A          N/A          N/A          N/A               N/A
-GPU 0     1755         2619         4                           71                61           691.123           0.991        0.902        0.611        0.455        1500000000        21000000000
-GPU 1     345          2619         140                         71                61           191.000           0.995        0.903        0.100        0.050        1500000000        2000000000
-
-dmon was stopped do to receiving a signal
 """
 
 
@@ -161,7 +152,7 @@ def test_what_is_no_table(text: str) -> None:
 
 
 def test_dcgm_by_its_short_names() -> None:
-    told = dcgm_dmon(DCGM)
+    told = dcgm_dmon(DCGM_DMON)
     assert (told.ended, told.interval_s) == ("interrupted", 1)
     assert "default" in told.interval_basis
     first, second = gpus(told)
@@ -213,7 +204,7 @@ def test_what_is_no_table_of_dcgm(text: str) -> None:
         dcgm_dmon(text)
 
 
-@pytest.mark.parametrize(("name", "text"), [("nvidia-smi-dmon", NEW), ("dcgmi-dmon", DCGM)])
+@pytest.mark.parametrize(("name", "text"), [("nvidia-smi-dmon", NEW), ("dcgmi-dmon", DCGM_DMON)])
 def test_it_is_recognised_however_it_was_pasted(name: str, text: str) -> None:
     xml = sample("nvidia_smi_xml/tesla_t4_515.105.xml")
     log = "[    0.000000] Linux version 6.8.0\n[   12.000000] usb 1-2: new device\n"
@@ -249,7 +240,7 @@ def test_nothing_but_a_parse_error_is_raised(words: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "parse"),
-    [("\n".join(OLD.splitlines()[:3]) + "\n", nvidia_smi_dmon), (DCGM.split("\n\n")[0] + "\n", dcgm_dmon)],
+    [("\n".join(OLD.splitlines()[:3]) + "\n", nvidia_smi_dmon), (DCGM_DMON.split("\n\n")[0] + "\n", dcgm_dmon)],
 )  # fmt: skip
 def test_a_megabyte_takes_less_than_a_second(text: str, parse: Any) -> None:
     row = text.splitlines(keepends=True)[-1]

@@ -12,7 +12,7 @@ from preflight.model import Raw
 from tests.conftest import sample
 from tests.lspci_text import server
 from tests.probes.test_services import STATUS
-from tests.test_seen_to_fail import MODULES, SERVICES
+from tests.written import MODULES, SERVICES
 
 BASES = (
     ("lspci", server()),

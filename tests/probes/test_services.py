@@ -10,7 +10,7 @@ from preflight.errors import ParseError
 from preflight.facts.services import Service
 from preflight.model import Missing
 from preflight.probes.services import services
-from tests.test_seen_to_fail import SERVICES
+from tests.written import SERVICES
 
 
 def _kind(value: object) -> str:

@@ -1,0 +1,96 @@
+"""Healthy answers in the layouts of their tools, where no sample is; the values are made up."""
+
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from tests.lab.watch_lines import WATCHES
+
+NVSWITCH = "0000:05:00.0 0x068000 0x10de 0x22a3 nvidia-nvswitch\n"
+SERVICES = """\
+daemon nv-fabricmanage
+Fabric Manager version is : 535.161.08
+systemd: yes
+NRestarts=0
+Result=success
+Id=nvidia-fabricmanager.service
+LoadState=loaded
+ActiveState=active
+SubState=running
+UnitFileState=enabled
+
+Id=nvidia-imex.service
+LoadState=not-found
+ActiveState=inactive
+SubState=dead
+UnitFileState=
+end
+"""
+MODULES = """\
+NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Sat Jan 27 03:08:31 UTC 2024
+GCC version:  gcc version 11.4.0 (Ubuntu 11.4.0-1ubuntu1~22.04)
+module version: 535.161.08
+nvidia-modprobe: no
+nvidia_uvm 1523712 4 - Live 0x0000000000000000 (PO)
+nvidia 56717312 42 nvidia_uvm, Live 0x0000000000000000 (PO)
+end
+"""
+BMC = """\
+Inlet Temp       | 04h | ok  |  7.1 | 22 degrees C
+Fan1             | 30h | ok  |  7.1 | 5040 RPM
+Fan2             | 31h | ok  |  7.1 | 5160 RPM
+PS1 Status       | 70h | ok  | 10.1 | Presence detected
+PS2 Status       | 71h | ok  | 10.2 | Presence detected
+PS1 Output       | 72h | ok  | 10.1 | 1210 Watts
+PS2 Output       | 73h | ok  | 10.2 | 1180 Watts
+PS1 Fan          | 74h | ok  | 10.1 | 9000 RPM
+PS Redundancy    | 77h | ok  |  7.1 | Fully Redundant
+CPU1 Status      | 60h | ok  |  3.1 | Processor presence detected
+"""
+SEL = "   1 | 01/01/2026 | 00:00:00 | Event Logging Disabled | Log area reset/cleared | Asserted\n"
+EDAC = """\
+mc0/mc_name:AMD64 Family 19h
+mc0/seconds_since_reset:864000
+mc0/ce_count:3
+mc0/ue_count:0
+mc0/dimm0/dimm_label:CPU_SrcID#0_Chan#1_DIMM#0
+mc0/dimm0/dimm_ce_count:3
+mc0/dimm0/dimm_ue_count:0
+mc0/dimm0/size:65536
+end
+"""
+DIMM = """\
+Handle 0x{0:04X}, DMI type 17, 92 bytes
+Memory Device
+\tSize: 64 GB
+\tLocator: DIMM_A{0}
+\tBank Locator: P0 CHANNEL A
+\tType: DDR5
+\tSpeed: 5600 MT/s
+\tManufacturer: Samsung
+\tConfigured Memory Speed: 4800 MT/s
+
+"""
+DIMMS = "# dmidecode 3.3\nGetting SMBIOS data from sysfs.\n\n" + "".join(map(DIMM.format, range(4)))
+DCGM_DMON = """\
+#Entity   SMCLK        MMCLK        DVCCTR                      MMTMP             TMPTR        POWER             GRACT        SMACT        TENSO        DRAMA        PCITX             NVLTX
+ID                                                              C                 C            W
+GPU 0     1755         2619         4                           70                60           690.123           N/A          N/A          N/A          N/A          N/A               N/A
+GPU 1     345          2619         140                         71                61           190.000           N/A          N/A          N/A          N/A          N/A               N/A
+GPU 0     1755         2619         4                           71                61           691.123           0.991        0.902        0.611        0.455        1500000000        21000000000
+GPU 1     345          2619         140                         71                61           191.000           0.995        0.903        0.100        0.050        1500000000        2000000000
+
+dmon was stopped do to receiving a signal
+"""
+
+#: Probe -> its answers.
+WRITTEN: dict[str, tuple[str, ...]] = {
+    "services": (SERVICES,),
+    "driver-module": (MODULES,),
+    "ipmi-sdr": (BMC,),
+    "ipmi-sel": (SEL,),
+    "edac": (EDAC,),
+    "dmidecode": (DIMMS,),
+    "dcgmi-dmon": (DCGM_DMON,),
+    "watch": tuple(texts["watch"] for texts in WATCHES.values() if "watch" in texts),
+}
