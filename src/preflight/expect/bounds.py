@@ -102,6 +102,9 @@ def nvlinks(host: Host, gpu: Gpu) -> Known[Bound]:
     up = gpu.nvlink if isinstance(gpu.nvlink, Missing) else gpu.nvlink.up
     if up == 0 and design.bridged:
         return Missing("not-applicable", "no bridge to another card, which is no fault")
+    if host.virtualization == "vm" and design.form == "sxm" and not design.nvswitch:
+        text = "links straight to other GPUs, of which a virtual machine was given some"
+        return Missing("not-applicable", text)
     alone = not isinstance(host.gpus, Missing) and len(host.gpus) == 1
     if up == 0 and alone and host.virtualization == "vm":
         return Missing("not-applicable", "the only GPU of a virtual machine has no peer to link to")
