@@ -40,26 +40,10 @@ FREE_WITHIN = ("assemble", "judge", "redact", "reports", "transports", "cli", "p
 SHARED_WITHIN = {
     "probes.spec": "the form of a probe",
     "probes.values": "reads what several tools write alike",
-    "probes.nvidia_smi_fields": "the fields that nvidia-smi's XML and text name alike",
-    "probes.nvidia_smi_derived": "what follows from those fields",
-    "probes.nvidia_smi_sentences": "what nvidia-smi says instead of an answer",
-    "probes.nvidia_smi_block": "one GPU as a report shows it",
-    "probes.nvidia_smi_gpu": "one GPU, whichever form it was read from",
-    "probes.kernel_log_lines": "the forms of a line of the kernel log",
-    "probes.kernel_log_messages": "the messages that count, whatever the form of their line",
-    "probes.kernel_log_kinds": "the table of those messages",
-    "probes.kernel_log_text": "the text of the log and its lines",
-    "probes.kernel_log_kept": "the events of a log, bounded",
-    "probes.kernel_log_gaps": "the marks of lines left out of a large log",
-    "probes.kernel_log_times": "the times of lines, boots and driver loads",
-    "probes.kernel_log_union": "several logs of one host as one",
+    "probes.kernel_log.gaps": "the marks of lines left out of a large log",
+    "probes.kernel_log.union": "several logs of one host as one",
     "redact.names": "the shapes of names; redact/__init__.py applies them",
     "redact.secrets": "the shapes of secrets; redact/__init__.py applies them",
-    "probes.ipmi_lines": "the forms of a line of ipmitool",
-    "probes.ipmi_power": "the sensors that belong to power supplies",
-    "probes.dcgm_errors": "DCGM's error table",
-    "probes.dcgm_table": "the results of dcgmi, whichever form they were read from",
-    "probes.dcgm_json": "the JSON form of dcgmi's output",
     "facts.chassis": "a host holds its chassis",
     "facts.dcgm": "a host holds a DCGM run",
     "facts.host_memory": "a host holds its memory modules",
@@ -173,7 +157,9 @@ def allowed(name: str, target: str) -> bool:
     if target == "":
         return name != ""  # the version
     if top == other:
-        return top in FREE_WITHIN or target in (top, name) or target in SHARED_WITHIN
+        room = name.rpartition(".")[0]  # a folder within a package is a room: free inside
+        inside = "." in room and target.startswith(f"{room}.")
+        return top in FREE_WITHIN or inside or target in (top, name) or target in SHARED_WITHIN
     if top in APART or other in APART or name == "":
         return False
     mine, theirs = layer(name), layer(target)

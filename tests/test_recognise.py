@@ -19,9 +19,9 @@ from preflight import capture, pasted, recognise, signatures
 from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.pasted import cleaned
-from preflight.probes.kernel_log import kernel_log
-from preflight.probes.nvidia_smi_text import nvidia_smi_text
-from preflight.probes.nvidia_smi_xml import nvidia_smi_xml
+from preflight.probes.kernel_log.log import kernel_log
+from preflight.probes.nvidia_smi.text import nvidia_smi_text
+from preflight.probes.nvidia_smi.xml import nvidia_smi_xml
 from tests.conftest import SAMPLES, sample, sample_bytes
 
 PROBES = {

@@ -7,8 +7,8 @@ import pytest
 from preflight import recognise
 from preflight.errors import UsageError
 from preflight.model import Missing, Raw
-from preflight.probes.dcgm_diag import dcgmi_diag
-from preflight.probes.ipmi_sdr import ipmi_sdr
+from preflight.probes.dcgm.diag import dcgmi_diag
+from preflight.probes.ipmi.sdr import ipmi_sdr
 from tests.conftest import sample, sample_bytes
 
 SDR = sample("ipmi_sdr/sdr_elist_psu2_ac_lost_fragment.txt")

@@ -22,9 +22,9 @@ from preflight.model import (
     Result,
     Status,
 )
-from preflight.probes.kernel_log import kernel_log
-from preflight.probes.nvidia_smi_text import nvidia_smi_text
-from preflight.probes.nvidia_smi_xml import nvidia_smi_xml
+from preflight.probes.kernel_log.log import kernel_log
+from preflight.probes.nvidia_smi.text import nvidia_smi_text
+from preflight.probes.nvidia_smi.xml import nvidia_smi_xml
 from preflight.redact.redactor import Redactor, redact_raw, redact_report
 from preflight.reports import render
 from preflight.reports.json import encode

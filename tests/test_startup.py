@@ -52,7 +52,7 @@ def test_recorded_answers_are_judged_without_what_only_a_watch_takes() -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     loaded = set(json.loads(done.stderr.splitlines()[-1].rpartition(" ")[0]))
-    assert "preflight.probes.nvidia_smi_dmon" in loaded
+    assert "preflight.probes.nvidia_smi.dmon" in loaded
     assert loaded.isdisjoint({"preflight.ship", "preflight.payload", "zipfile", "pynvml"})
 
 

@@ -13,7 +13,7 @@ from preflight import capture
 from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.pasted import MAX_BYTES, text_of
-from preflight.probes.nvidia_smi_reports import tables, text_reports, xml_reports
+from preflight.probes.nvidia_smi.reports import tables, text_reports, xml_reports
 from preflight.signatures import (
     BOUNDARIES,
     GOES_ON,

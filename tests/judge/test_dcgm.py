@@ -14,7 +14,7 @@ from preflight.facts.dcgm import DcgmDiag
 from preflight.judge.load import load
 from preflight.judge.overrides import select
 from preflight.model import Action, Missing, Raw, Result, Status
-from preflight.probes.dcgm_diag import dcgmi_diag
+from preflight.probes.dcgm.diag import dcgmi_diag
 from tests.conftest import sample
 
 CHECKS = load(["dcgm"]).checks

@@ -14,9 +14,9 @@ from preflight import datafiles, strict_yaml
 from preflight.errors import UsageError
 from preflight.facts.gpu import Gpu, Remap, Retired
 from preflight.facts.host import Host, Identity
-from preflight.judge.kernel_log import judge_kernel_log, table_checks
+from preflight.judge.kernel_log.log import judge_kernel_log, table_checks
 from preflight.model import Action, Check, Evidence, Missing, Result, Status
-from preflight.probes.kernel_log import kernel_log
+from preflight.probes.kernel_log.log import kernel_log
 from tests.conftest import sample
 
 TABLES = {"xid": "xid", "sxid": "sxid", "kernel-events": "kernel_events"}

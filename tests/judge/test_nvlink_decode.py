@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from preflight import datafiles, strict_yaml
-from preflight.judge.nvlink_decode import decoded
+from preflight.judge.kernel_log.nvlink_decode import decoded
 from preflight.model import Result, Status
 from tests.judge.test_kernel_log import judged, of, xid
 

@@ -10,7 +10,7 @@ from preflight.facts.chassis import EventLog
 from preflight.judge.load import load
 from preflight.judge.sel import sel_checks
 from preflight.model import Missing, Raw, Result, Status
-from preflight.probes.ipmi_sel import ipmi_sel
+from preflight.probes.ipmi.sel import ipmi_sel
 
 NOW = "hostname node-07\ndate 2026-01-02T03:04:05Z\nuid 0\n"
 LOST = "Power Supply PS2 Status | Power Supply AC lost"

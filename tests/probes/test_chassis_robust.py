@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from preflight.errors import ParseError
-from preflight.probes.dcgm_diag import dcgmi_diag
+from preflight.probes.dcgm.diag import dcgmi_diag
 from preflight.probes.dmidecode import dmidecode
 from preflight.probes.edac import edac
-from preflight.probes.ipmi_sdr import ipmi_sdr
-from preflight.probes.ipmi_sel import ipmi_sel
+from preflight.probes.ipmi.sdr import ipmi_sdr
+from preflight.probes.ipmi.sel import ipmi_sel
 from tests.conftest import SAMPLES
 
 READERS = (dcgmi_diag, dmidecode, edac, ipmi_sdr, ipmi_sel)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from preflight.errors import ParseError, UsageError
 from preflight.facts.watch import Span, Watch, WatchedGpu
 from preflight.model import Missing
-from preflight.probes.dcgm_dmon import dcgm_dmon
-from preflight.probes.nvidia_smi_dmon import nvidia_smi_dmon
+from preflight.probes.dcgm.dmon import dcgm_dmon
+from preflight.probes.nvidia_smi.dmon import nvidia_smi_dmon
 from preflight.recognise import recognise
 from tests.conftest import sample
 from tests.written import DCGM_DMON

@@ -9,7 +9,7 @@ import pytest
 from preflight.errors import ParseError
 from preflight.facts.chassis import Chassis
 from preflight.model import Missing
-from preflight.probes.ipmi_sdr import ipmi_sdr
+from preflight.probes.ipmi.sdr import ipmi_sdr
 from tests.conftest import sample
 
 

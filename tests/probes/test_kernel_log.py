@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from preflight.errors import ParseError
 from preflight.facts.kernel import KernelEvent, KernelLog, Sxid, Xid
 from preflight.model import NOT_IN_INPUT, Missing
-from preflight.probes import kernel_log as reader
-from preflight.probes.kernel_log import parse_kernel_log
-from preflight.probes.kernel_log_kept import EVENTS_MAX
-from preflight.probes.kernel_log_lines import read_line
+from preflight.probes.kernel_log import log as reader
+from preflight.probes.kernel_log.kept import EVENTS_MAX
+from preflight.probes.kernel_log.lines import read_line
+from preflight.probes.kernel_log.log import parse_kernel_log
 from tests.conftest import SAMPLES, sample
 
 NAMES = sorted(path.name for path in (SAMPLES / "kernel_log").glob("*.log"))

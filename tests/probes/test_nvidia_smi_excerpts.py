@@ -10,7 +10,7 @@ import pytest
 from preflight.errors import ParseError
 from preflight.facts.gpu import Process
 from preflight.model import NOT_IN_INPUT
-from preflight.probes.nvidia_smi_text import nvidia_smi_text
+from preflight.probes.nvidia_smi.text import nvidia_smi_text
 from tests.conftest import sample
 from tests.probes.test_nvidia_smi_text import only
 

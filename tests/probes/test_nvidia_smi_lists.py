@@ -8,8 +8,8 @@ from msgspec import Struct, structs
 
 from preflight.facts.gpu import Gpu
 from preflight.model import Missing
-from preflight.probes.nvidia_smi_derived import DERIVED
-from preflight.probes.nvidia_smi_fields import SOURCES
+from preflight.probes.nvidia_smi.derived import DERIVED
+from preflight.probes.nvidia_smi.fields import SOURCES
 from tests.conftest import sample
 from tests.probes.test_nvidia_smi_samples import HEADS, MIB, NA, read, seen
 

@@ -7,7 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from preflight.probes import nvidia_smi_text, nvidia_smi_xml
+from preflight.probes.nvidia_smi import text as nvidia_smi_text
+from preflight.probes.nvidia_smi import xml as nvidia_smi_xml
 from tests.conftest import sample
 
 TWO_XML = sample("nvidia_smi_xml/rtx_a5000_x2_nvlink_590.44_v13.xml")

@@ -15,8 +15,8 @@ from msgspec import Struct, structs
 from preflight.errors import ParseError
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.model import NOT_IN_INPUT, Missing
-from preflight.probes.nvidia_smi_text import nvidia_smi_text
-from preflight.probes.nvidia_smi_xml import nvidia_smi_xml
+from preflight.probes.nvidia_smi.text import nvidia_smi_text
+from preflight.probes.nvidia_smi.xml import nvidia_smi_xml
 from tests.conftest import SAMPLES, sample
 
 XML = sorted(path.name for path in (SAMPLES / "nvidia_smi_xml").glob("*.xml"))

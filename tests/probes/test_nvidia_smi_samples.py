@@ -10,8 +10,8 @@ from msgspec import structs
 
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.model import Missing
-from preflight.probes.nvidia_smi_text import nvidia_smi_text
-from preflight.probes.nvidia_smi_xml import nvidia_smi_xml
+from preflight.probes.nvidia_smi.text import nvidia_smi_text
+from preflight.probes.nvidia_smi.xml import nvidia_smi_xml
 from tests.conftest import sample
 
 NA, ABSENT = "not-applicable", "not-in-input"

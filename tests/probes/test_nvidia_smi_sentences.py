@@ -12,7 +12,8 @@ from msgspec import Struct
 from preflight.errors import ParseError
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.model import NOT_IN_INPUT, Missing
-from preflight.probes import nvidia_smi_text, nvidia_smi_xml
+from preflight.probes.nvidia_smi import text as nvidia_smi_text
+from preflight.probes.nvidia_smi import xml as nvidia_smi_xml
 from tests.conftest import sample
 from tests.probes.test_nvidia_smi_samples import on
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from preflight.errors import ParseError
 from preflight.facts.gpu import NvidiaSmi, Process
 from preflight.model import NOT_IN_INPUT, Missing
-from preflight.probes.nvidia_smi_table import locate, nvidia_smi_table
+from preflight.probes.nvidia_smi.table import locate, nvidia_smi_table
 from tests.conftest import SAMPLES, sample
 
 NAMES = sorted(path.name for path in (SAMPLES / "nvidia_smi_table").iterdir())

@@ -9,7 +9,7 @@ import pytest
 
 from preflight.facts.gpu import Gpu, MigInstance, Process
 from preflight.model import NOT_IN_INPUT, Missing
-from preflight.probes.nvidia_smi_text import nvidia_smi_text
+from preflight.probes.nvidia_smi.text import nvidia_smi_text
 from tests.probes.test_nvidia_smi_samples import at, seen
 
 ABSENT = "not-in-input"

@@ -11,7 +11,7 @@ from msgspec import structs
 from preflight.errors import ParseError
 from preflight.facts.gpu import Gpu, MigInstance, Process
 from preflight.model import NOT_IN_INPUT, Missing
-from preflight.probes.nvidia_smi_xml import nvidia_smi_xml
+from preflight.probes.nvidia_smi.xml import nvidia_smi_xml
 from tests.conftest import sample
 from tests.probes.test_nvidia_smi_samples import at, seen
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from preflight.errors import ParseError
 from preflight.facts.nvlink import Nvlink, NvlinkErrors
 from preflight.model import NOT_IN_INPUT, Missing
-from preflight.probes.nvlink import nvlink, nvlink_errors, nvlink_status
+from preflight.probes.nvidia_smi.nvlink import nvlink, nvlink_errors, nvlink_status
 from preflight.probes.spec import Probe
 from tests.conftest import sample
 

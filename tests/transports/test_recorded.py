@@ -17,7 +17,7 @@ from preflight import pasted
 from preflight.capture import Writer
 from preflight.errors import UsageError
 from preflight.model import Raw
-from preflight.probes.nvidia_smi_text import nvidia_smi_text
+from preflight.probes.nvidia_smi.text import nvidia_smi_text
 from preflight.transports.recorded import open_inputs
 from tests.conftest import SAMPLES, sample
 from tests.transports.whole import Recorded, recorded

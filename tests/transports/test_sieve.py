@@ -15,8 +15,9 @@ from preflight import datafiles
 from preflight.collect import examine
 from preflight.judge.load import DOMAINS, load
 from preflight.model import Raw
-from preflight.probes import kernel_log_kept, kernel_log_text
-from preflight.probes.kernel_log import kernel_log
+from preflight.probes.kernel_log import kept as kernel_log_kept
+from preflight.probes.kernel_log import text as kernel_log_text
+from preflight.probes.kernel_log.log import kernel_log
 from preflight.recognise import recognise
 from preflight.transports import scan, sieve
 
@@ -137,8 +138,8 @@ def test_a_flood_is_bounded_as_the_parser_bounds_it(
 ) -> None:
     monkeypatch.setattr(kernel_log_kept, "EVENTS_MAX", 40)
     monkeypatch.setattr(kernel_log_kept, "REPEATS_MAX", 30)
-    monkeypatch.setattr("preflight.probes.kernel_log.EVENTS_MAX", 40)
-    monkeypatch.setattr("preflight.probes.kernel_log.REPEATS_MAX", 30)
+    monkeypatch.setattr("preflight.probes.kernel_log.log.EVENTS_MAX", 40)
+    monkeypatch.setattr("preflight.probes.kernel_log.log.REPEATS_MAX", 30)
     data = syslog([98] + [0] * 900 + [2, 8] + [0, 1] * 100 + [9])
     path = tmp_path / "large.log"
     path.write_bytes(data)

@@ -11,7 +11,7 @@ from preflight.assemble.sources import SUPPLIERS
 from preflight.facts.host import Identity
 from preflight.facts.kernel import KernelLog
 from preflight.model import Known, Missing
-from preflight.probes.kernel_log_union import relabelled, union
+from preflight.probes.kernel_log.union import relabelled, union
 
 
 def all_logs(read: Mapping[str, Any], first: Any, identity: Known[Identity]) -> Any:

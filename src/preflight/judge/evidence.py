@@ -10,7 +10,7 @@ from preflight.assemble.answers import answer_text
 from preflight.assemble.sources import probe_of
 from preflight.model import Evidence, Raw, Result
 from preflight.printable import printable
-from preflight.probes.kernel_log_gaps import Gaps, gaps
+from preflight.probes.kernel_log.gaps import Gaps, gaps
 from preflight.redact.secrets import secrets
 
 #: The probe whose lines say little without the sections that they stand in.

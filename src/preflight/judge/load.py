@@ -13,7 +13,9 @@ from msgspec import Struct, field
 from preflight import datafiles, model, strict_yaml
 from preflight.errors import UsageError
 from preflight.expect.bounds import BOUNDS
-from preflight.judge import kernel_log, kernel_log_rows, paths, sel
+from preflight.judge import paths, sel
+from preflight.judge.kernel_log import log as kernel_log
+from preflight.judge.kernel_log import rows as kernel_log_rows
 from preflight.judge.operators import OFF, OPERATORS
 from preflight.judge.rules import RULES
 from preflight.kept import kept

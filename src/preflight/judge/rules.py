@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from preflight.facts.host import Host
 from preflight.judge.dcgm import judge_dcgm
 from preflight.judge.gpu_processes import judge_gpu_processes
-from preflight.judge.kernel_log import judge_kernel_log
+from preflight.judge.kernel_log.log import judge_kernel_log
 from preflight.judge.results import result, undetermined
 from preflight.judge.sel import judge_sel
 from preflight.model import Check, Missing, Result, Status

@@ -12,7 +12,7 @@ from msgspec import Struct
 from preflight.errors import UsageError
 from preflight.facts.chassis import EventLog, SelEntry
 from preflight.facts.host import Host
-from preflight.judge.kernel_log_seen import ago
+from preflight.judge.kernel_log.seen import ago
 from preflight.judge.results import result, undetermined
 from preflight.model import Action, Check, Evidence, Missing, Result, Status
 

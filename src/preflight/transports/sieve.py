@@ -21,13 +21,13 @@ from preflight import datafiles
 from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.pasted import cleaned, text_of
-from preflight.probes.kernel_log import STARTS_MAX
-from preflight.probes.kernel_log_gaps import mark
-from preflight.probes.kernel_log_kept import Found, Kept
-from preflight.probes.kernel_log_kinds import NEEDLES
-from preflight.probes.kernel_log_lines import Line, read_line
-from preflight.probes.kernel_log_text import EDGE, LINE_MAX
-from preflight.probes.kernel_log_times import (
+from preflight.probes.kernel_log.gaps import mark
+from preflight.probes.kernel_log.kept import Found, Kept
+from preflight.probes.kernel_log.kinds import NEEDLES
+from preflight.probes.kernel_log.lines import Line, read_line
+from preflight.probes.kernel_log.log import STARTS_MAX
+from preflight.probes.kernel_log.text import EDGE, LINE_MAX
+from preflight.probes.kernel_log.times import (
     CHAINED,
     LANDMARKS,
     is_boot,

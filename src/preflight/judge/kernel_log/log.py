@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from preflight.errors import UsageError
 from preflight.facts.host import Host
 from preflight.facts.kernel import KernelEvent, KernelLog, Sxid, Xid
-from preflight.judge.kernel_log_episodes import Episode, Moment, episodes
-from preflight.judge.kernel_log_rows import Row, faults, may_be_unread, read_row, told_by
-from preflight.judge.kernel_log_seen import Seen, ago
-from preflight.judge.kernel_log_words import YEARS_KNOWN_S, expected, reason
+from preflight.judge.kernel_log.episodes import Episode, Moment, episodes
+from preflight.judge.kernel_log.rows import Row, faults, may_be_unread, read_row, told_by
+from preflight.judge.kernel_log.seen import Seen, ago
+from preflight.judge.kernel_log.words import YEARS_KNOWN_S, expected, reason
 from preflight.judge.paths import value_at
 from preflight.judge.results import result, undetermined
 from preflight.model import Check, Evidence, Known, Missing, Result, Status

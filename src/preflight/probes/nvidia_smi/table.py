@@ -17,9 +17,9 @@ from preflight.errors import ParseError
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.model import NOT_IN_INPUT, Missing
 from preflight.printable import printable
-from preflight.probes.nvidia_smi_block import Block, Head
-from preflight.probes.nvidia_smi_gpu import line_of, report
-from preflight.probes.nvidia_smi_sentences import driver_silence, sentence_line, sentences
+from preflight.probes.nvidia_smi.block import Block, Head
+from preflight.probes.nvidia_smi.gpu import line_of, report
+from preflight.probes.nvidia_smi.sentences import driver_silence, sentence_line, sentences
 from preflight.probes.spec import probe
 from preflight.probes.values import bus_id
 

@@ -9,9 +9,9 @@ from itertools import groupby
 from preflight.errors import ParseError
 from preflight.facts.dcgm import DcgmDiag, DiagResult
 from preflight.model import NOT_IN_INPUT, Known, Missing
-from preflight.probes.dcgm_errors import Message, code_of, severity_of, topic_of
-from preflight.probes.dcgm_json import begins, read_json
-from preflight.probes.dcgm_table import Table, TableResult, read_table
+from preflight.probes.dcgm.errors import Message, code_of, severity_of, topic_of
+from preflight.probes.dcgm.json_form import begins, read_json
+from preflight.probes.dcgm.table import Table, TableResult, read_table
 from preflight.probes.spec import probe
 
 _PROBE = "dcgmi-diag"

@@ -7,8 +7,8 @@ from collections import deque
 from msgspec import Struct, field
 
 from preflight.facts.kernel import Unread
-from preflight.probes.kernel_log_lines import Clock, Line
-from preflight.probes.kernel_log_messages import (
+from preflight.probes.kernel_log.lines import Clock, Line
+from preflight.probes.kernel_log.messages import (
     Record,
     key_of,
     names_a_gpu,

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from preflight.facts.chassis import Balance, PowerSupply
 from preflight.model import Known, Missing
-from preflight.probes.ipmi_lines import Line, known_words
+from preflight.probes.ipmi.lines import Line, known_words
 
 _PROBE = "ipmi-sdr"
 #: IPMI entity id of a power supply (IPMI v2.0, table 43-13).

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from preflight.errors import ParseError
 from preflight.facts.chassis import EventLog, SelEntry
 from preflight.model import Known
-from preflight.probes.ipmi_lines import no_device
+from preflight.probes.ipmi.lines import no_device
 from preflight.probes.spec import probe
 
 _PROBE = "ipmi-sel"

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from preflight.errors import ParseError
 from preflight.facts.chassis import Air, Chassis, Fan, Part, Redundancy, Sensor
 from preflight.model import Known, Missing
-from preflight.probes.ipmi_lines import Answer, Line, kind_of, known_words, no_device, read
-from preflight.probes.ipmi_power import balance, is_power_supply, power_supplies
+from preflight.probes.ipmi.lines import Answer, Line, kind_of, known_words, no_device, read
+from preflight.probes.ipmi.power import balance, is_power_supply, power_supplies
 from preflight.probes.spec import probe
 
 #: Whose line a record's `line` is.

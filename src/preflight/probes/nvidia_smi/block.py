@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from preflight.facts.gpu import MigInstance, Process
 from preflight.model import NOT_IN_INPUT, Known, Missing
-from preflight.probes.nvidia_smi_fields import Form
+from preflight.probes.nvidia_smi.fields import Form
 from preflight.probes.values import bytes_of, count, missing_of, words
 
 Rows = list[dict[str, str]]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from preflight.facts.kernel import KernelLog
-from preflight.judge.kernel_log_episodes import Episode
-from preflight.judge.kernel_log_rows import Row
-from preflight.judge.kernel_log_seen import Seen, ago
+from preflight.judge.kernel_log.episodes import Episode
+from preflight.judge.kernel_log.rows import Row
+from preflight.judge.kernel_log.seen import Seen, ago
 
-#: A wall time before 1990 comes from a log that writes no year (see probes/kernel_log_lines.py):
+#: A wall time before 1990 comes from a log that writes no year (see probes/kernel_log/lines.py):
 #: it can be compared with the log's own times and with no others.
 YEARS_KNOWN_S = 20 * 365 * 86400.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from preflight.probes.kernel_log_lines import YEAR_S, Line, read_line
+from preflight.probes.kernel_log.lines import YEAR_S, Line, read_line
 
 #: Where a time of `dmesg -H` may stand; "[Jan 6 10:00]" and "[  +0.000003]".
 _HUMAN = re.compile(r"^\[(?:[A-Z][a-z]{2} ?\d{1,2} \d\d:\d\d| *\+\d{1,9}\.\d{1,9})\]", re.MULTILINE)

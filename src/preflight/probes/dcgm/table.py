@@ -6,7 +6,7 @@ import re
 
 from msgspec import Struct, field
 
-from preflight.probes.dcgm_errors import Message
+from preflight.probes.dcgm.errors import Message
 
 #: "Pass - All", "Fail - GPUs: 0, 3", "Pass"; DCGM 4 has a row "GPU3: Fail" for each GPU below.
 _RESULT = re.compile(

@@ -24,7 +24,7 @@ from preflight.facts.gpu import (
     Throttle,
 )
 from preflight.model import NOT_IN_INPUT, Known, Missing
-from preflight.probes.nvidia_smi_block import (
+from preflight.probes.nvidia_smi.block import (
     MIG_SECTIONS,
     Block,
     Head,
@@ -32,9 +32,9 @@ from preflight.probes.nvidia_smi_block import (
     instances,
     processes,
 )
-from preflight.probes.nvidia_smi_derived import DERIVED, SHOWN_BY, Facts, leave_to_host
-from preflight.probes.nvidia_smi_fields import LABELS, SOURCES, Addend, Convert, Form, Source
-from preflight.probes.nvidia_smi_sentences import LostGpu, Sentences
+from preflight.probes.nvidia_smi.derived import DERIVED, SHOWN_BY, Facts, leave_to_host
+from preflight.probes.nvidia_smi.fields import LABELS, SOURCES, Addend, Convert, Form, Source
+from preflight.probes.nvidia_smi.sentences import LostGpu, Sentences
 from preflight.probes.values import count, is_error, is_lost, missing_of, words
 
 _GROUPS: dict[str, type[Struct]] = {

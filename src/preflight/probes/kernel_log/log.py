@@ -9,16 +9,16 @@ from msgspec.structs import replace
 
 from preflight.errors import ParseError
 from preflight.facts.kernel import KernelEvent, KernelLog, Start, Sxid, Xid
-from preflight.probes.kernel_log_kept import EVENTS_MAX, REPEATS_MAX, Kept
-from preflight.probes.kernel_log_lines import Clock, Line
-from preflight.probes.kernel_log_text import LogText, log_text
-from preflight.probes.kernel_log_times import (
+from preflight.probes.kernel_log.kept import EVENTS_MAX, REPEATS_MAX, Kept
+from preflight.probes.kernel_log.lines import Clock, Line
+from preflight.probes.kernel_log.text import LogText, log_text
+from preflight.probes.kernel_log.times import (
     before_boots,
     boots,
     driver_loads,
     through_new_year,
 )
-from preflight.probes.kernel_log_union import told_twice
+from preflight.probes.kernel_log.union import told_twice
 from preflight.probes.spec import probe
 
 #: The last boots of a log; more are no record of use.

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from preflight.errors import ParseError
-from preflight.probes.dcgm_errors import Message
-from preflight.probes.dcgm_table import Table, TableResult
+from preflight.probes.dcgm.errors import Message
+from preflight.probes.dcgm.table import Table, TableResult
 
 _NAMES = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
 _STATUS = re.compile(r'"status"\s*:')

@@ -13,10 +13,10 @@ from preflight.errors import ParseError
 from preflight.facts.gpu import NvidiaSmi
 from preflight.model import NOT_IN_INPUT
 from preflight.printable import printable
-from preflight.probes.nvidia_smi_block import Block, Head, Rows
-from preflight.probes.nvidia_smi_fields import LABELS
-from preflight.probes.nvidia_smi_gpu import line_of, report
-from preflight.probes.nvidia_smi_sentences import (
+from preflight.probes.nvidia_smi.block import Block, Head, Rows
+from preflight.probes.nvidia_smi.fields import LABELS
+from preflight.probes.nvidia_smi.gpu import line_of, report
+from preflight.probes.nvidia_smi.sentences import (
     driver_silence,
     is_sentence,
     sentence_line,

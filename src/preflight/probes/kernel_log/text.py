@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from preflight.probes.kernel_log_gaps import Gaps, gaps
-from preflight.probes.kernel_log_kinds import NEEDLES
-from preflight.probes.kernel_log_lines import Line, read_line
-from preflight.probes.kernel_log_times import relative_times
+from preflight.probes.kernel_log.gaps import Gaps, gaps
+from preflight.probes.kernel_log.kinds import NEEDLES
+from preflight.probes.kernel_log.lines import Line, read_line
+from preflight.probes.kernel_log.times import relative_times
 
 #: A line is read no further than this.
 LINE_MAX = 64 * 1024

@@ -6,8 +6,8 @@ import re
 
 from preflight.facts.kernel import KernelEvent, Sxid, Xid
 from preflight.model import NOT_IN_INPUT, Known, Missing
-from preflight.probes.kernel_log_kinds import BDF, KERNEL, KINDS, NEEDLES, Kind
-from preflight.probes.kernel_log_lines import Line
+from preflight.probes.kernel_log.kinds import BDF, KERNEL, KINDS, NEEDLES, Kind
+from preflight.probes.kernel_log.lines import Line
 
 Record = Xid | Sxid | KernelEvent
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from preflight.judge.kernel_log_rows import Burst
-from preflight.judge.kernel_log_seen import Seen
+from preflight.judge.kernel_log.rows import Burst
+from preflight.judge.kernel_log.seen import Seen
 
 #: Events closer than this are one burst: NVSentinel's and Fleet Intelligence's three minutes.
 BURST_S = 180.0

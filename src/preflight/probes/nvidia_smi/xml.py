@@ -12,10 +12,10 @@ from preflight.errors import ParseError
 from preflight.facts.gpu import NvidiaSmi
 from preflight.model import NOT_IN_INPUT
 from preflight.printable import printable
-from preflight.probes.nvidia_smi_block import Block, Head
-from preflight.probes.nvidia_smi_fields import SOURCES
-from preflight.probes.nvidia_smi_gpu import line_of, report
-from preflight.probes.nvidia_smi_sentences import driver_silence, sentence_line, sentences
+from preflight.probes.nvidia_smi.block import Block, Head
+from preflight.probes.nvidia_smi.fields import SOURCES
+from preflight.probes.nvidia_smi.gpu import line_of, report
+from preflight.probes.nvidia_smi.sentences import driver_silence, sentence_line, sentences
 from preflight.probes.spec import probe
 from preflight.probes.values import bus_id
 

@@ -10,10 +10,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from preflight.facts.kernel import Start
-from preflight.judge.kernel_log_bursts import points_at_hardware
-from preflight.judge.kernel_log_rows import Burst, Row, of_driver
-from preflight.judge.kernel_log_seen import Seen, ago, named
-from preflight.judge.nvlink_decode import Decoded, decoded, fault_of
+from preflight.judge.kernel_log.bursts import points_at_hardware
+from preflight.judge.kernel_log.nvlink_decode import Decoded, decoded, fault_of
+from preflight.judge.kernel_log.rows import Burst, Row, of_driver
+from preflight.judge.kernel_log.seen import Seen, ago, named
 from preflight.model import SEVERITY, Action, Status
 
 #: How far the clocks of two logs may be apart.

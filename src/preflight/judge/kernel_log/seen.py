@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from preflight.judge.kernel_log_rows import Row
+from preflight.judge.kernel_log.rows import Row
 
 #: A program is named by the Xid of its end, this long after the fault at most.
 _NAMED_S = 60.0

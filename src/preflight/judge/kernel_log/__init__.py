@@ -1,0 +1,1 @@
+"""What the kernel log shows, judged by the rows of its tables."""

@@ -1,0 +1,1 @@
+"""DCGM's diagnostics and its sampling."""

@@ -1,0 +1,1 @@
+"""Sensors and event log of the management controller."""

@@ -1,0 +1,1 @@
+"""The kernel log in any of its forms."""

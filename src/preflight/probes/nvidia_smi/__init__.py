@@ -1,0 +1,1 @@
+"""The forms in which nvidia-smi tells of GPUs."""
