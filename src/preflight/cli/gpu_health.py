@@ -6,7 +6,9 @@ from preflight.cli.judging import Question, judge_and_report
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 
-GPU_DOMAINS = ("gpu", "pcie", "fabric", "chassis", "dcgm", "live")
+#: Everything a GPU host can tell; of the kernel its whole log, for what ends a training run (no
+#: memory left, a hung task, a library that crashes) stands beside the Xids.
+GPU_DOMAINS = ("gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel")
 
 
 def run(options: Options, streams: Streams) -> int:
