@@ -11,8 +11,8 @@ from preflight import error_texts, runbooks
 from preflight.error_texts import find
 from tests.conftest import sample
 
-#: How a row begins -> what the CUDA runtime (cudaGetErrorString) and NCCL print, and what only looks
-#: like it.
+#: How a row begins -> what the CUDA runtime (cudaGetErrorString) and NCCL print, and what only
+#: looks like it.
 CUDA_AND_NCCL = {
     "CUDA-capable device(s) is/are busy": [
         "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
