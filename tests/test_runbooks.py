@@ -36,6 +36,17 @@ def test_what_is_unknown_finds_nothing(typed: str) -> None:
     assert runbooks.search(typed) == []
 
 
+@pytest.mark.parametrize("typed", TABLE["several"])
+def test_words_that_every_trouble_has_list_what_may_be_meant(typed: str) -> None:
+    assert runbooks.vague(typed)
+    assert runbooks.search(typed)
+
+
+def test_a_symptom_with_a_word_of_its_own_is_not_vague() -> None:
+    told = [typed for phrases in TABLE["found"].values() for typed in phrases]
+    assert [typed for typed in told if runbooks.vague(typed)] == []
+
+
 @pytest.mark.parametrize("book", runbooks.load())
 def test_each_symptom_of_a_runbook_finds_it_first(book: str) -> None:
     missed = [
@@ -74,7 +85,7 @@ def test_every_runbook_that_is_named_exists() -> None:
     known = set(runbooks.load())
     used = {check.runbook for check in load(DOMAINS).checks}
     used |= {row.runbook for row in error_texts.rows()}
-    assert used - known == set()
+    assert used - known - {""} == set()
 
 
 def commands() -> Iterator[tuple[str, str]]:

@@ -89,6 +89,11 @@ BASES["dmon"] = {
     "nvidia-smi-dmon": "# gpu    pwr  gtemp  pviol  tviol\n# Idx      W      C      %   bool\n"
     + "    0    300     60     10      0\n" * 6
 }
+BASES["dmon-ecc"] = {
+    "nvidia-smi-dmon": "# gpu  sbecc  dbecc    pci\n# Idx   errs   errs   errs\n"
+    + "    0      0      0      0\n" * 6
+}
+BASES["table"] = {"nvidia-smi-table": "nvidia_smi_table/h100_sxm_x8_550.90_idle.txt"}
 #: Edits that make the base sound: the sample announces four GPUs and holds one.
 WHOLE = {"host": [["<attached_gpus>4", "<attached_gpus>1"]]}
 

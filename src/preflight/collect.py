@@ -176,11 +176,12 @@ def _watch(host: Host) -> str:
         return ""
     gpus = host.watch.gpus
     times: list[float] = [gpu.watched_s for gpu in gpus if not isinstance(gpu.watched_s, Missing)]
-    looks = max((gpu.samples for gpu in gpus), default=0)
+    looks = sorted({gpu.samples for gpu in gpus}) or [0]
     told = f"{len(gpus)} {'GPU' if len(gpus) == 1 else 'GPUs'} watched"
     longest_s = max(times, default=0.0)
     span = f" over {format_duration(longest_s)}" if longest_s else ""
-    return f"{told}{span}, {looks:,} {'sample' if looks == 1 else 'samples'} each"
+    least = f"{looks[0]:,} to " if len(looks) > 1 else ""
+    return f"{told}{span}, {least}{looks[-1]:,} {'sample' if looks[-1] == 1 else 'samples'} each"
 
 
 def _machine(host: Host) -> str:

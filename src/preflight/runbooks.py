@@ -70,14 +70,40 @@ _SAME = {
     "increasing": "rises", "grows": "rises", "growing": "rises", "worker": "workers",
     "crash": "killed", "crashed": "killed", "timed": "timeout", "long": "slow", "longer": "slow",
     "forever": "slow", "bigger": "rises", "going": "fall", "go": "fall", "constant": "flat",
-    "iteration": "step", "iterations": "step", "repetitive": "repeats", "generation": "generates",
+    "iteration": "step", "iterations": "step", "repetitive": "repeats",
+    "deadlock": "hangs", "deadlocks": "hangs", "deadlocked": "hangs", "pytorch": "torch",
+    "job": "training", "jobs": "training", "generation": "generates",
 }  # fmt: skip
+#: Said in several words, of which each alone says something else -> one word.
+_SAID = (
+    (
+        re.compile(r"\b(?:can ?not|can'?t|could not|impossible to) (?:be )?(?:killed|kill)\b"),
+        "unkillable",
+    ),
+    (re.compile(r"\b(?:won'?t|does ?n[o']t|will not|refuses to) die\b"), "unkillable"),
+    (re.compile(r"\bkill -9\b"), "unkillable"),
+    (re.compile(r"\bgpu util\b"), "gpu utilization"),
+    (re.compile(r"\bvram\b"), "gpu memory"),
+)
+#: Words that nearly every trouble has in it: a symptom of these alone may mean many things.
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        "bad broken crash everything nothing error fail gpu issue job killed perform problem "
+        "program python run slow step stop train training trouble use work wrong",
+    )
+)
 #: Endings that other forms of a word have; what is left has at least three letters.
 _ENDINGS = re.compile(r"(?<=[a-z]{3})(?:i[sz]ations?|i[sz]ed?|ations?|ings?|ed|est|er|es|s|e|ly)$")
 #: The best runbook has at least this share of what was asked, weighed by how rare the words are.
 _ENOUGH = 0.55
 #: A word written wrongly, or only begun, counts less than the word itself.
 _NEARLY = 0.8
+#: A phrase of which one word alone was said, and no more than this share of it, was not meant:
+#: nv_get_p2p_free_callback by `p2p`.
+_HARDLY = 0.4
+#: So many letters may follow a stem that a word begins with: AssertionError is no assert.
+_LONGER = 4
 #: What a word counts that no runbook has; the rarest known one counts 1.
 _UNKNOWN = 0.8
 
@@ -92,6 +118,12 @@ def search(words: str, most: int = 3) -> list[Runbook]:
     scored = sorted((pair for pair in scored if pair[0] >= _ENOUGH), key=_by_score)
     best = scored[0][0] if scored else 0.0
     return [book for score, book in scored[:most] if score >= 0.75 * best]
+
+
+def vague(words: str) -> bool:
+    """Whether all that the words tell is common to many symptoms: `my training is slow`."""
+    stems = _stems(words)
+    return bool(stems) and stems <= {_stem(word) for word in _COMMON}
 
 
 def _by_score(pair: tuple[float, Runbook]) -> tuple[float, str]:
@@ -121,9 +153,12 @@ class _Index(Struct):
         best = 0.0
         for phrase in phrases:
             found = _share(wanted, phrase)
+            matched = sum(1 for meant in wanted if not phrase.isdisjoint(meant))
             said = found / sum(self.weights[stem] for stem in phrase) if phrase else 0.0
+            if matched == 1 and said < _HARDLY:
+                continue
             best = max(best, 0.75 * found / whole + 0.15 * min(said, 1.0))
-        return best + 0.1 * anywhere
+        return best + 0.1 * anywhere if best else 0.0
 
 
 def _share(wanted: Sequence[dict[str, float]], stems: frozenset[str]) -> float:
@@ -150,7 +185,10 @@ def _index() -> _Index:
 @cache
 def _stems(text: str) -> frozenset[str]:
     """The words of a text without their endings, as far as they tell anything."""
-    return frozenset(_stem(word) for word in _spelt_out(re.findall(r"[a-z0-9]+", text.lower())))
+    text = text.lower()
+    for said, word in _SAID:
+        text = said.sub(word, text)
+    return frozenset(_stem(word) for word in _spelt_out(re.findall(r"[a-z0-9]+", text)))
 
 
 def _spelt_out(words: Iterable[str]) -> Iterable[str]:
@@ -170,7 +208,9 @@ def _near(word: str, stem: str) -> bool:
     replaced or exchanged with its neighbour."""
     if len(word) < 4 or len(stem) < 4 or word[0].isdigit():
         return False
-    if stem.startswith(word) or (len(stem) > 4 and word.startswith(stem)):
+    if stem.startswith(word) or (
+        len(stem) > 4 and word.startswith(stem) and len(word) <= len(stem) + _LONGER
+    ):
         return True
     same = 0
     while same < min(len(word), len(stem)) and word[same] == stem[same]:

@@ -34,6 +34,9 @@ TRACEBACK = """\
         (["20034"], "gpu.sxid.20034"),
         (["gpu.ecc.*"], "12 checks"),
         (["loss"], "loss: which of these?"),
+        (["my", "training", "is", "slow"], "my training is slow: which of these?"),
+        (["process cannot be killed"], "A process hangs in the kernel"),
+        (["Bus error"], "Bus error (SIGBUS)"),
         ([], f"{len(load(DOMAINS).checks)} checks"),
     ],
 )

@@ -248,3 +248,77 @@ def test_a_megabyte_takes_less_than_a_second(text: str, parse: Any) -> None:
     parse(text + row * (1_000_000 // len(row)))
     parse(text + "9" * 1_000_000) if parse is nvidia_smi_dmon else None
     assert time.process_time() - began < 2
+
+
+#: Of eight GPUs, `nvidia-smi dmon -s p`: sample by sample.
+def _rows(
+    samples: int, row: Any, *, head: str = "# gpu    pwr  gtemp\n# Idx      W      C\n"
+) -> str:
+    rows = [told for at in range(samples) for gpu in range(8) if (told := row(gpu, at))]
+    return head + "".join(f"    {told}\n" for told in rows)
+
+
+def _lost(told: Watch) -> dict[int, str]:
+    return {gpu.index: gpu.trouble for gpu in gpus(told) if gpu.answers is False}
+
+
+def test_a_gpu_whose_rows_end_was_lost() -> None:
+    text = _rows(70, lambda gpu, at: f"{gpu} 650 60" if gpu != 3 or at < 11 else "")
+    assert _lost(nvidia_smi_dmon(text)) == {3: "only 11 of 70 samples tell of it"}
+
+
+def test_a_gpu_whose_values_end_was_lost_and_the_first_row_without_them_shows_it() -> None:
+    text = _rows(70, lambda gpu, at: f"{gpu} 650 60" if gpu != 3 or at < 11 else f"{gpu} - -")
+    told = nvidia_smi_dmon(text)
+    assert _lost(told) == {3: "none of its values can be read from sample 12 of 70 on"}
+    line = nvidia_smi_dmon.probe.locate(text, gpus(told)[3].line, "answers")  # type: ignore[attr-defined]
+    assert line == 2 + 11 * 8 + 4
+    assert text.split("\n")[line - 1].split() == ["3", "-", "-"]
+
+
+def test_a_table_that_ends_within_a_round_lost_no_gpu() -> None:
+    whole = _rows(30, lambda gpu, at: f"{gpu} 650 60")
+    for rows in range(1, 12):
+        cut = "\n".join(whole.split("\n")[: -1 - rows]) + "\n"
+        assert _lost(nvidia_smi_dmon(cut)) == {}
+    # A header may stand in the middle of a round.
+    lines = whole.split("\n")
+    lines[100:100] = lines[:2]
+    assert _lost(nvidia_smi_dmon("\n".join(lines))) == {}
+
+
+def test_gpus_watched_one_after_the_other_are_not_compared() -> None:
+    head = "# gpu    pwr  gtemp\n# Idx      W      C\n"
+    text = head + "    0 650 60\n" * 10 + head + "    1 650 60\n" * 50
+    assert _lost(nvidia_smi_dmon(text)) == {}
+    once = head + "    0 650 60\n" + head + "    1 650 60\n" * 50
+    assert _lost(nvidia_smi_dmon(once)) == {}
+
+
+def test_a_gpu_that_never_told_a_value_did_not_answer_yes() -> None:
+    text = _rows(5, lambda gpu, at: f"{gpu} - -" if gpu == 2 else f"{gpu} 650 60")
+    answers = [gpu.answers for gpu in gpus(nvidia_smi_dmon(text))]
+    assert isinstance(answers[2], Missing)
+    assert answers[:2] == [True, True]
+
+
+def test_dcgmi_dmon_loses_a_gpu_the_same_way() -> None:
+    head = "#Entity   POWER  TMPTR\nID        W      C\n"
+    ended = _rows(20, lambda gpu, at: f"GPU {gpu} 650 60" if gpu != 3 or at < 9 else "", head=head)
+    assert _lost(dcgm_dmon(ended)) == {3: "only 9 of 20 samples tell of it"}
+    empty = _rows(
+        20,
+        lambda gpu, at: f"GPU {gpu} 650 60" if gpu != 3 or at < 9 else f"GPU {gpu} N/A N/A",
+        head=head,
+    )
+    assert _lost(dcgm_dmon(empty)) == {3: "none of its values can be read from sample 10 of 20 on"}
+    assert _lost(dcgm_dmon(_rows(20, lambda gpu, at: f"GPU {gpu} 650 60", head=head))) == {}
+
+
+def test_what_the_counter_of_uncorrected_errors_said_at_first() -> None:
+    head = "# gpu  sbecc  dbecc    pci\n# Idx   errs   errs   errs\n"
+    told = gpus(
+        nvidia_smi_dmon(_rows(4, lambda gpu, at: f"{gpu} 0 {2 if gpu == 4 else 0} 0", head=head))
+    )
+    assert (told[4].ecc_uncorrected_before, told[4].growth.ecc_uncorrected) == (2, 0)
+    assert told[5].ecc_uncorrected_before == 0

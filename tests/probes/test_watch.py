@@ -190,3 +190,26 @@ def test_a_megabyte_takes_less_than_a_second() -> None:
     began = time.process_time()
     assert gpus(text)[0].growth.ecc_corrected == COUNTERS["ecc_corrected"] - 3
     assert time.process_time() - began < 1
+
+
+def test_a_gpu_whose_samples_end_while_others_go_on_was_lost() -> None:
+    lines = watch_lines().splitlines()
+    told = [json.loads(line) for line in lines]
+    kept = [
+        line
+        for line, one in zip(lines, told, strict=True)
+        if one.get("gpu") != 3 or not ("last" in one or one.get("t", 0) > 20)
+    ]
+    lost = {gpu.index: gpu.trouble for gpu in gpus("\n".join(kept) + "\n") if not gpu.answers}
+    assert lost == {3: "no sample of it after 20 s; those of others go on"}
+
+
+def test_a_gpu_that_lacks_a_sample_or_two_was_not_lost() -> None:
+    lines = watch_lines().splitlines()
+    told = [json.loads(line) for line in lines]
+    kept = [
+        line
+        for line, one in zip(lines, told, strict=True)
+        if one.get("gpu") != 3 or not ("last" in one or one.get("t", 0) > 40)
+    ]
+    assert all(gpu.answers is True for gpu in gpus("\n".join(kept) + "\n"))

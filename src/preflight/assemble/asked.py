@@ -3,12 +3,16 @@ all, so that what is not there was left out; text that somebody gave simply does
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from preflight.assemble.gpu_inventory import functions_on_pci
 from preflight.facts.dcgm import DcgmDiag
+from preflight.facts.gpu import Gpu
 from preflight.facts.host import PciFunction
 from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
+_TOLD = Missing("not-applicable", "nvidia-smi tells it of this GPU, and that is judged")
 _NO_WATCH = Missing("not-asked", "needs --duration, such as --duration 60s")
 #: It is work that the user asks for by name.
 _NO_DIAG = Missing(
@@ -28,6 +32,18 @@ def watch_of(
     if isinstance(told, Missing) and functions_on_pci(pci)[0] == 0:
         return Missing("not-applicable", "no NVIDIA GPU on PCI")
     return watch
+
+
+def told_once(watch: Known[Watch], gpus: Known[tuple[Gpu, ...]]) -> Known[Watch]:
+    """The watch without the counters that nvidia-smi tells of the same GPUs."""
+    if isinstance(watch, Missing) or isinstance(watch.gpus, Missing) or isinstance(gpus, Missing):
+        return watch
+    told = {gpu.index for gpu in gpus if isinstance(gpu.ecc.volatile_dram_uncorrected, int)}
+    watched = (
+        replace(one, ecc_uncorrected_before=_TOLD) if one.index in told else one
+        for one in watch.gpus
+    )
+    return replace(watch, gpus=tuple(watched))
 
 
 def diag_of(diag: Known[DcgmDiag], *, asked: bool) -> Known[DcgmDiag]:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
-from preflight.assemble.asked import diag_of, watch_of
+from preflight.assemble.asked import diag_of, told_once, watch_of
 from preflight.assemble.fabric_manager import fabric_manager
 from preflight.assemble.gpu_inventory import (
     count_gpus,
@@ -60,6 +60,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
     inventory = count_gpus(identity, pci, smi)
     smi = nothing_wrong_without_gpus(inventory, smi)
     virtualization = _virtualization(parts["cpu"], smi, tree)
+    gpus = _gpus(smi)
     return Host(
         name=name,
         identity=identity,
@@ -71,7 +72,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         pci=pci,
         driver=smi if isinstance(smi, Missing) else smi.driver,
         gpus=with_unexplained(
-            with_links(_gpus(smi), parts["nvlink_status"], parts["nvlink_errors"]), container
+            with_links(gpus, parts["nvlink_status"], parts["nvlink_errors"]), container
         ),
         gpu_inventory=inventory,
         kernel_log=parts["kernel_log"],
@@ -85,7 +86,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         edac=parts["edac"],
         dimms=parts["dimms"],
         dcgm=parts["dcgm"],
-        watch=parts["watch"],
+        watch=told_once(parts["watch"], gpus),
         site=site,
     )
 

@@ -149,7 +149,7 @@ def _symptom(words: str, checks: list[Check]) -> Iterator[str]:
             f"nothing is known about {_short(words)!r}{_no_file(words)}",
             "preflight explain lists what is known; an Xid is explained by its number",
         )
-    if len(words.split()) == 1 and len(found) > 3:
+    if len(found) > (0 if runbooks.vague(words) else 3 if len(words.split()) == 1 else 9):
         yield f"{words}: which of these?\n"
         for book in found:
             yield f"  preflight explain {book.id:<22} {book.title}\n"

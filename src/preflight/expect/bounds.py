@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
-
+from preflight.expect.bound import Bound
+from preflight.expect.heat import hot_c, too_hot_c
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.pci_tree import LinkState, PciPath
 from preflight.facts.watch import WatchedGpu
 from preflight.model import NOT_IN_INPUT, Known, Missing
-
-
-class Bound(Struct, frozen=True):
-    """What the hardware allows; `formula` holds the numbers it was made of."""
-
-    value: float
-    formula: str
 
 
 def pcie_width(_host: Host, gpu: Gpu) -> Known[Bound]:
@@ -132,6 +125,7 @@ def power_limit_w(_host: Host, gpu: Gpu) -> Known[Bound]:
 
 #: Replays per lane and minute that DCGM's health watch lets pass, by PCIe generation
 #: (NVIDIA/DCGM, DcgmGPUHardwareLimits.h).
+_MOST_LANES = 16
 _REPLAYS = {1: 0.15, 2: 0.30, 3: 0.48, 4: 0.96, 5: 1.92, 6: 3.84}
 
 
@@ -144,10 +138,19 @@ def pcie_replays_per_min(host: Host, gpu: WatchedGpu) -> Known[Bound]:
         link = next((one.pcie for one in known if one.index == gpu.index), None)
         gen, width = (link.gen_max, link.width_max) if link else (gen, width)
     if isinstance(gen, Missing) or isinstance(width, Missing):
-        return gen if isinstance(gen, Missing) else NOT_IN_INPUT
+        return _of_any_link(gpu, gen if isinstance(gen, Missing) else NOT_IN_INPUT)
     if gen not in _REPLAYS:
         return Missing("not-applicable", f"PCIe generation {gen} has no row in bounds.py; add one")
     return Bound(_REPLAYS[gen] * width, f"{_REPLAYS[gen]:g} a lane and minute x {width} lanes")
+
+
+def _of_any_link(gpu: WatchedGpu, unknown: Missing) -> Known[Bound]:
+    """Where the link is not known: what no link explains is too much, and none at all is well for
+    every link; in between it cannot be told."""
+    grown, most = gpu.growth.pcie_replays_per_min, max(_REPLAYS.values()) * _MOST_LANES
+    if isinstance(grown, Missing) or 0 < grown <= most:
+        return unknown
+    return Bound(most, f"{max(_REPLAYS.values()):g} a lane and minute x 16 lanes, the fastest link")
 
 
 BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
@@ -161,4 +164,6 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "nvlink_gbps": nvlink_gbps,
     "power_limit_w": power_limit_w,
     "pcie_replays_per_min": pcie_replays_per_min,
+    "hot_c": hot_c,
+    "too_hot_c": too_hot_c,
 }

@@ -95,6 +95,7 @@ class WatchedGpu(Struct, frozen=True):
     nvlink_tx_gbps: Known[Span] = NOT_IN_INPUT
     nvlink_rx_gbps: Known[Span] = NOT_IN_INPUT
     throttle: ThrottleShares = field(default_factory=ThrottleShares)
+    ecc_uncorrected_before: Known[int] = NOT_IN_INPUT  # the counter at the first look
     growth: Growth = field(default_factory=Growth)
 
 

@@ -66,6 +66,8 @@ def _unit(names: tuple[str, ...]) -> str:
     name = next((name for name in reversed(names) if name.rpartition("_")[2] in UNITS), "")
     unit = UNITS.get(name.rpartition("_")[2], "")
     # A distance in degrees is easily taken for a temperature.
+    if name == "behind_busiest_percent":
+        return "% less busy than the busiest"
     return f"{unit} of margin" if name.endswith("margin_c") else unit
 
 

@@ -10,6 +10,7 @@ from preflight.errors import ParseError
 from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known, Missing, MissingKind
 from preflight.probes.spec import probe
+from preflight.probes.watch_lost import lost_in_time
 from preflight.probes.watch_series import COUNTERS, Series, watched
 
 _FORM = "watch/1"
@@ -29,6 +30,9 @@ _NO_LIBRARY = (
     "libnvidia-ml.so.1 is not there; it comes with the driver, into a container with "
     "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 )
+#: Seconds without a sample of one GPU beside others that may be chance: the payload itself gives a
+#: silent GPU 10 (payload/watch.py).
+_SLOW_S = 10.0
 _CUT = Missing("unreadable", "the recording is cut short: it lacks the counters at its end")
 _KIB_PER_GB, _KB_PER_GB = 1e9 / 1024, 1e6
 #: A margin is least where the temperature is highest.
@@ -186,10 +190,17 @@ def _watch(reading: _Reading, *, cut: bool) -> Watch:
     if reading.gpus == 0:
         none = Missing("not-applicable", "NVML lists no GPU")
         return Watch(none, interval_s, ended=ended, probe=_PROBE)
+    lost_in_time(reading.series.values(), _patience_s(interval_s))
     for one in reading.series.values():
         _finish(one, ended)
     gpus = watched(list(reading.series.values()), _PROBE)
     return Watch(gpus or _CUT, interval_s, "measured", ended, probe=_PROBE)
+
+
+def _patience_s(interval_s: Known[float]) -> float:
+    """Silence of a GPU beside others that may be chance: one that is slow to answer."""
+    known = isinstance(interval_s, (int, float)) and not isinstance(interval_s, bool)
+    return _SLOW_S + (2 * interval_s if known else 0)  # type: ignore[operator]
 
 
 def _finish(one: Series, ended: str) -> None:

@@ -56,6 +56,7 @@ class Series(Struct):
 
     index: int
     line: int
+    began: int = 0  # in which round of rows, where it is a table
     bus_id: str = ""
     product: Known[str] = NOT_IN_INPUT
     samples: list[dict[str, float]] = field(default_factory=list)
@@ -113,6 +114,7 @@ def _gpu(one: Series, probe: str) -> WatchedGpu:
         pcie_gen=_highest(one, "pcie_gen"),
         pcie_width=_highest(one, "pcie_width"),
         throttle=_throttle(one),
+        ecc_uncorrected_before=_before(one, "ecc_uncorrected"),
         growth=_growth(one),
         **spans,  # type: ignore[arg-type]
     )  # fmt: skip
@@ -220,6 +222,11 @@ def _growth(one: Series) -> Growth:
         nvlink_crc_per_s=_rate(grown["nvlink_crc"], one.watched_s, 1),
         **grown,
     )
+
+
+def _before(one: Series, name: str) -> Known[int]:
+    """What a counter said at the first look: what had happened before."""
+    return int(one.first[name]) if name in one.first else one.why(name)
 
 
 def _grown(one: Series, name: str) -> Known[int]:

@@ -8,6 +8,7 @@ from preflight.errors import ParseError
 from preflight.facts.watch import Watch
 from preflight.model import Missing
 from preflight.probes.spec import probe
+from preflight.probes.watch_lost import Rounds, find_lost
 from preflight.probes.watch_series import Series, looked_twice, watched
 
 _PROBE = "dcgmi-dmon"
@@ -63,19 +64,22 @@ def dcgm_dmon(text: str) -> Watch:
     tags: list[str] = []
     series: dict[int, Series] = {}
     lines, ended = text.split("\n"), ""
+    rounds = Rounds()
     for number, line in enumerate(lines, 1):
         words = line.replace("#", " ").split()
         if not words or words[0].lower() == "id" or words[0].startswith("^C"):
             continue
         if words[0].lower() == "entity":
             tags = words[1:]
+            rounds.header()
         elif line.startswith(_STOPPED):
             ended = "interrupted"
         elif words[0] == "GPU" and tags:
             if number == len(lines) and len(words) < len(tags) + 2:
                 ended = "cut"
                 break
-            _row(words[1:], tags, series, number)
+            gpu = _row(words[1:], tags, series, number)
+            series[gpu].began = rounds.row(gpu)
         elif words[0] not in _ENTITIES:
             raise ParseError(f"expected a row `GPU 0  value ...`, got {line[:60]!r}", number)
     if not series:
@@ -83,7 +87,7 @@ def dcgm_dmon(text: str) -> Watch:
     return _watch(series, ended)
 
 
-def _row(words: list[str], tags: list[str], series: dict[int, Series], number: int) -> None:
+def _row(words: list[str], tags: list[str], series: dict[int, Series], number: int) -> int:
     if len(words) != len(tags) + 1 or not words[0].isdecimal() or len(words[0]) > 4:
         raise ParseError(f"expected GPU, its number and {len(tags)} values", number)
     gpu = int(words[0])
@@ -101,6 +105,7 @@ def _row(words: list[str], tags: list[str], series: dict[int, Series], number: i
             one.missing[name] = _none(word)
     _with_work(sample, one)
     one.samples.append(sample)
+    return gpu
 
 
 def _none(word: str) -> Missing:
@@ -124,6 +129,7 @@ def _watch(series: dict[int, Series], ended: str) -> Watch:
     for one in series.values():
         one.watched_s = (len(one.samples) - 1) * _DEFAULT_S
         looked_twice(one)
+    find_lost(series.values())
     gpus = watched(list(series.values()), _PROBE)
     basis = "1 s, the default of dcgmi dmon, which prints no times"
     return Watch(gpus, _DEFAULT_S, basis, ended or "done", probe=_PROBE)

@@ -10,6 +10,7 @@ from preflight.errors import ParseError
 from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.spec import probe
+from preflight.probes.watch_lost import Rounds, find_lost, unreadable_from
 from preflight.probes.watch_series import Series, looked_twice, watched
 
 _PROBE = "nvidia-smi-dmon"
@@ -50,6 +51,14 @@ class _Table:
         self.header: list[str] = []
         self.series: dict[int, Series] = {}
         self.times: dict[int, list[float]] = {}
+        self.rounds = Rounds()
+
+    def names(self, line: str, number: int) -> None:
+        """A header, which also ends a round of rows, or the line of its units."""
+        names = _names(line, number)
+        if names:
+            self.header = names
+            self.rounds.header()
 
     def row(self, words: list[str], number: int) -> None:
         """One line of values under the header."""
@@ -61,6 +70,7 @@ class _Table:
             raise ParseError(f"expected the number of a GPU, got {told['gpu'][:20]!r}", number)
         gpu = int(told["gpu"])
         one = self.series.setdefault(gpu, Series(gpu, number))
+        one.began = self.rounds.row(gpu)
         sample: dict[str, float] = {}
         for column, (name, factor) in _COLUMNS.items():
             if column in told:
@@ -96,8 +106,9 @@ def _seconds(told: dict[str, str]) -> float | None:
 
 
 def _locate(text: str, line: int, field: str) -> int:
-    """For a counter the GPU's last row, for a violation its first row that shows one."""
-    if not field.startswith(("growth.", "throttle.")):
+    """For a counter the GPU's last row, for a violation its first row that shows one, for a loss
+    the first row without values, or its last."""
+    if not field.startswith(("growth.", "throttle.", "answers")):
         return line
     header: list[str] = []
     rows: list[tuple[int, dict[str, str]]] = []
@@ -110,6 +121,11 @@ def _locate(text: str, line: int, field: str) -> int:
     mine = [(number, row) for number, row in rows if row.get("gpu") == gpu]
     if field.startswith("growth."):
         return mine[-1][0] if mine else line
+    if field == "answers":
+        read = [
+            (number, any(row.get(name, "-") != "-" for name in _COLUMNS)) for number, row in mine
+        ]
+        return unreadable_from(read, line)
     return next((number for number, row in mine if row.get("tviol", "0") not in ("0", "-")), line)
 
 
@@ -128,7 +144,7 @@ def nvidia_smi_dmon(text: str) -> Watch:
         if not words or words[0].startswith("^C"):
             continue
         if words[0].startswith("#"):
-            table.header = _names(line, number) or table.header
+            table.names(line, number)
         elif number == len(lines) and len(words) < len(table.header):
             break  # cut in the middle of a row
         elif table.header:
@@ -157,6 +173,7 @@ def _watch(table: _Table) -> Watch:
     for gpu, one in table.series.items():
         one.watched_s, interval, basis = _interval(table.times.get(gpu, []), len(one.samples))
         looked_twice(one)
+    find_lost(table.series.values())
     gpus = watched(list(table.series.values()), _PROBE)
     return Watch(gpus, interval, basis, probe=_PROBE)
 
