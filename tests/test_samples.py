@@ -49,7 +49,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "nvidia_smi_q/a10_535.129_row_remap_pending.txt": ("FAIL", "FAIL gpu.remap.pending gpu0"),
     "nvidia_smi_q/titan_v_560.35_workstation.txt": ("PASS",),
     "nvidia_smi_q/a100_510.73_row_remap_pending_excerpt.txt": (
-        "FAIL", CUT, "FAIL gpu.remap.pending gpu0",
+        "FAIL", CUT, "FAIL gpu.remap.pending 10:1c.0",
     ),
     "nvidia_smi_q/sram_uncorrectable_volatile1_aggregate5_excerpt.txt": (
         "FAIL", "FAIL gpu.ecc.sram_uncorrected gpu0", "FAIL gpu.ecc.sram_lifetime gpu0",
@@ -62,7 +62,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "nvidia_smi_q/d_clock_p100_375.66.txt": ("ERROR", CUT),
     "nvidia_smi_q/d_performance_v100_410.48_no_header.txt": ("PASS",),
     "nvidia_smi_xml/a100_sxm4_80gb_mig_535.54.xml": (
-        "ERROR", CUT, "WARN gpu.persistence gpu0", "WARN gpu.mig.off gpu0",
+        "ERROR", CUT, "WARN gpu.persistence 01:00.0", "WARN gpu.mig.off 01:00.0",
     ),
     "nvidia_smi_xml/a10g_515.105.xml": ("PASS",),
     "nvidia_smi_xml/tesla_t4_515.105.xml": ("PASS",),

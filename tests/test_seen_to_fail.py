@@ -85,6 +85,22 @@ BASES: dict[str, dict[str, str]] = {
     },
 }
 BASES |= WATCHES
+_X8 = "nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt"
+#: A table and a full report of one host, as a ticket holds them.
+BASES["two_looks"] = {
+    "nvidia-smi-table": sample("nvidia_smi_table/h100_sxm_x8_550.90_idle.txt").replace(
+        "550.90.07", "535.161.08"
+    ),
+    "nvidia-smi-q": _X8,
+}
+#: With the counters that later drivers print.
+BASES["counted"] = {
+    "nvidia-smi-q": sample(_X8).replace(
+        "    FB Memory Usage\n",
+        "    Clocks Event Reasons Counters\n        HW Thermal Slowdown       : 0 us\n"
+        "        HW Power Braking          : 0 us\n    FB Memory Usage\n",
+    )
+}
 BASES["dmon"] = {
     "nvidia-smi-dmon": "# gpu    pwr  gtemp  pviol  tviol\n# Idx      W      C      %   bool\n"
     + "    0    300     60     10      0\n" * 6

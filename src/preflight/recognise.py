@@ -14,6 +14,7 @@ from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.pasted import MAX_BYTES, text_of
 from preflight.probes.nvidia_smi.reports import tables, text_reports, xml_reports
+from preflight.probes.nvidia_smi.sentences import is_sentence
 from preflight.signatures import (
     BOUNDARIES,
     GOES_ON,
@@ -40,7 +41,7 @@ _SINGLE = {
     "nvidia-smi-table": (tables, "nvidia-smi"),
 }
 _XML, _XML_BEGIN, _XML_END = "nvidia-smi", "<nvidia_smi_log", "</nvidia_smi_log>"
-_TEXT = "nvidia-smi-q"
+_TEXT, _TABLE = "nvidia-smi-q", "nvidia-smi-table"
 #: What `cat` makes of a report without a last line end and a log behind it.
 _JOINED = re.compile(r"</nvidia_smi_log>[ \t]*[^ \t\n<]")
 _LOG = "kernel-log"
@@ -224,7 +225,8 @@ def _fresh(found: re.Match[str] | None, here: _Part | None, number: int) -> _Par
     tool = _SENTENCE if group == _SENTENCE else _TOOL_OF_GROUP.get(group or "")
     if found is None or tool is None:
         return None
-    own = (tool, _XML, _TEXT) if tool == _SENTENCE else (tool,)
+    of_gpu = tool == _SENTENCE and is_sentence(found.string[found.end("added") : found.end()])
+    own = {tool, *((_XML, _TEXT) if tool == _SENTENCE else ()), *((_TABLE,) if of_gpu else ())}
     again = tool == _XML and found.string.startswith("<?xml", found.end("added"))
     if here and here.tool in own and not again:
         return None
@@ -262,15 +264,19 @@ def _whole(part: _Part, found: re.Match[str], text: str, end: int) -> int:
 def _parts_of(tool: str, parts: list[_Part], text: str) -> list[_Part]:
     """What one tool wrote; of several XML documents the last that is whole, or the last.
 
-    A sentence beside an XML document goes with it: it may tell of a GPU that the document lacks,
-    and of two answers only the better is looked at.
+    A sentence goes with the fullest report beside it: it may tell of a GPU that the report lacks,
+    and only the best answer is judged; what the driver says for itself is better than a table.
     """
     mine = [part for part in parts if part.tool == tool]
     whole = [part for part in mine if text.find(_XML_END, part.start, part.end) >= 0]
     mine = (whole or mine)[-1:] if tool == _XML else mine
-    home = _XML if any(part.tool == _XML for part in parts) else _TEXT
-    if tool == home:
-        mine += [part for part in parts if part.tool == _SENTENCE]
+    tools = {part.tool for part in parts}
+    full = _XML if _XML in tools else _TEXT
+    of_gpus = _TABLE if _TABLE in tools and not tools & {_XML, _TEXT} else full
+    for part in parts if tool in (full, of_gpus) else ():
+        of_gpu = part.tool == _SENTENCE and is_sentence(text[part.start : part.end])
+        if part.tool == _SENTENCE and tool == (of_gpus if of_gpu else full):
+            mine.append(part)
     return sorted(mine, key=lambda part: part.start)
 
 

@@ -46,7 +46,7 @@ KNOWN: dict[str, tuple[str, str, int | None, int | None]] = {
     "NVIDIA RTX 4000 SFF Ada Generation": ("ada", "workstation", None, 70),
     "NVIDIA H100 80GB HBM3": ("hopper", "sxm", 18, 700),
     "NVIDIA H100 80G...": ("hopper", "sxm", 18, 700),
-    "NVIDIA H100 PCIe": ("hopper", "pcie", 12, 350),
+    "NVIDIA H100 PCIe": ("hopper", "pcie", 12, 310),
     "NVIDIA H100 NVL": ("hopper", "pcie", 12, 400),
     "NVIDIA H800": ("hopper", "sxm", 8, 700),
     "NVIDIA H20": ("hopper", "sxm", 18, 500),

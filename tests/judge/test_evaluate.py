@@ -170,7 +170,7 @@ def test_an_outlier_across_a_host() -> None:
     check = replace(WIDTH, fact="gpus[*].power.draw_w", across="host", fail_unless=wanted)
     draws = (700.0, 698.0, 702.0, 699.0, 400.0)
     found = _one(_host(*(_gpu(n, power=Power(draw_w=w)) for n, w in enumerate(draws))), check)
-    assert (found.status, found.measured) == (Status.FAIL, "gpu4 400; the median 699")
+    assert (found.status, found.measured) == (Status.FAIL, "gpu4 400 W; the median 699 W")
 
 
 def test_presence() -> None:

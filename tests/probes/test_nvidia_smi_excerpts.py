@@ -149,11 +149,12 @@ def test_a_file_that_begins_in_the_middle_of_a_gpu() -> None:
     assert len(found.gpus) == 8
     first, second = found.gpus[:2]
     assert (first.bus_id, first.name, first.line) == ("", "gpu0", 1)
+    assert found.cut
     assert first.ecc.volatile_dram_corrected == NOT_IN_INPUT
     assert first.ecc.aggregate_dram_corrected == NOT_IN_INPUT
     assert first.remap.banks_max == 2560
     assert first.temperature.margin_c == 58
-    assert (second.bus_id, second.index) == ("00000000:3b:00.0", 1)
+    assert (second.bus_id, second.name) == ("00000000:3b:00.0", "0000:3b:00.0")
     assert found.driver.version == NOT_IN_INPUT
 
 

@@ -162,11 +162,11 @@ def test_of_a_lost_gpu_the_sentence(module: object, text: str) -> None:
     assert "16x" in line(listed, locate(listed, first.line, "pcie.width"))
 
 
-@pytest.mark.parametrize("field", ["answers", "pcie.width"])
+@pytest.mark.parametrize("field", ["reset_required", "pcie.width"])
 def test_of_a_gpu_that_needs_a_reset_the_field(field: str) -> None:
     text = re.sub(r"Current +: 16x", "Current : GPU requires reset", EIGHT_TEXT)
     gpu = nvidia_smi_text.nvidia_smi_text(text).gpus[5]
-    assert gpu.answers is False
+    assert gpu.reset_required is True
     found = nvidia_smi_text.locate(text, gpu.line, field)
     assert line(text, found) == "Current : GPU requires reset"
     assert found > gpu.line

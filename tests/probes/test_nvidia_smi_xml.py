@@ -52,7 +52,7 @@ def one(fields: str, gpu_id: str = "00000000:1B:00.0") -> Gpu:
             "<register_file>1</register_file><l1_cache>N/A</l1_cache><l2_cache>2</l2_cache>"
             "<texture_memory>N/A</texture_memory><total>7</total></double_bit></aggregate>"
             "</ecc_errors>",
-            {"ecc.aggregate_sram_uncorrected": 3, "ecc.aggregate_dram_uncorrected": 7},
+            {"ecc.aggregate_sram_uncorrected": 3, "ecc.aggregate_dram_uncorrected": 4},
         ),
         ("<ecc_errors>N/A</ecc_errors>", {"ecc.volatile_dram_corrected": "not-applicable"}),
         (
@@ -265,7 +265,8 @@ def test_a_cut_leaves_the_gpus_that_are_whole() -> None:
         assert (found.driver, found.attached) == (whole.driver, 2)
         # The warning of a corrupted infoROM stands behind the last GPU.
         [first] = [structs.replace(gpu, inforom_corrupted=False) for gpu in found.gpus]
-        assert first == whole.gpus[0]
+        assert first.name == "0000:81:00.0"
+        assert structs.replace(first, index=0, name="gpu0") == whole.gpus[0]
     assert nvidia_smi_xml(TWO[: TWO.rindex("</nvidia_smi_log>") + 4]) == whole
 
 

@@ -135,7 +135,7 @@ def test_an_empty_text_is_none_of_a_kind() -> None:
     [
         ("Unknown Error", True, False),
         ("[ERR!]", True, False),
-        ("GPU requires reset", True, True),
+        ("GPU requires reset", True, False),
         ("[GPU is lost]", True, True),
         ("Unknown", False, False),
         ("N/A", False, False),

@@ -65,8 +65,10 @@ def _explains(facts: Any) -> bool:
 
 
 def _tells_what_is_ill(smi: NvidiaSmi) -> bool:
-    ill = (gpu.answers is False or gpu.inforom_corrupted is True for gpu in smi.gpus)
-    return smi.driver.state != "answers" or any(ill)
+    return smi.driver.state != "answers" or any(
+        gpu.answers is False or gpu.inforom_corrupted is True or gpu.reset_required is True
+        for gpu in smi.gpus
+    )
 
 
 def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:

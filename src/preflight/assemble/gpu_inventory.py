@@ -113,15 +113,18 @@ def _listed(smi: Known[NvidiaSmi], on_pci: Known[int]) -> Known[int]:
     if smi.driver.state != "answers" and not count:
         return silence(smi.driver)
     if smi.cut:
-        return Missing("unreadable", "the input is cut short: the last GPU in it is not whole")
-    if isinstance(on_pci, int) and on_pci:
-        return count  # held against PCI, which knows better than the list's own head
+        return Missing("unreadable", "the input is cut short: a GPU in it is not whole")
     if isinstance(smi.attached, Missing) and smi.attached is not NOT_IN_INPUT:
         return smi.attached
+    if isinstance(on_pci, int) and on_pci:
+        return count  # held against PCI, which knows better than the list's own head
     if isinstance(smi.attached, Missing):
         return Missing("not-in-input", "the head with the number of attached GPUs is not there")
     if count < smi.attached:
-        text = f"{smi.attached} GPUs announced, {count} listed: the input is cut short"
+        text = (
+            f"{smi.attached} GPUs announced, {count} listed: the input is cut short, or nvidia-smi "
+            "was asked for some of them (-i)"
+        )
         return Missing("unreadable", text)
     return count
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
@@ -19,6 +20,8 @@ from preflight.assemble.gpu_inventory import (
     silence,
 )
 from preflight.assemble.gpu_links import with_links
+from preflight.assemble.gpu_looks import looks
+from preflight.assemble.gpu_peers import with_peers
 from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.pci_paths import functions, looks_virtual, paths
@@ -46,7 +49,8 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["dcgm"] = diag_of(parts["dcgm"], asked=asked)
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
-    return Assembled(_host(name, parts, site), _unanswered(found, site))
+    host = replace(_host(name, parts, site), gpu_looks=looks(found))
+    return Assembled(host, _unanswered(found, site))
 
 
 def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]]) -> Host:
@@ -71,8 +75,10 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         memory=parts["memory"],
         pci=pci,
         driver=smi if isinstance(smi, Missing) else smi.driver,
-        gpus=with_unexplained(
-            with_links(gpus, parts["nvlink_status"], parts["nvlink_errors"]), container
+        gpus=with_peers(
+            with_unexplained(
+                with_links(gpus, parts["nvlink_status"], parts["nvlink_errors"]), container
+            )
         ),
         gpu_inventory=inventory,
         kernel_log=parts["kernel_log"],
@@ -123,6 +129,8 @@ def _gpus(smi: Known[NvidiaSmi]) -> Known[tuple[Gpu, ...]]:
         return silence(smi.driver)
     if not smi.gpus and smi.attached != 0:
         return Missing("unreadable", "the input is cut short: no GPU is whole in it")
+    if not smi.gpus:
+        return Missing("not-applicable", "no NVIDIA GPU is listed by nvidia-smi")
     return smi.gpus
 
 

@@ -82,6 +82,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "driver": ("nvidia_smi", "pci"),
     "gpus": ("nvidia_smi", "pci"),
     "gpu_inventory": ("nvidia_smi", "pci", "identity"),
+    "gpu_looks": ("nvidia_smi",),
     "kernel_log": ("kernel_log",),
     "pci_tree": ("pci_tree",),
     "pci_paths": ("pci_tree", "nvidia_smi", "cpu"),

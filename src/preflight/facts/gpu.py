@@ -28,8 +28,9 @@ class Pcie(Struct, frozen=True):
 class Ecc(Struct, frozen=True):
     """Error counts; volatile: since the driver was loaded, aggregate: over the card's life.
 
-    Layouts before Ampere count single and double bit errors in total: they are `dram_corrected` and
-    `dram_uncorrected` here, with `sram_*` taken from their caches where listed, else missing.
+    Layouts before Ampere count single and double bit errors: those of the device memory are
+    `dram_corrected` and `dram_uncorrected` here, those of the caches `sram_*`; where nothing but
+    their total is told, it is the memory's.
     """
 
     mode: Known[str] = NOT_IN_INPUT  # Enabled | Disabled
@@ -72,7 +73,7 @@ class Remap(Struct, frozen=True):
 
 
 class Throttle(Struct, frozen=True):
-    """Why the clocks are below what was asked for, now."""
+    """Why the clocks are below what was asked for, now; and for how long they were so far."""
 
     idle: Known[bool] = NOT_IN_INPUT
     applications_clocks: Known[bool] = NOT_IN_INPUT
@@ -82,6 +83,10 @@ class Throttle(Struct, frozen=True):
     hw_power_brake: Known[bool] = NOT_IN_INPUT
     sync_boost: Known[bool] = NOT_IN_INPUT
     sw_thermal: Known[bool] = NOT_IN_INPUT
+    hw_thermal_s: Known[float] = NOT_IN_INPUT  # so far, since the driver was loaded
+    hw_thermal_more_s: Known[float] = NOT_IN_INPUT  # than the GPUs beside it, by their median
+    hw_power_brake_s: Known[float] = NOT_IN_INPUT
+    hw_power_brake_more_s: Known[float] = NOT_IN_INPUT
 
 
 class Temperature(Struct, frozen=True):
@@ -165,10 +170,11 @@ class Process(Struct, frozen=True):
 
 
 class Gpu(Struct, frozen=True):
-    """One GPU in the order of nvidia-smi; `index` counts from 0, as `nvidia-smi -i` does."""
+    """One GPU in the order of nvidia-smi; `index` counts from 0, as `nvidia-smi -i` does. Where
+    not all GPUs are listed it is not known, and the GPU is called by its bus id."""
 
-    index: int
-    name: str  # the subject: gpu0
+    index: Known[int]
+    name: str  # the subject: gpu0, or 0000:1b:00.0
     bus_id: str  # 00000000:1b:00.0 in lower case, domain of eight digits
     line: int = 0
     probe: str = ""  # which probe's raw `line` counts in
@@ -231,7 +237,16 @@ class NvidiaSmi(Struct, frozen=True):
     driver: Driver
     attached: Known[int]  # as announced in its head
     gpus: tuple[Gpu, ...]
-    cut: bool = False  # the last GPU of a whole report lacks its end
+    cut: bool = False  # a GPU of a whole report lacks its begin or its end
+    silence: Driver | None = None  # what the driver said in place of another report beside it
+
+
+class GpuLooks(Struct, frozen=True):
+    """Where one input holds several looks of nvidia-smi at a host, a table beside a full report."""
+
+    unlike: Known[tuple[str, ...]] = NOT_IN_INPUT  # what one shows beyond the one that is judged
+    line: int = 0
+    probe: str = ""
 
 
 class GpuInventory(Struct, frozen=True):

@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 from preflight.facts.chassis import Chassis, EventLog
 from preflight.facts.dcgm import DcgmDiag
-from preflight.facts.gpu import Driver, Gpu, GpuInventory
+from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
 from preflight.facts.pci_tree import PciPaths, PciTree
@@ -87,6 +87,7 @@ class Host(Struct, frozen=True):
     driver: Known[Driver] = NOT_IN_INPUT
     gpus: Known[tuple[Gpu, ...]] = NOT_IN_INPUT
     gpu_inventory: GpuInventory = field(default_factory=GpuInventory)
+    gpu_looks: GpuLooks = field(default_factory=GpuLooks)
     kernel_log: Known[KernelLog] = NOT_IN_INPUT
     pci_tree: Known[PciTree] = NOT_IN_INPUT
     pci_paths: Known[PciPaths] = NOT_IN_INPUT

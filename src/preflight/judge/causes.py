@@ -25,6 +25,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     cause: tuple[str, ...]
     same: tuple[str, ...] = ()
     anywhere: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     undetermined: tuple[str, ...] = ()
 
 
@@ -70,6 +71,8 @@ def _follows(one: Result, root: Result, row: Row) -> bool:
     if one.check == root.check or (root.cause and root.cause == one.check):
         return False
     if one.status is Status.ERROR and _named(one.check, row.undetermined):
+        return True
+    if one.status is Status.ERROR and _named(one.check, row.unread) and _of_one_device(one, root):
         return True
     return _named(one.check, row.anywhere) or (
         _named(one.check, row.same) and _of_one_device(one, root)

@@ -157,8 +157,11 @@ def _judge_across(host: Host, check: Check, reached: list[Reached]) -> Result:
     if few:
         return result(check, host.name, Status.SKIP, reason=few)
     ((name, argument),) = (check.fail_unless or check.warn_unless).items()
-    measured = _short(values[0]) if name == "uniform" else f"{len(values)} values"
-    return result(check, host.name, Status.PASS, measured, OPERATORS[name].phrase(argument))
+    alike = name == "uniform"
+    measured = _short(values[0]) if alike else f"{len(values)} values"
+    unit = _parse(check.fact).unit if alike else ""
+    phrase = OPERATORS[name].phrase(argument)
+    return result(check, host.name, Status.PASS, measured, phrase, unit=unit)
 
 
 def _too_few(check: Check, count: int) -> str:
@@ -193,15 +196,20 @@ def _off(
 ) -> Result:  # fmt: skip
     values = [one.value for one in kept]
     usual = majority(values) if name == "uniform" else None
-    told = ", ".join(f"{kept[at].subject} {shown(values[at])}" for at in off)
-    others = f"; the others {shown(usual)}" if usual is not None else ""
-    others = f"; the median {shown(median(values))}" if name == "outlier" else others
+    told = ", ".join(f"{kept[at].subject} {_with_unit(check, values[at])}" for at in off)
+    others = f"; the others {_with_unit(check, usual)}" if usual is not None else ""
+    others = f"; the median {_with_unit(check, median(values))}" if name == "outlier" else others
     return result(
         check, host.name, status, f"{told}{others}", OPERATORS[name].phrase(argument),
-        unit=_parse(check.fact).unit if name == "outlier" else "",
         device=kept[off[0]].device,
         evidence=tuple(part for at in off[:2] for part in kept[at].evidence),
     )  # fmt: skip
+
+
+def _with_unit(check: Check, value: Any) -> str:
+    """A value within a text, where no unit can stand behind it."""
+    unit = _parse(check.fact).unit
+    return f"{shown(value)} {unit}" if unit else shown(value)
 
 
 def _left_out(check: Check, one: Reached) -> str | Missing:

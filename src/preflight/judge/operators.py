@@ -184,10 +184,10 @@ OPERATORS: dict[str, Operator] = {
         lambda wanted: f"contains {shown(wanted)}",
     ),
     "subset_of": Operator(
-        _is_list,
+        lambda value: value == [] or _is_list(value),
         "a list",
         lambda value, wanted: all(any(same(each, one) for one in wanted) for each in value),
-        lambda wanted: f"nothing but {shown(wanted)}",
+        lambda wanted: f"nothing but {shown(wanted)}" if wanted else "none",
     ),
     "min": Operator(
         _is_number, "a number", lambda value, wanted: bool(value >= wanted),

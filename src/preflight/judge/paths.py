@@ -19,6 +19,7 @@ UNITS = {
     "w": "W",
     "mhz": "MHz",
     "bytes": "bytes",
+    "mib": "MiB",
     "percent": "%",
     "s": "s",
     "h": "h",

@@ -29,7 +29,9 @@ def _present(host: Host, check: Check) -> Result:
     if isinstance(inventory.on_pci, Missing) and isinstance(inventory.listed, Missing):
         missing = min(inventory.on_pci, inventory.listed, key=_in_input)
         return undetermined(check, host.name, missing, expected="at least 1")
-    status = Status.ERROR if check.row.get("asked") else Status.SKIP
+    # A driver that runs and lists none was installed for a GPU.
+    runs = not isinstance(host.driver, Missing) and host.driver.state == "answers"
+    status = Status.ERROR if check.row.get("asked") or runs else Status.SKIP
     status = Status.FAIL if check.row.get("stated") else status
     others = f"; there is {', '.join(inventory.other_vendors)}" if inventory.other_vendors else ""
     where = "listed" if isinstance(inventory.on_pci, Missing) else "on PCI"

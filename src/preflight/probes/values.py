@@ -24,11 +24,14 @@ _NOT_APPLICABLE = (
     "deprecated",
 )
 _DENIED = ("insufficient permissions", "permission denied", "no permission")
-# A GPU that says one of these of any field no longer answers: NVML_ERROR_GPU_IS_LOST and
-# NVML_ERROR_RESET_REQUIRED. A sentence may follow ("Reboot the system to recover this GPU").
-_LOST = ("gpu is lost", "gpu requires reset", "gpu requires restart")
+# A GPU that says this of any field no longer answers: NVML_ERROR_GPU_IS_LOST. A sentence may follow
+# ("Reboot the system to recover this GPU").
+_LOST = ("gpu is lost",)
+# NVML_ERROR_RESET_REQUIRED: the GPU is there, and the driver holds it back until it is reset.
+_RESET = ("gpu requires reset", "gpu requires restart")
 _ERRORS = (
     *_LOST,
+    *_RESET,
     "unknown error",
     "err!",
     "error",
@@ -67,6 +70,7 @@ _COUNT: dict[str, float] = {"": 1, "bank(s)": 1}
 _CELSIUS: dict[str, float] = {"c": 1}
 _PERCENT: dict[str, float] = {"%": 1}
 _MEGAHERTZ: dict[str, float] = {"mhz": 1, "ghz": 1000, "khz": 0.001}
+_SECONDS: dict[str, float] = {"us": 1e-6, "ms": 1e-3, "s": 1}
 _WATTS: dict[str, float] = {"w": 1, "kw": 1000, "mw": 0.001}
 # nvidia-smi counts in powers of two; drivers before 331 wrote MB for what is now MiB.
 _BYTES: dict[str, float] = {
@@ -87,7 +91,7 @@ def missing_of(text: str) -> Missing | None:
     """Why `text` is no value, None where it may be one."""
     said = _words(text)
     kind = _KINDS.get(said)
-    if kind is None and not said.startswith(_LOST):
+    if kind is None and not said.startswith((*_LOST, *_RESET)):
         return None
     found = text.strip().strip("[]")
     if kind == "not-applicable":
@@ -96,14 +100,19 @@ def missing_of(text: str) -> Missing | None:
 
 
 def is_lost(text: str) -> bool:
-    """Whether `text` says that the GPU no longer answers: lost, or in need of a reset."""
+    """Whether `text` says that the GPU no longer answers."""
     return _words(text).startswith(_LOST)
+
+
+def needs_reset(text: str) -> bool:
+    """Whether `text` says that the GPU answers again only after a reset."""
+    return _words(text).startswith(_RESET)
 
 
 def is_error(text: str) -> bool:
     """Whether `text` is an error in a value's place; plain "Unknown" is not, it may be a type."""
     said = _words(text)
-    return said in _ERROR_WORDS or said.startswith(_LOST)
+    return said in _ERROR_WORDS or said.startswith((*_LOST, *_RESET))
 
 
 def _unreadable(text: str, what: str) -> Missing:
@@ -172,6 +181,12 @@ def megahertz(text: str) -> Known[int]:
 
 def watts(text: str) -> Known[float]:
     value = _number(text, _WATTS, "power in W")
+    return value if isinstance(value, Missing) else float(value)
+
+
+def seconds(text: str) -> Known[float]:
+    """Seconds from "90000000 us"."""
+    value = _number(text, _SECONDS, "time")
     return value if isinstance(value, Missing) else float(value)
 
 

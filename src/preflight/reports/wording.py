@@ -58,6 +58,8 @@ _COMMAND = re.compile(
 )
 _GPU = re.compile(r"(?:.{1,60} )?gpu(\d+)")  # a subject; of DCGM: "GPU Memory gpu3"
 _PCI = re.compile(r"[0-9a-f:.]+")
+#: A GPU whose number is not known is called by its address, which `nvidia-smi -i` takes too.
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
@@ -88,7 +90,11 @@ def value(measured: Scalar, unit: str = "", *, unlike: str = "") -> str:
 
 def typed(step: str, subjects: Sequence[str], devices: Sequence[str]) -> str:
     """Advice with the GPUs it is about in place of INDEX and BUS_ID, so that it can be pasted."""
-    indices = [found[1] for found in map(_GPU.fullmatch, subjects) if found]
+    indices = [
+        found[1] if (found := _GPU.fullmatch(subject)) else subject
+        for subject in subjects
+        if _GPU.fullmatch(subject) or _ADDRESS.fullmatch(subject)
+    ]
     if indices and len(indices) == len(subjects):
         step = step.replace("INDEX", ",".join(dict.fromkeys(indices)))
     if len(set(devices)) == 1 and _PCI.fullmatch(devices[0]):

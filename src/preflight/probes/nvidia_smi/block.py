@@ -15,7 +15,8 @@ Rows = list[dict[str, str]]
 
 
 class Block(Struct):
-    """One GPU as a report shows it: path -> text, and path -> line where it stands.
+    """One GPU as a report shows it: path -> text, and path -> line where it stands. `index`: its
+    number where the report itself gives one.
 
     A row of `processes` or `instances` has paths below its own section.
     """
@@ -26,6 +27,7 @@ class Block(Struct):
     lines: dict[str, int] = field(default_factory=dict)
     processes: Rows = field(default_factory=list)
     instances: Rows = field(default_factory=list)
+    index: int | None = None
 
 
 class Head(Struct):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +13,19 @@ Facts = dict[str, Known[Any]]
 
 #: What a virtual GPU leaves to its host: it prints N/A or 0.
 _VIRTUAL = ("temperature.", "clocks.", "power.", "pcie.")
+#: How the name of a virtual GPU ends, in a guest only: "GRID T4-16Q", "NVIDIA A100-1-5CME",
+#: "M10-2B4" (NVIDIA vGPU software, "Virtual GPU Types": memory in GB, then its series).
+_GUEST = re.compile(r".{1,80}-\d{1,3}(?:[ABCQ]\d?|CME)")
 _OF_HOST = Missing("not-applicable", "a virtual GPU does not report it")
 _RELATIVE = Missing("not-applicable", "this card gives its limits as T.Limit, not in degrees")
+
+
+def name_guest(facts: Facts) -> None:
+    """A table does not tell of virtualization, but the card's name does."""
+    product = facts["product"]
+    guest = isinstance(product, str) and _GUEST.fullmatch(product)
+    if guest and facts["virtualization"] is NOT_IN_INPUT:
+        facts["virtualization"] = "VGPU"
 
 
 def leave_to_host(facts: Facts) -> None:
@@ -92,6 +104,8 @@ SHOWN_BY: dict[str, tuple[str, ...]] = {
     "temperature.margin_c": ("temperature.tlimit_c", "temperature.gpu_c"),
     "temperature.memory_margin_c": ("temperature.memory_c",),
     "power.limit_percent": ("power.draw_w",),
+    "throttle.hw_thermal_more_s": ("throttle.hw_thermal_s",),
+    "throttle.hw_power_brake_more_s": ("throttle.hw_power_brake_s",),
     "memory.total_mib": ("memory.total_bytes",),
     "memory.unexplained_mib": ("memory.used_bytes",),
     "retired.total_pages": ("retired.single_bit", "retired.double_bit"),

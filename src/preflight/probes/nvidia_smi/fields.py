@@ -26,6 +26,7 @@ from preflight.probes.values import (
     megahertz,
     pci_id,
     percent,
+    seconds,
     switch,
     watts,
     word_of,
@@ -118,7 +119,8 @@ _PCIE: tuple[_Section, ...] = (
 )
 
 # Before Ampere each cache has its own count, by bits, and Total is all of them with the device
-# memory. CBU and the texture caches are not in every generation.
+# memory: it counts only where the memory is not told by itself. CBU and the texture caches are not
+# in every generation.
 _CACHES = (
     "register_file + l1_cache + l2_cache + texture_memory? + texture_shm? + cbu?",
     "Register File + L1 Cache + L2 Cache + Texture Memory? + Texture Shared? + CBU?",
@@ -140,7 +142,7 @@ _ECC: tuple[_Section, ...] = (
     )) for span in ("volatile", "aggregate")),
     *((f"ecc_errors/{span}/{bits}_bit", f"ECC Errors/{span.title()}/{bits.title()} Bit", (
         (f"ecc.{span}_sram_{kind}", count, *_CACHES),
-        (f"ecc.{span}_dram_{kind}", count, "total", "Total"),
+        (f"ecc.{span}_dram_{kind}", count, "device_memory | total", "Device Memory | Total"),
     )) for span in ("volatile", "aggregate")
        for bits, kind in (("single", "corrected"), ("double", "uncorrected"))),
     ("ecc_errors/aggregate", "ECC Errors/Aggregate", (
@@ -188,6 +190,13 @@ _STATE: tuple[_Section, ...] = (
         (f"throttle.{fact}", flag, f"clocks_{word}_reason_{tag}", label)
         for fact, tag, label in _REASONS
     )) for word in ("event", "throttle")),  # "throttle" until driver 530
+    ("clocks_event_reasons_counters", "Clocks Event Reasons Counters", tuple(
+        (f"throttle.{fact}_s", seconds, f"clocks_event_reasons_counters_{tag}", label)
+        for fact, tag, label in (
+            ("hw_thermal", "hw_therm_slowdown", "HW Thermal Slowdown"),
+            ("hw_power_brake", "hw_power_brake", "HW Power Braking"),
+        )
+    )),
     ("temperature", "Temperature", (
         ("temperature.gpu_c", celsius, "gpu_temp", "GPU Current Temp"),
         ("temperature.tlimit_c", celsius, "gpu_temp_tlimit", "GPU T.Limit Temp"),

@@ -32,10 +32,11 @@ from preflight.probes.nvidia_smi.block import (
     instances,
     processes,
 )
-from preflight.probes.nvidia_smi.derived import DERIVED, SHOWN_BY, Facts, leave_to_host
+from preflight.probes.nvidia_smi.derived import DERIVED, SHOWN_BY, Facts, leave_to_host, name_guest
 from preflight.probes.nvidia_smi.fields import LABELS, SOURCES, Addend, Convert, Form, Source
+from preflight.probes.nvidia_smi.numbers import name_of, numbers
 from preflight.probes.nvidia_smi.sentences import LostGpu, Sentences
-from preflight.probes.values import count, is_error, is_lost, missing_of, words
+from preflight.probes.values import count, is_error, is_lost, missing_of, needs_reset, words
 
 _GROUPS: dict[str, type[Struct]] = {
     "pcie": Pcie, "ecc": Ecc, "retired": Retired, "remap": Remap, "throttle": Throttle,
@@ -46,17 +47,19 @@ _GROUPS: dict[str, type[Struct]] = {
 
 def report(form: Form, probe: str, head: Head, blocks: list[Block], said: Sentences) -> NvidiaSmi:
     """The facts of one report. A GPU that has only a sentence takes its place by bus id."""
-    of = {one.bus_id: one for one in said.lost if one.bus_id}
+    attached = NOT_IN_INPUT if head.attached is None else count(head.attached)
+    entries = _entries(blocks, said)
     gpus = []
-    for index, entry in enumerate(_entries(blocks, said)):
-        lost = entry if isinstance(entry, LostGpu) else of.get(entry.bus_id)
+    for at, (entry, index) in enumerate(zip(entries, numbers(entries, attached), strict=True)):
+        name = name_of(index, entry.bus_id, at)
+        lost = entry if isinstance(entry, LostGpu) else _sentence_of(entry, said)
         if isinstance(entry, Block) and (entry.fields or not lost):
-            gpus.append(_gpu(form, probe, index, entry, lost))
+            gpu = _gpu(form, entry, lost)
         elif lost:
-            gpus.append(_silent(probe, index, lost))
+            gpu = _silent(lost)
+        gpus.append(structs.replace(gpu, index=index, name=name, probe=probe))
     line = head.line or said.line
     driver = Driver("answers", "", _known(head.version), _known(head.cuda), line, probe)
-    attached = NOT_IN_INPUT if head.attached is None else count(head.attached)
     whole = isinstance(attached, int) and len(gpus) >= attached
     return NvidiaSmi(driver, attached, tuple(_warned(gpu, said, whole) for gpu in gpus))
 
@@ -65,12 +68,22 @@ def _entries(blocks: list[Block], said: Sentences) -> list[Block | LostGpu]:
     """Every GPU that is listed or told of, in nvidia-smi's order."""
     entries: list[Block | LostGpu] = list(blocks)
     for one in said.lost:
-        if not any(one.bus_id and one.bus_id == block.bus_id for block in blocks):
+        if not any(_is_about(one, block) for block in blocks):
             entries.insert(_place(one.bus_id, one.index, entries), one)
     for address, line in said.corrupt.items():
         if not any(entry.bus_id == address for entry in entries):
             entries.insert(_place(address, None, entries), Block(address, line))
     return entries
+
+
+def _is_about(lost: LostGpu, block: Block) -> bool:
+    if lost.bus_id:
+        return lost.bus_id == block.bus_id
+    return lost.index is not None and lost.index == block.index
+
+
+def _sentence_of(block: Block, said: Sentences) -> LostGpu | None:
+    return next((one for one in said.lost if _is_about(one, block)), None)
 
 
 def _warned(gpu: Gpu, said: Sentences, whole: bool) -> Gpu:
@@ -95,25 +108,29 @@ def _place(address: str, index: int | None, entries: Sequence[Block | LostGpu]) 
     return next(later, len(entries))
 
 
-def _silent(probe: str, index: int, lost: LostGpu) -> Gpu:
+def _silent(lost: LostGpu) -> Gpu:
     """A GPU of which nothing could be read but a sentence."""
     why = lost.missing
-    own = ("index", "name", "bus_id", "line", "probe", "answers", *_GROUPS)
+    own = ("index", "name", "bus_id", "line", "probe", "answers", "reset_required", *_GROUPS)
     facts: dict[str, Any] = {f.name: why for f in structs.fields(Gpu) if f.name not in own}
     for name, group in _GROUPS.items():
         facts[name] = group(**{f.name: why for f in structs.fields(group)})
-    return Gpu(index, f"gpu{index}", lost.bus_id, lost.line, probe, _answers_to(lost), **facts)
+    facts["reset_required"] = True if lost.to_reset else why
+    return Gpu(0, "", lost.bus_id, lost.line, answers=_answers_to(lost), **facts)
 
 
 def _answers_to(lost: LostGpu) -> Known[bool]:
-    """A refusal tells who may ask, not how the GPU is."""
-    return lost.missing if lost.missing.kind == "denied" else False
+    """A refusal tells who may ask, not how the GPU is; one that waits for its reset is not lost."""
+    return lost.missing if lost.missing.kind == "denied" or lost.to_reset else False
 
 
-def _gpu(form: Form, probe: str, index: int, block: Block, lost: LostGpu | None) -> Gpu:
+def _gpu(form: Form, block: Block, lost: LostGpu | None) -> Gpu:
     facts: Facts = {
         fact: supplied(source, block.fields)[0] for fact, source in SOURCES[form].items()
     }
+    if any(map(needs_reset, block.fields.values())) or (lost and lost.to_reset):
+        facts["reset_required"] = True
+    name_guest(facts)
     leave_to_host(facts)
     for fact, derive in DERIVED.items():
         facts[fact] = derive(facts)
@@ -129,7 +146,7 @@ def _gpu(form: Form, probe: str, index: int, block: Block, lost: LostGpu | None)
         (groups[group] if dot else top)[name] = value
     for name, values in groups.items():
         top[name] = _GROUPS[name](**values)
-    return Gpu(index, f"gpu{index}", block.bus_id, block.line, probe, **top)
+    return Gpu(0, "", block.bus_id, block.line, **top)
 
 
 def supplied(source: Source, fields: Mapping[str, str]) -> tuple[Known[Any], str]:
@@ -182,7 +199,10 @@ def _of_section(source: Source, fields: Mapping[str, str]) -> tuple[Known[Any], 
 def _answers(block: Block) -> Known[bool]:
     if not block.fields:
         return NOT_IN_INPUT
-    return not any(is_lost(text) for text in block.fields.values())
+    if any(is_lost(text) for text in block.fields.values()):
+        return False
+    waits = next((text for text in block.fields.values() if needs_reset(text)), None)
+    return True if waits is None else Missing("unreadable", waits.strip("[]"))
 
 
 def _errors(form: Form, block: Block) -> Known[tuple[str, ...]]:
@@ -204,7 +224,10 @@ def _label(path: str) -> str:
 
 def line_of(form: Form, block: Block, fact: str) -> int | None:
     """The line of the report that shows `fact` of this GPU; None where none does."""
-    if fact in ("answers", "unreadable"):
+    waits = [path for path, text in block.fields.items() if needs_reset(text)]
+    if fact == "reset_required" and waits:
+        paths = waits
+    elif fact in ("answers", "unreadable"):
         wanted = is_lost if fact == "answers" else is_error
         paths = [path for path, text in block.fields.items() if wanted(text)]
     elif fact == "processes":

@@ -12,7 +12,7 @@ from msgspec import Struct
 from preflight.facts.gpu import Driver
 from preflight.model import Missing
 from preflight.printable import printable
-from preflight.probes.values import bus_id, missing_of
+from preflight.probes.values import bus_id, missing_of, needs_reset
 
 #: A refusal tells who may ask, not how the driver is ("suffient" is nvidia-smi's spelling).
 _REFUSED = "not allowed"
@@ -63,6 +63,7 @@ class LostGpu(Struct, frozen=True):
     index: int | None
     line: int
     missing: Missing  # why none of its fields could be had
+    to_reset: bool = False  # it is there, and held back until it is reset
 
 
 class Sentences(Struct, frozen=True):
@@ -84,9 +85,10 @@ def sentence_line(text: str, address: str, fact: str) -> int:
     """The line of the sentence that shows `fact` of the GPU at `address`; 0 where none does."""
     if fact == "inforom_corrupted":
         return _corrupt(text).get(address, 0)
-    if fact != "answers":
+    if fact not in ("answers", "reset_required"):
         return 0
-    return next((lost.line for lost in lost_gpus(text) if lost.bus_id == address), 0)
+    told = (one for one in lost_gpus(text) if one.bus_id == address)
+    return next((one.line for one in told if one.to_reset or fact == "answers"), 0)
 
 
 def driver_silence(text: str, probe: str) -> Driver | None:
@@ -99,6 +101,12 @@ def driver_silence(text: str, probe: str) -> Driver | None:
             known = Missing("denied", f"{said} ({_MAY_ASK})") if state == _REFUSED else state
             return Driver(known, text=said, line=line, probe=probe)
     return None
+
+
+def silence_beside(text: str, probe: str) -> Driver | None:
+    """The same beside a report, of another time; looked for only where there is some sign of it."""
+    signs = ("Failed to initialize NVML", "NVIDIA-SMI has failed", "devices were found")
+    return driver_silence(text, probe) if any(sign in text for sign in signs) else None
 
 
 def lost_gpus(text: str) -> list[LostGpu]:
@@ -115,7 +123,8 @@ def lost_gpus(text: str) -> list[LostGpu]:
         denied = why is not None and why.kind == "denied"
         missing = Missing("denied" if denied else "unreadable", match["sentence"])
         line = text.count("\n", 0, match.start("sentence")) + 1
-        found.setdefault(address or index, LostGpu(address, index, line, missing))
+        to_reset = needs_reset(match["reason"])
+        found.setdefault(address or index, LostGpu(address, index, line, missing, to_reset))
     return list(found.values())
 
 

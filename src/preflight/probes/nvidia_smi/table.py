@@ -7,7 +7,6 @@ and processes. A cell's values stand in a fixed order; where they stand in the l
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 
 from msgspec import Struct, field
@@ -18,8 +17,14 @@ from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.model import NOT_IN_INPUT, Missing
 from preflight.printable import printable
 from preflight.probes.nvidia_smi.block import Block, Head
+from preflight.probes.nvidia_smi.cells import ROWS, cells_of, words_of
 from preflight.probes.nvidia_smi.gpu import line_of, report
-from preflight.probes.nvidia_smi.sentences import driver_silence, sentence_line, sentences
+from preflight.probes.nvidia_smi.sentences import (
+    driver_silence,
+    is_sentence,
+    sentence_line,
+    sentences,
+)
 from preflight.probes.spec import probe
 from preflight.probes.values import bus_id
 
@@ -29,21 +34,14 @@ _HEAD = re.compile(r"\|\s{0,9}NVIDIA-SMI ")
 _VERSION = re.compile(r"(?:Driver|KMD) Version: {0,9}([^\s|]{1,40})")
 _CUDA = re.compile(r"CUDA (?:UMD )?Version: {0,9}([^\s|]{1,40})")
 _BUS_ID = re.compile(r"[\da-fA-F]{4,8}:[\da-fA-F]{2}:[\da-fA-F]{2}\.[\da-fA-F]")
-#: Errors of several words that stand where one value should.
-_PHRASES = (
-    "Unknown Error", "GPU is lost", "GPU requires reset", "Not Supported", "Not Found",
-    "Insufficient Permissions", "No Permission", "Not Available",
-)  # fmt: skip
-_GLUE = "\x00"
-#: The compute mode as the column shortens it.
-_MODES = {"E. Process": "Exclusive_Process", "E. Thread": "Exclusive_Thread"}
-_SWITCHES = {"On": "Enabled", "Off": "Disabled"}
-_OTHER = {"Enabled": "Disabled", "Disabled": "Enabled"}
 #: More GPUs than any host has: a number beyond it is damage.
 _MOST = 255
 _NONE_RUNNING = "No running processes found"
 _END_UNSEEN = Missing(
     "not-in-input", "the end of the table (the processes) is not there: GPUs may be cut off"
+)
+_CHOSEN = Missing(
+    "not-in-input", "the table does not begin with GPU 0: how many GPUs there are is not told (-i?)"
 )
 #: Inside a container, or for a user who may not see them, the list has a frame and nothing in it.
 _HIDDEN = Missing("not-applicable", "nvidia-smi was not shown the processes (in a container?)")
@@ -89,20 +87,22 @@ def nvidia_smi_table(text: str) -> NvidiaSmi:
         raise ParseError(f"the table ends at line {last}, before its first GPU is whole", last)
     blocks = [table.blocks[index] for index in sorted(table.blocks)]
     # How many there are is told by the closed table: nothing above it announces them.
-    table.head.attached = str(max(table.blocks, default=-1) + 1) if table.whole else None
+    chosen = min(table.blocks, default=0) > 0
+    known = table.whole and not chosen
+    table.head.attached = str(max(table.blocks, default=-1) + 1) if known else None
     found = report("text", _NAME, table.head, blocks, said)
-    gpus = tuple(_as_numbered(gpu, table) for gpu in found.gpus)
-    attached = _END_UNSEEN if found.attached is NOT_IN_INPUT else found.attached
+    gpus = tuple(_as_read(gpu, table) for gpu in found.gpus)
+    unknown = _CHOSEN if chosen else _END_UNSEEN
+    attached = unknown if found.attached is NOT_IN_INPUT else found.attached
     return replace(found, gpus=gpus, attached=attached, cut=table.open)
 
 
-def _as_numbered(gpu: Gpu, table: _Table) -> Gpu:
-    """With the number that the table gives it, and its processes where they are shown."""
-    index = next((i for i, block in table.blocks.items() if block.line == gpu.line), gpu.index)
-    gpu = replace(gpu, index=index, name=f"gpu{index}")
+def _as_read(gpu: Gpu, table: _Table) -> Gpu:
+    """With what its row as a whole tells, and its processes where they are shown."""
     # What every GPU has. One that fell off the bus has ERR! in all of it, and no sentence.
     read = (gpu.product, gpu.temperature.gpu_c, gpu.performance_state)
-    if all(isinstance(value, Missing) and value.kind == "unreadable" for value in read):
+    gone = all(isinstance(value, Missing) and value.kind == "unreadable" for value in read)
+    if gone and gpu.reset_required is not True:
         gpu = replace(gpu, answers=False)
     return replace(gpu, processes=_HIDDEN, graphical=_HIDDEN) if table.hidden else gpu
 
@@ -132,6 +132,8 @@ def _read(text: str) -> _Table:
 
 def _line(table: _Table, number: int, line: str) -> None:
     """One line below the head: a rule, a heading or a row."""
+    if is_sentence(line):
+        return  # of standard error, anywhere between the rows
     if line.startswith("+"):
         _rule(table)
     elif line.startswith("|="):
@@ -142,9 +144,9 @@ def _line(table: _Table, number: int, line: str) -> None:
         table.whole |= not table.rows
         table.section = "processes" if line.startswith("| P") else "mig"
     elif table.section == "gpus":
-        table.rows.append((number, _cells(line)))
+        table.rows.append((number, cells_of(line)))
     elif table.section == "mig-rows":
-        _instance(table, _cells(line))
+        _instance(table, cells_of(line))
     elif table.section == "process-rows":
         _process(table, number, line.strip("|").strip())
 
@@ -164,86 +166,23 @@ def _head(line: str, number: int) -> Head:
     return Head(number, version[1] if version else None, cuda[1] if cuda else None)
 
 
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip("|").split("|")]
-
-
-def _words(cell: str) -> list[str]:
-    """The values of a cell; an error of several words is one value."""
-    for phrase in _PHRASES:
-        if phrase in cell:
-            cell = cell.replace(phrase, phrase.replace(" ", _GLUE))
-    return [word.replace(_GLUE, " ") for word in cell.split()]
-
-
 def _finish(table: _Table) -> bool:
     """One GPU of two or three rows of three cells; False where it is none."""
     rows = table.rows
-    words = _words(rows[0][1][0])
-    if len(rows) < 2 or len(rows[0][1]) < 3 or len(words) < 2 or not words[0].isdecimal():
+    first = words_of(rows[0][1][0])
+    if len(rows) < 2 or len(rows[0][1]) < 3 or len(first) < 2 or not first[0].isdecimal():
         return False
-    index = int(words[0][:4])
+    index = int(first[0][:4])
     if index in table.blocks or index > _MOST:
         return False
     address = _BUS_ID.search(rows[0][1][1])
-    block = Block(bus_id(address[0]) if address else "", rows[0][0])
-    for (number, cells), read in zip(rows, (_first, _second, _third), strict=False):
+    block = Block(bus_id(address[0]) if address else "", rows[0][0], index=index)
+    for (number, cells), read in zip(rows, ROWS, strict=False):
         for path, text in read(cells) if len(cells) >= 3 else ():
             if text:
                 block.fields[path], block.lines[path] = text, number
     table.blocks[index] = block
     return True
-
-
-def _first(cells: list[str]) -> Iterator[tuple[str, str]]:
-    """`0  NVIDIA H100 80GB HBM3   On | 00000000:19:00.0 Off | 0`. On Windows the driver model
-    (WDDM, TCC) stands in place of the persistence mode."""
-    words = _words(cells[0])
-    last = words[-1] if len(words) > 2 else ""
-    yield "product name", " ".join(words[1:-1] if last else words[1:])
-    if last not in ("WDDM", "TCC", "MCDM"):
-        yield "persistence mode", _SWITCHES.get(last, last)
-    display = _words(cells[1])[-1:] or [""]
-    yield "display active", _SWITCHES.get(display[0], "" if ":" in display[0] else display[0])
-    yield from _ecc(cells[2])
-
-
-def _ecc(cell: str) -> Iterator[tuple[str, str]]:
-    """The count of uncorrected errors since the driver was loaded; Off without ECC, On in place of
-    the count with MIG. A star: the mode changes at the next reset."""
-    count = cell.rstrip("*").strip()
-    if count.isdecimal():
-        yield "ecc errors/volatile/dram uncorrectable", count
-    counted = "Enabled" if count.isdecimal() else count
-    mode = {"Off": "Disabled", "On": "Enabled"}.get(count, counted)
-    yield "ecc mode/current", mode
-    if mode in _OTHER:
-        yield "ecc mode/pending", _OTHER[mode] if cell.endswith("*") else mode
-
-
-def _second(cells: list[str]) -> Iterator[tuple[str, str]]:
-    """`N/A   38C    P0   75W / 700W | 3MiB / 81559MiB | 0%      Default`."""
-    left, _, limit = cells[0].partition(" / ")
-    words = _words(left)
-    paths = ("fan speed", "temperature/gpu current temp", "performance state")
-    yield from zip(paths, words, strict=False)
-    yield "power readings/power draw", words[3] if len(words) > 3 else ""
-    yield "power readings/enforced power limit", limit.strip()
-    used, slash, total = cells[1].partition(" / ")
-    yield "fb memory usage/used", used.strip()
-    yield "fb memory usage/total", total.strip() if slash else used.strip()
-    busy = _words(cells[2])
-    yield "utilization/gpu", busy[0] if busy else ""
-    mode = " ".join(busy[1:])
-    yield "compute mode", _MODES.get(mode, mode)
-
-
-def _third(cells: list[str]) -> Iterator[tuple[str, str]]:
-    """`| | | Disabled`, the MIG mode; a star: it changes at the next reset."""
-    mode = cells[2].rstrip("*").strip()
-    yield "mig mode/current", mode
-    if mode in _OTHER:
-        yield "mig mode/pending", _OTHER[mode] if cells[2].endswith("*") else mode
 
 
 def _instance(table: _Table, cells: list[str]) -> None:

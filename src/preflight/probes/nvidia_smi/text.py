@@ -21,9 +21,10 @@ from preflight.probes.nvidia_smi.sentences import (
     is_sentence,
     sentence_line,
     sentences,
+    silence_beside,
 )
 from preflight.probes.spec import probe
-from preflight.probes.values import bus_id, count, is_lost
+from preflight.probes.values import bus_id, count, is_lost, needs_reset
 
 #: The bus id in full (digits may be blotted out with X), or as very old drivers wrote it: 0:5:0.
 _GPU = re.compile(
@@ -117,10 +118,12 @@ def nvidia_smi_text(text: str) -> NvidiaSmi:
             _merge(before, block)
         elif block.bus_id or _is_excerpt(block):
             blocks.append(block)
+    begun = _lacks_its_begin(blocks)
     said = sentences(text)
     if head.line or said.line or any(b.fields or b.processes or b.instances for b in blocks):
         found = report("text", "nvidia-smi-q", head, blocks, said)
-        return replace(found, cut=any(map(_lacks_its_end, blocks)))
+        cut = begun or any(map(_lacks_its_end, blocks))
+        return replace(found, cut=cut, silence=silence_beside(text, "nvidia-smi-q"))
     silence = driver_silence(text, "nvidia-smi-q")
     if silence is None:
         got = printable(text.strip()[:60])
@@ -143,6 +146,17 @@ def _lacks_its_end(block: Block) -> bool:
         return True
     whole = "product name" in block.fields
     return whole and not block.processes and "processes" not in block.fields
+
+
+def _lacks_its_begin(blocks: list[Block]) -> bool:
+    """Whether a GPU without its line stands above whole ones: the text begins in the middle of it.
+    What it says of its address then names it."""
+    if not blocks or blocks[0].bus_id or not any("product name" in b.fields for b in blocks[1:]):
+        return False
+    address = bus_id(blocks[0].fields.get("pci/bus id", ""))
+    if address not in {block.bus_id for block in blocks}:
+        blocks[0].bus_id = address
+    return True
 
 
 def _is_excerpt(block: Block) -> bool:
@@ -259,7 +273,7 @@ def _take(block: Block, path: str, label: str, value: str | None, number: int) -
         _into_row(block.instances, rest, value)
     elif value is not None:
         block.fields.setdefault(path, value)
-    elif is_lost(label):
+    elif is_lost(label) or needs_reset(label):
         path = ""  # said of the GPU as a whole
         block.fields.setdefault(path, label)
     block.lines.setdefault(path, number)

@@ -8,6 +8,8 @@ from functools import lru_cache
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
+from msgspec.structs import replace
+
 from preflight.errors import ParseError
 from preflight.facts.gpu import NvidiaSmi
 from preflight.model import NOT_IN_INPUT
@@ -15,7 +17,12 @@ from preflight.printable import printable
 from preflight.probes.nvidia_smi.block import Block, Head
 from preflight.probes.nvidia_smi.fields import SOURCES
 from preflight.probes.nvidia_smi.gpu import line_of, report
-from preflight.probes.nvidia_smi.sentences import driver_silence, sentence_line, sentences
+from preflight.probes.nvidia_smi.sentences import (
+    driver_silence,
+    sentence_line,
+    sentences,
+    silence_beside,
+)
 from preflight.probes.spec import probe
 from preflight.probes.values import bus_id
 
@@ -102,7 +109,8 @@ def nvidia_smi_xml(text: str) -> NvidiaSmi:
     if not (blocks or said.line or head.line):
         last = text.rstrip().count("\n") + 1
         raise ParseError(f"the XML ends at line {last}, before its first GPU is whole", last)
-    return report("xml", "nvidia-smi", head, blocks, said)
+    found = report("xml", "nvidia-smi", head, blocks, said)
+    return replace(found, silence=silence_beside(text, "nvidia-smi"))
 
 
 def _offset(text: str, line: int) -> int:
