@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import cache
@@ -26,6 +27,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     same: tuple[str, ...] = ()
     anywhere: tuple[str, ...] = ()
     undetermined: tuple[str, ...] = ()
+    subject: str = ""
 
 
 @cache
@@ -71,6 +73,8 @@ def _follows(one: Result, root: Result, row: Row) -> bool:
         return False
     if one.status is Status.ERROR and _named(one.check, row.undetermined):
         return True
+    if row.subject and not re.search(row.subject, one.subject, re.IGNORECASE):
+        return False
     return _named(one.check, row.anywhere) or (
         _named(one.check, row.same) and _of_one_device(one, root)
     )
