@@ -127,7 +127,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"[|+]-{5}  (?:Metadata|Deployment|Integration|Hardware|Stress|Performance|Custom)  -+\+",
         r"\| (?=[^|\n]{26}\| )[\w./]+(?: [\w./]+){0,4} +\| (?:GPU\d+: )?(?:Pass|Fail|Skip|Warn)\b",
         rf"(?<![ \t]){_DCGM_JSON}",
-        r"Error: (?:Diagnostic (?:can|could)|Unable to complete diagnostic)\b",
+        r"Error: (?:Diagnostic (?:can|could)|[Uu]nable to (?:complete diagnostic"
+        r"|connect to (?:the )?host ?engine|establish a connection to the specified host))\b",
     ),
     # The columns differ by -s; those of pmon begin with gpu and pid.
     "nvidia-smi-dmon": (r"# ?(?:Date,?[ \t]+)?(?:Time,?[ \t]+)?gpu,?[ \t]+(?!pid\b)[a-z]",),

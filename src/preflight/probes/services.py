@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from preflight.errors import ParseError
 from preflight.facts.services import Service, Services
 from preflight.model import NOT_IN_INPUT, Known, Missing
@@ -72,7 +74,7 @@ def locate(text: str, start: int, field: str) -> int:
 def services(text: str) -> Services:
     """Also of a recording: `systemctl show` or `status` of any units, and the version alone."""
     lines = text.split("\n")
-    units = (*_units(lines), *_shown_by_status(text))
+    units = tuple(_with_outcome(unit) for unit in (*_units(lines), *_shown_by_status(text)))
     version, line = _version(text)
     live = _SYSTEMD.search(text)
     if not (units or live or isinstance(version, str)):
@@ -110,6 +112,15 @@ def _units(lines: list[str]) -> Iterator[Service]:
             if "Id" in told:
                 yield _unit(told, start)
             told = {}
+
+
+def _with_outcome(unit: Service) -> Service:
+    """systemd's own word, also of a unit that it starts again and again."""
+    if isinstance(unit.active, Missing):
+        return replace(unit, outcome=unit.active)
+    if unit.active == "failed" or unit.sub == "auto-restart":
+        return replace(unit, outcome="failed")
+    return replace(unit, outcome="ended" if unit.active == "inactive" else "running")
 
 
 def _unit(told: dict[str, str], line: int) -> Service:
