@@ -22,7 +22,7 @@ def test_as_preflight_asks() -> None:
     told = services(SERVICES)
     assert isinstance(told.units, tuple)
     assert told.units[0] == Service(
-        "nvidia-fabricmanager", "loaded", "active", "running", "enabled", 0, "success",
+        "nvidia-fabricmanager", "loaded", "active", "running", "enabled", 0, "success", "running",
         line=4, probe="services",
     )  # fmt: skip
     imex = told.units[1]

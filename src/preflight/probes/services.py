@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
 from preflight.errors import ParseError
 from preflight.facts.services import Service, Services
 from preflight.model import NOT_IN_INPUT, Known, Missing
@@ -44,6 +42,7 @@ _ACTIVE = re.compile(
     r"^[ \t]+Active: ([\w-]+)(?: \(([\w-]+)\))?(?: \(Result: ([\w-]+)\))?", re.MULTILINE
 )
 _NOT_FOUND = re.compile(r"^[ \t]*Unit ([\w@-]{1,60})\.service could not be found", re.MULTILINE)
+_OUTCOMES = {"inactive": "ended", "deactivating": "ended"}
 _NO_SYSTEMD = Missing("not-applicable", "this host does not run systemd")
 _NO_VERSION = Missing("unreadable", "`nv-fabricmanager --version` printed no version")
 _NOT_INSTALLED = Missing("not-applicable", "nv-fabricmanager is not installed in the host's PATH")
@@ -74,7 +73,7 @@ def locate(text: str, start: int, field: str) -> int:
 def services(text: str) -> Services:
     """Also of a recording: `systemctl show` or `status` of any units, and the version alone."""
     lines = text.split("\n")
-    units = tuple(_with_outcome(unit) for unit in (*_units(lines), *_shown_by_status(text)))
+    units = (*_units(lines), *_shown_by_status(text))
     version, line = _version(text)
     live = _SYSTEMD.search(text)
     if not (units or live or isinstance(version, str)):
@@ -114,13 +113,11 @@ def _units(lines: list[str]) -> Iterator[Service]:
             told = {}
 
 
-def _with_outcome(unit: Service) -> Service:
+def _outcome(active: Known[str], sub: Known[str]) -> Known[str]:
     """systemd's own word, also of a unit that it starts again and again."""
-    if isinstance(unit.active, Missing):
-        return replace(unit, outcome=unit.active)
-    if unit.active == "failed" or unit.sub == "auto-restart":
-        return replace(unit, outcome="failed")
-    return replace(unit, outcome="ended" if unit.active == "inactive" else "running")
+    if active == "failed" or sub == "auto-restart":
+        return "failed"
+    return active if isinstance(active, Missing) else _OUTCOMES.get(active, "running")
 
 
 def _unit(told: dict[str, str], line: int) -> Service:
@@ -133,6 +130,7 @@ def _unit(told: dict[str, str], line: int) -> Service:
         enabled=_word(told, "UnitFileState"),
         restarts=int(restarts) if restarts.isdecimal() and len(restarts) < 10 else NOT_IN_INPUT,
         result=_word(told, "Result"),
+        outcome=_outcome(_word(told, "ActiveState"), _word(told, "SubState")),
         line=line,
         probe=_PROBE,
     )
@@ -157,13 +155,15 @@ def _shown_by_status(text: str) -> Iterator[Service]:
             sub=(active and active[2]) or NOT_IN_INPUT,
             enabled=(loaded and loaded[2]) or NOT_IN_INPUT,
             result=(active and active[3]) or NOT_IN_INPUT,
+            outcome=_outcome(active[1], active[2] or "") if active else NOT_IN_INPUT,
             line=line,
             probe=_PROBE,
         )
     absent = _NOT_FOUND.search(text)
     if absent:
         line = text.count("\n", 0, absent.start()) + 1
-        yield Service(absent[1], "not-found", "inactive", "dead", line=line, probe=_PROBE)
+        yield Service(absent[1], "not-found", "inactive", "dead", outcome="ended", line=line,
+                      probe=_PROBE)  # fmt: skip
 
 
 def _word(told: dict[str, str], key: str) -> Known[str]:
