@@ -96,7 +96,16 @@ _EVERY = ("title", "status", "action", "why", "fix", "runbook", "source")
 _TOLD_BY = {"link-flap": "systemd-networkd"}
 #: What NVIDIA's driver tells: a load of the driver begins anew for these.
 _DRIVER = frozenset(
-    {"xid", "sxid", "off-bus", "init-failed", "api-mismatch", "fabric-mismatch", "pci-lost", "gpu-locked"}
+    {
+        "xid",
+        "sxid",
+        "off-bus",
+        "init-failed",
+        "api-mismatch",
+        "fabric-mismatch",
+        "pci-lost",
+        "gpu-locked",
+    }
 )
 #: What an Xid line in an unknown form may be.
 _XID_LINES = frozenset({"xid", "sxid", "off-bus"})

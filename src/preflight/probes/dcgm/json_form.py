@@ -119,7 +119,9 @@ def _result(name: str, category: str, told: dict[str, Any], line: int) -> TableR
 def _devices(told: dict[str, Any]) -> list[str]:
     """gpu0 from `gpu_ids` ("0,1", "0" or 0), `gpu_id`, or the entity of DCGM 4."""
     if "entity_id" in told:
-        group = told.get("entity_group") or _GROUPS.get(_int(told.get("entity_group_id")) or 1, "GPU")
+        group = told.get("entity_group") or _GROUPS.get(
+            _int(told.get("entity_group_id")) or 1, "GPU"
+        )
         return [f"{str(group).lower()}{told['entity_id']}"]
     if "cpu_id" in told:
         return [f"cpu{told['cpu_id']}"]

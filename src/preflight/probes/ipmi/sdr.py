@@ -12,7 +12,15 @@ from collections.abc import Iterable, Sequence
 from preflight.errors import ParseError
 from preflight.facts.chassis import Air, Chassis, Fan, Part, Redundancy, Sensor
 from preflight.model import Known, Missing
-from preflight.probes.ipmi.lines import Answer, Line, is_reading, kind_of, known_words, no_device, read
+from preflight.probes.ipmi.lines import (
+    Answer,
+    Line,
+    is_reading,
+    kind_of,
+    known_words,
+    no_device,
+    read,
+)
 from preflight.probes.ipmi.power import balance, is_power_supply, power_supplies, told_elsewhere
 from preflight.probes.spec import probe
 
