@@ -254,10 +254,10 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
 }
 #: The same -> which form of it is read.
 INSTEAD = {
-    "`ipmitool -c` output": "give it without -c: `sudo ipmitool sdr elist`, `sudo ipmitool sel elist`",
+    "`ipmitool -c` output": "give it without -c: `ipmitool sdr elist`, `ipmitool sel elist`",
     "`ipmitool sel list -v` output": "give the table: `sudo ipmitool sel elist`",
-    "`ipmitool sel info` output": "give the entries: `sudo ipmitool sel elist`; after `Overflow : true` "
-    "save and clear the log, it takes no more: `preflight explain bmc-log`",
+    "`ipmitool sel info` output": "give the entries: `sudo ipmitool sel elist`; after "
+    "`Overflow : true` the log takes no more: `preflight explain bmc-log`",
 }
 #: Files of another kind, by how they begin.
 NOT_TEXT: dict[bytes, str] = {

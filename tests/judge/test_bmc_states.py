@@ -86,10 +86,10 @@ def test_an_entry_is_told_once_under_what_it_is_about(entry: str, check: str) ->
 
 
 def test_what_is_over_is_over() -> None:
-    text = (
-        "   6 | 11/28/2026 | 10:12:12 | Add-in Card #1 | Transition to Critical from less severe | A"
-        "sserted\n   7 | 11/28/2026 | 10:15:12 | Add-in Card #1 | Transition to OK | Asserted\n"
-    )
+    card = "| 11/28/2026 | 10:12:12 | Add-in Card #1 |"
+    text = f"   6 {card} Transition to Critical from less severe | Asserted\n"
+    assert bad("ipmi-sel", text) == {"chassis.sel.state": "FAIL"}
+    text += f"   7 {card} Transition to OK | Asserted\n"
     assert bad("ipmi-sel", text) == {}
 
 
@@ -120,10 +120,10 @@ def test_what_cannot_be_is_no_reading() -> None:
 def test_the_reserve_of_fans_is_not_the_supplys() -> None:
     text = (
         "PSU2 Status      | C9h | ok  | 10.2 | Presence detected, Power Supply AC lost\n"
-        "PS Redundancy    | 77h | ok  |  7.1 | Redundancy Lost\n"
+        "PWR_RED_PSU      | 77h | ok  |  7.1 | Redundancy Lost\n"
         "Fan Redundancy   | 75h | ok  |  7.1 | Redundancy Lost\n"
     )
     told = {one.subject: one.cause for one in results("ipmi-sdr", text)}
     assert told == {
-        "PSU2 Status": "", "PS Redundancy": "chassis.psu.input", "Fan Redundancy": ""
+        "PSU2 Status": "", "PWR_RED_PSU": "chassis.psu.input", "Fan Redundancy": ""
     }  # fmt: skip

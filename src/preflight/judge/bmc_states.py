@@ -64,9 +64,9 @@ def _read(path: Path) -> tuple[StateRow, ...]:
 def severity(sensor: str, states: str) -> Status | None:
     """FAIL or WARN; None where the states tell of no fault."""
     for row in _rows():
-        if row.state.search(states) and row.sensor.search(sensor):
-            if not row.unless.search(states):
-                return row.status
+        fits = row.state.search(states) and row.sensor.search(sensor)
+        if fits and not row.unless.search(states):
+            return row.status
     return None
 
 

@@ -69,7 +69,7 @@ HOST_TOLD = tuple(
             r"[ \t]{1,40}(?:type[ \t]{1,4})?(?:nfs4?|ceph|lustre|cifs)\b",
         ),
         # NFS: mounting store-03:/export; node-07:/export, where the name can be nothing else
-        (":/", rf"(?i)\bnfs\d?\b[^\n]{{0,80}}?[\s(]{_NAME}:/\w"),
+        (":/", rf"(?i)\bnfs\d?:? (?:[a-z]{{1,12}} ){{0,3}}{_NAME}:/\w"),
         (
             ":/",
             r"(?<![\w./:@-])(?P<v>[A-Za-z]\w{0,40}-[\w-]{0,40}\d{1,6}(?:\.[\w-]{1,63}){0,6})"
@@ -77,7 +77,7 @@ HOST_TOLD = tuple(
         ),
         ("nfsroot=", rf"\bnfsroot={_NAME}:/"),
         # shares of Windows; //lib64/ is a path
-        ("cifs|smb", rf"(?i)\b(?:cifs|smb3?)\b[^\n]{{0,120}}?(?<![:\w/.])//{_NAME}/"),
+        ("cifs|smb", rf"(?i)\b(?:cifs|smb3?)\b[^\n]{{0,60}}?(?<![:\w/.])//{_NAME}/"),
         ("cifs|smb", rf"(?m)^//{_NAME}/[^\n]{{0,200}}[ \t](?:cifs|smb3)[ \t]"),
         (
             "//",

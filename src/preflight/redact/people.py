@@ -47,7 +47,7 @@ def _is_shared(match: Match) -> bool:
 
 #: A script that the driver names with an Xid; people name them after themselves and their projects.
 SCRIPT = re.compile(
-    r"\bXid [^\n]{0,200}?\bname='?(?P<v>[\w.+-]{1,64}\.(?:py|sh|pl|jl|R|lua|ipynb))(?![\w.])"
+    r"\bXid [^\n]{0,100}?\bname='?(?P<v>[\w.+-]{1,64}\.(?:py|sh|pl|jl|R|lua|ipynb))(?![\w.])"
 )
 #: In the order in which they are to be applied, after the names of hosts.
 EMAIL = rule(

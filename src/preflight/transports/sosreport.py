@@ -167,7 +167,7 @@ def _read(
 
 
 def _recognised(where: str, data: bytes, only: tuple[str, ...]) -> list[Member]:
-    """Its answers, of these probes `only`; none for what is empty, or of a tool that is not read."""
+    """Its answers, of these probes `only`; none of what is empty, or of a tool that is unread."""
     try:
         raws = recognise(data, where) if data.strip() else []
     except UsageError:
