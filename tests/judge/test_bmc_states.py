@@ -127,3 +127,10 @@ def test_the_reserve_of_fans_is_not_the_supplys() -> None:
     assert told == {
         "PSU2 Status": "", "PWR_RED_PSU": "chassis.psu.input", "Fan Redundancy": ""
     }  # fmt: skip
+
+
+def test_redundancy_that_is_switched_off_is_no_fault_and_no_riddle() -> None:
+    text = "PS Redundancy    | 77h | ok  |  7.1 | Redundancy Disabled\n"
+    report = examine("n", [Raw("n", "ipmi-sdr", stdout=text)], load(["chassis"]).checks)
+    (reserve,) = [one for one in report.results if one.check == "chassis.redundancy"]
+    assert reserve.status.value == "SKIP"

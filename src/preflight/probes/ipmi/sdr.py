@@ -119,6 +119,9 @@ def _is_redundancy(line: Line) -> bool:
 def _redundancy(line: Line) -> Redundancy:
     words = line.words or ""
     reserve = next((word for pattern, word in _RESERVE if pattern in words.lower()), None)
+    if "redundancy disabled" in words.lower():
+        off = Missing("not-applicable", "redundancy is switched off in the BMC's settings")
+        return Redundancy(line.name, off, words, line.line, _PROBE)
     unknown = Missing("unreadable", f"{words[:60]!r} is no state of redundancy that is known")
     return Redundancy(line.name, reserve or unknown, words, line.line, _PROBE)
 
