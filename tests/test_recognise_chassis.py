@@ -109,3 +109,31 @@ def test_json_with_a_warning_above_it_as_a_file() -> None:
     data = sample_bytes("dcgmi_diag/dcgm3.1_json_leading_warning_and_nulls.json")
     (raw,) = recognise.recognise(data, "x.json")
     assert raw.probe == "dcgmi-diag"
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("Inlet Temp,22,degrees C,ok\nFan1,0,RPM,cr\nPS1 Status,0x01,ok\n", "sdr elist"),
+        ("1,03/04/2026,11:00:00,Memory #0x02,Uncorrectable ECC,Asserted\n", "sel elist"),
+        ("SEL Record ID          : 0001\n Record Type           : 02\n", "sel elist"),
+        ("SEL Information\nVersion          : 1.5\nOverflow         : true\n", "sel elist"),
+    ],
+)
+def test_forms_that_are_not_read_name_the_one_that_is(text: str, form: str) -> None:
+    with pytest.raises(UsageError, match="ipmitool") as refused:
+        raws(text)
+    assert form in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Error: Unable to connect to host engine. Host is localhost:5555 (connection failed).",
+        "Error: unable to establish a connection to the specified host: localhost",
+    ],
+)
+def test_a_diagnostic_that_reached_no_host_engine_did_not_run(said: str) -> None:
+    found = dcgmi_diag(str(raws(f"{said}\n")["dcgmi-diag"].stdout))
+    assert isinstance(found.verified, Missing)
+    assert said in found.verified.text

@@ -19,6 +19,7 @@ from preflight.signatures import (
     BOUNDARIES,
     GOES_ON,
     INDENTED,
+    INSTEAD,
     KNOWN_BUT_UNREAD,
     PROMPTS,
     READS,
@@ -152,7 +153,7 @@ def _unrecognised(source: str, parts: list[_Part]) -> UsageError:
     if not parts:
         return UsageError(f"{source}: not recognised as the output of a known tool", READS)
     what = f"{source} looks like {parts[0].tool}, which this version does not read yet"
-    return UsageError(what, READS)
+    return UsageError(what, INSTEAD.get(parts[0].tool, READS))
 
 
 def begin_of_log(text: str) -> int | None:

@@ -127,7 +127,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"[|+]-{5}  (?:Metadata|Deployment|Integration|Hardware|Stress|Performance|Custom)  -+\+",
         r"\| (?=[^|\n]{26}\| )[\w./]+(?: [\w./]+){0,4} +\| (?:GPU\d+: )?(?:Pass|Fail|Skip|Warn)\b",
         rf"(?<![ \t]){_DCGM_JSON}",
-        r"Error: (?:Diagnostic (?:can|could)|Unable to complete diagnostic)\b",
+        r"Error: (?:Diagnostic (?:can|could)|[Uu]nable to (?:complete diagnostic"
+        r"|connect to (?:the )?host ?engine|establish a connection to the specified host))\b",
     ),
     # The columns differ by -s; those of pmon begin with gpu and pid.
     "nvidia-smi-dmon": (r"# ?(?:Date,?[ \t]+)?(?:Time,?[ \t]+)?gpu,?[ \t]+(?!pid\b)[a-z]",),
@@ -208,6 +209,14 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     "`nvidia-smi -L` output": (_UUID_OF,),
     "`nvidia-smi pmon` output": (r"# ?(?:Date +)?(?:Time +)?gpu +pid\b",),
     "`lspci -t` output": (r"-\[[\da-f]{4,8}:[\da-f]{2}(?:-[\da-f]{2})?\]-",),
+    "`ipmitool -c` output": (
+        r"[\da-f]{1,8},(?:\d{1,2}/\d{1,2}/\d{2,4}|\d{4}-\d\d-\d\d|Pre-Init),",
+        rf"[^,|\n]{{1,64}},[^,\n]{{0,24}},[^,\n]{{0,24}},{_IPMI_STATUS}(?:,|[ \t]*$)",
+        rf"[^,|\n]{{1,64}},(?:0x[\da-f]+|-?[\d.]+),{_IPMI_STATUS}[ \t]*$",
+    ),
+    "`ipmitool sel list -v` output": (r"SEL Record ID +: ",),
+    "`ipmitool sel info` output": (r"SEL Information[ \t]*$",),
+    "an error of ipmitool": (r"Error: Unable to establish IPMI|Error loading interface \w+",),
     "`ibstat` output": (r"CA '\w+'$",),
     "`ibstatus` output": (r"Infiniband device '",),
     "`ibv_devinfo` output": (r"hca_id:\s",),
@@ -243,6 +252,13 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
         rf"{_RANK}(?:terminate called after| ?> (?:datasets|building) )",
     ),
 }
+#: The same -> which form of it is read.
+INSTEAD = {
+    "`ipmitool -c` output": "give it without -c: `ipmitool sdr elist`, `ipmitool sel elist`",
+    "`ipmitool sel list -v` output": "give the table: `sudo ipmitool sel elist`",
+    "`ipmitool sel info` output": "give the entries: `sudo ipmitool sel elist`; after "
+    "`Overflow : true` the log takes no more: `preflight explain bmc-log`",
+}
 #: Files of another kind, by how they begin.
 NOT_TEXT: dict[bytes, str] = {
     b"PK\x03\x04": "a zip archive (a PyTorch checkpoint is one)",
@@ -258,6 +274,6 @@ NOT_TEXT: dict[bytes, str] = {
 READS = (
     "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, `nvidia-smi`, `nvidia-smi nvlink`, "
     "`nvidia-smi dmon`, a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), `lspci`, "
-    "`lsmod`, `systemctl status`, `ipmitool sdr`, `sensor` and `sel`, EDAC counts, "
+    "`lsmod`, `systemctl status`, `ipmitool sdr`, `sensor` and `sel list`, EDAC counts, "
     "`dmidecode -t 17`, `dcgmi diag`, `dcgmi dmon`, a capture of preflight"
 )

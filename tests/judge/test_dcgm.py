@@ -315,3 +315,14 @@ def test_a_message_without_a_number_has_the_severity_of_dcgms_table(text: str, c
         table(section("Hardware"), row("memory", "Fail - GPU: 3"), wrapped("Warning", text))
     )
     assert set(found) == {(check, "memory gpu3")}
+
+
+def test_a_processor_that_fails_is_no_gpu_that_must_be_taken_out() -> None:
+    text = (
+        '{"DCGM Diagnostic": {"test_categories": [{"category": "Hardware", "tests": [{"name": "cpu_'
+        'eud", "results": [{"entity_group_id": 7, "entity_id": 0, "status": "Fail", "warnings": [{"'
+        'warning": "EUD failed", "error_id": 95, "error_severity": 2}]}]}]}]}}'
+    )
+    report = examine("n", [Raw("n", "dcgmi-diag", stdout=text)], load(["dcgm"]).checks)
+    failed = [(one.check, one.subject) for one in report.results if one.status is Status.FAIL]
+    assert failed == [("dcgm.beside_gpus", "cpu_eud cpu0")]

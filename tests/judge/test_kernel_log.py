@@ -11,11 +11,13 @@ import pytest
 from msgspec import structs
 
 from preflight import datafiles, strict_yaml
+from preflight.collect import examine
 from preflight.errors import UsageError
 from preflight.facts.gpu import Gpu, Remap, Retired
 from preflight.facts.host import Host, Identity
 from preflight.judge.kernel_log.log import judge_kernel_log, table_checks
-from preflight.model import Action, Check, Evidence, Missing, Result, Status
+from preflight.judge.load import load
+from preflight.model import Action, Check, Evidence, Missing, Raw, Result, Status
 from preflight.probes.kernel_log.log import kernel_log
 from tests.conftest import sample
 
@@ -680,7 +682,7 @@ def test_what_only_the_kernel_tells_is_skipped_where_its_lines_are_missing() -> 
     assert flaps.pop("nic.link_flap") is Status.FAIL
     assert set(flaps.values()) == {Status.SKIP}
     fabric = skipped("fabricmanager_nvswitch_12028_nonfatal.log")
-    assert (fabric["gpu.sxid.20034"], fabric["gpu.xid.79"]) == (Status.PASS, Status.SKIP)
+    assert (fabric["gpu.sxid.20034"], fabric["gpu.xid.79"]) == (Status.SKIP, Status.SKIP)
 
 
 def test_a_message_without_a_device_is_about_the_one_that_is_named() -> None:
@@ -720,3 +722,15 @@ def test_a_flood_that_goes_on_is_judged_by_its_last_day() -> None:
     text = "".join(f"[{10 * n:>12}.000000] {error}\n" for n in range(30_000))
     found = of(judged(text), "pcie.aer_corrected")
     assert (found.status, found.measured) == (Status.WARN, 19_000)
+
+
+def test_what_the_fabric_manager_refused_is_told_and_its_silence_is_none_of_the_kernel() -> None:
+    text = (
+        "Mar 04 09:12:13 n nv-fabricmanager[2303]: fabric manager NVIDIA GPU driver interface versi"
+        "on 535.129.03 don't match with driver version 535.161.08. Please update\n"
+        "Mar 04 09:12:13 n systemd[1]: Failed to start NVIDIA fabric manager service.\n"
+    )
+    raws = [Raw("n", "kernel-log", stdout=text)]
+    results = examine("n", raws, load(["gpu", "fabric", "kernel"]).checks).results
+    assert [one.check for one in results if one.status is Status.FAIL] == ["fabric.log.version"]
+    assert not [one.check for one in results if one.status is Status.PASS]

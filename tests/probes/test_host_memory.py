@@ -123,3 +123,16 @@ def test_a_virtual_machine_has_no_modules() -> None:
     assert isinstance(found, Missing)
     with pytest.raises(ParseError):
         dmidecode("# dmidecode 3.3\n")
+
+
+def test_what_a_controller_or_row_counted_counts_without_a_module() -> None:
+    found = edac("mc0/ce_count:0\nmc1/ce_count:250132\nmc1/ue_count:0\n")
+    assert not isinstance(found, Missing)
+    assert [one.corrected_unplaced_per_day for one in found.controllers] == [0.0, 250132.0]
+    found = edac("mc0/ce_count:90\nmc0/csrow0/ce_count:50\nmc0/csrow0/ch0_ce_count:20\n")
+    assert not isinstance(found, Missing)
+    assert not isinstance(found.dimms, Missing)
+    assert [(one.name, one.corrected) for one in found.dimms] == [
+        ("mc0 csrow0 ch0", 20), ("mc0 csrow0", 30),
+    ]  # fmt: skip
+    assert found.controllers[0].corrected_unplaced_per_day == 40

@@ -22,7 +22,7 @@ def test_as_preflight_asks() -> None:
     told = services(SERVICES)
     assert isinstance(told.units, tuple)
     assert told.units[0] == Service(
-        "nvidia-fabricmanager", "loaded", "active", "running", "enabled", 0, "success",
+        "nvidia-fabricmanager", "loaded", "active", "running", "enabled", 0, "success", "running",
         line=4, probe="services",
     )  # fmt: skip
     imex = told.units[1]
@@ -118,3 +118,16 @@ def test_a_megabyte_takes_less_than_a_second() -> None:
         began = time.process_time()
         services(f"{text}\n{SERVICES}")
         assert time.process_time() - began < 1
+
+
+def test_a_start_that_failed_is_told_by_status_too() -> None:
+    head = "\u25cf nvidia-fabricmanager.service - NVIDIA fabric manager service\n"
+    for active, outcome in (
+        ("failed (Result: exit-code)", "failed"),
+        ("activating (auto-restart) (Result: exit-code)", "failed"),
+        ("active (running)", "running"),
+        ("inactive (dead)", "ended"),
+    ):
+        told = services(f"{head}     Loaded: loaded (/x; enabled)\n     Active: {active}\n")
+        assert isinstance(told.units, tuple)
+        assert [unit.outcome for unit in told.units] == [outcome]

@@ -285,3 +285,41 @@ def test_no_text_takes_long(piece: str) -> None:
     start = time.process_time()
     Redactor(["node-1", "n1"]).full(text)
     assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("Command line: ro ip=10.9.8.7::10.9.8.1:255.255.255.0:nodealpha42:eth0", "nodealpha42"),
+        ("Command line: ip=:::::nodealpha:eth0 ip=1.2.3.4:::255.0.0.0:nodealpha", "nodealpha"),
+        ("CIFS: Attempting to mount //fileserver01/users-bob", "fileserver01"),
+        ("CIFS: Attempting to mount //fileserver01/users-bob", "bob"),
+        ("//filer/home /mnt cifs rw 0 0", "filer/"),
+        ("NFS: mounting nfs-prod-03:/export/home", "nfs-prod"),
+        ("store-a-01:/vol1 is full", "store-a"),
+        ("LustreError: 11-0: lfs01-MDT0000-mdc-ffff: operation failed", "lfs01"),
+        ("mount 10.1.2.3@o2ib:/lfs01 failed", "lfs01"),
+        ("NVRM: Xid (PCI:0000:4c:00): 31, pid=1234, name=train_carol.py, Ch 8", "carol"),
+    ],
+)
+def test_servers_shares_and_scripts_are_not_shown(text: str, secret: str) -> None:
+    assert secret not in full(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "exec //lib64/ld-linux.so",
+        "see https://docs.nvidia.com/x and /usr//lib/x",
+        "NVRM: Xid (PCI:0000:4c:00): 31, pid=1234, name=python3, Ch 8",
+        "PATH:/usr/bin error:/var/log/x",
+    ],
+)
+def test_paths_and_programs_stay(text: str) -> None:
+    assert full(text) == text
+
+
+def test_a_script_is_known_wherever_it_stands() -> None:
+    redactor = Redactor()
+    redactor.know_scripts("NVRM: Xid (PCI:0000:4c:00): 31, pid=1, name=train_carol.py, Ch 8")
+    assert "carol" not in redactor.full("once by train_carol.py")

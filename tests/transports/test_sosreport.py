@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from preflight.collect import examine
+from preflight.errors import UsageError
 from preflight.judge.load import DOMAINS, load
 from preflight.model import Raw, Status
 from preflight.transports import sosreport
@@ -96,3 +97,63 @@ def test_sizes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_another_archive_is_none(tmp_path: Path) -> None:
     path = archive(tmp_path / "other.tar", "", {"a/b.txt": "x"})
     assert sosreport.members(path, []) == []
+
+
+BOX = {
+    "sos_commands/kernel/dmesg": LOST,
+    "sos_commands/ipmitool/ipmitool_-I_usb_sensor_list": (
+        "FAN1             | 300.000    | RPM        | nr    | 420.000   | 560.000   | 700.000   "
+        "| 25200.000 | 25300.000 | 25400.000 \n"
+    ),
+    "sos_commands/ipmitool/ipmitool_sel_list_-v": "SEL Record ID          : 0001\n",
+    "sos_commands/ipmitool/ipmitool_sel_list": "   1 | 03/04/2026 | 11:00:00 | Memory #2 | x | A\n",
+    "sos_commands/ipmitool/ipmitool_sel_elist": (
+        "   1 | 03/04/2026 | 11:00:00 | Memory #0x02 | Uncorrectable ECC | Asserted\n"
+    ),
+    "sos_commands/hardware/dmidecode": (
+        "Handle 0x0020, DMI type 17, 92 bytes\nMemory Device\n\tSize: 64 GB\n\tLocator: A1\n"
+    ),
+    "sos_commands/kernel/lsmod": "Module                  Size  Used by\nnvidia 56 2\n",
+    "proc/driver/nvidia/version": (
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Sat Feb 24 22:55:29 UTC 2024\n"
+    ),
+    "sos_commands/nvidia/systemctl_status_nvidia-fabricmanager": (
+        "\u25cf nvidia-fabricmanager.service - NVIDIA fabric manager service\n"
+        "     Loaded: loaded (/lib/systemd/system/nvidia-fabricmanager.service; enabled)\n"
+        "     Active: failed (Result: exit-code) since Wed 2026-03-04 09:12:13 UTC; 2h ago\n\n"
+        "Mar 04 09:12:13 node-12 systemd[1]: Failed to start NVIDIA fabric manager service.\n"
+    ),
+    "sos_commands/nvidia/systemctl_status_nvidia-persistenced": (
+        "\u25cf nvidia-persistenced.service - NVIDIA Persistence Daemon\n"
+        "     Loaded: loaded (/lib/systemd/system/nvidia-persistenced.service; enabled)\n"
+        "     Active: active (running) since Wed 2026-03-04 09:12:13 UTC; 2h ago\n"
+    ),
+}
+
+
+def test_the_box_services_and_modules_are_read(tmp_path: Path) -> None:
+    found = open_inputs([str(archive(tmp_path / "sos.tar.xz", "xz", BOX))], io.BytesIO())
+    ((name, raws),) = found.hosts()
+    assert found.bad() == []
+    probes = {"kernel-log", "ipmi-sdr", "ipmi-sel", "dmidecode", "driver-module", "services"}
+    assert {raw.probe for raw in raws} == probes
+    told = {
+        one.check for one in examine(name, raws, load(DOMAINS).checks).results
+        if one.status in (Status.FAIL, Status.WARN)
+    }  # fmt: skip
+    assert {"chassis.sensor", "chassis.sel.memory_uncorrected", "fabric.services"} <= told
+    (module,) = [str(raw.stdout) for raw in raws if raw.probe == "driver-module"]
+    assert "Used by" in module and "NVRM version" in module
+
+
+@pytest.mark.parametrize("form", ["", "gz", "xz", "bz2"])
+def test_from_standard_input_as_from_a_file(tmp_path: Path, form: str) -> None:
+    path = archive(tmp_path / "sos.tar", form)
+    found = dict(open_inputs(["-"], io.BytesIO(path.read_bytes())).hosts())
+    assert {raw.probe for raw in found["gpu-07"]} == {raw.probe for raw in hosts(path)["gpu-07"]}
+
+
+def test_another_archive_on_standard_input_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    path = archive(tmp_path / "other.tar", "gz", {"a/b.txt": "x"})
+    with pytest.raises(UsageError, match="tar archive"):
+        open_inputs(["-"], io.BytesIO(path.read_bytes()))

@@ -68,7 +68,8 @@ def _unit(services: Services) -> Known[Service]:
     """The unit; a daemon that runs without one (in a container) has none of its settings."""
     if isinstance(services.units, Missing):
         return services.units
-    unit = next((each for each in services.units if each.name == _UNIT), None)
+    mine = [each for each in services.units if each.name == _UNIT]
+    unit = mine[-1] if mine else None  # of several recordings the last
     if unit is None:
         return Missing("not-in-input", f"{_UNIT} is not in the input")
     by_container = not isinstance(services.daemons, Missing) and _DAEMON in services.daemons

@@ -27,6 +27,7 @@ class MemoryController(Struct, frozen=True):
     driver: Known[str] = NOT_IN_INPUT
     counted_s: Known[int] = NOT_IN_INPUT  # seconds since the counters began
     corrected: Known[int] = NOT_IN_INPUT
+    corrected_unplaced_per_day: Known[float] = NOT_IN_INPUT  # as corrected_per_day of a module
     uncorrected: Known[int] = NOT_IN_INPUT
     uncorrected_unplaced: Known[int] = NOT_IN_INPUT
     line: int = 0

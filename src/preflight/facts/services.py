@@ -32,6 +32,7 @@ class Service(Struct, frozen=True):
     enabled: Known[str] = NOT_IN_INPUT  # enabled | disabled | static | masked ...
     restarts: Known[int] = NOT_IN_INPUT  # by systemd, since a person last started it
     result: Known[str] = NOT_IN_INPUT  # success | exit-code | signal ...
+    outcome: Known[str] = NOT_IN_INPUT  # of its last start: running | ended | failed
     line: int = 0
     probe: str = ""
 

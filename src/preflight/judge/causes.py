@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import cache
@@ -27,6 +28,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     anywhere: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     undetermined: tuple[str, ...] = ()
+    subject: str = ""
 
 
 @cache
@@ -74,6 +76,8 @@ def _follows(one: Result, root: Result, row: Row) -> bool:
         return True
     if one.status is Status.ERROR and _named(one.check, row.unread) and _of_one_device(one, root):
         return True
+    if row.subject and not re.search(row.subject, one.subject, re.IGNORECASE):
+        return False
     return _named(one.check, row.anywhere) or (
         _named(one.check, row.same) and _of_one_device(one, root)
     )

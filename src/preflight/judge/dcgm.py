@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from preflight.facts.dcgm import DiagResult
@@ -14,6 +15,9 @@ from preflight.model import Action, Check, Evidence, Missing, Result, Status
 _EVERY = "dcgm.test"
 #: What a fault is about -> its check; heat and row remapping have a runbook of their own.
 _OF_TOPIC = {"thermal": "dcgm.thermal", "remap": "dcgm.remap"}
+#: What is found on a processor, switch or card beside the GPUs.
+_BESIDE = "dcgm.beside_gpus"
+_GPU = re.compile(r"v?gpu")
 _STATUS = {"Fail": Status.FAIL, "Warn": Status.WARN, "Pass": Status.WARN}
 _SHOWN = 300
 
@@ -45,8 +49,17 @@ def _kind(one: DiagResult) -> str:
         return ""
     if _without_memory(one):
         return ""
+    if _beside(one):
+        return _BESIDE
     severity = "unknown" if isinstance(one.severity, Missing) else one.severity
     return _OF_TOPIC.get(one.topic) or f"dcgm.{severity}"
+
+
+def _beside(one: DiagResult) -> bool:
+    """Whether it is of no GPU; told for all devices, it is so by the test's name."""
+    if isinstance(one.device, str):
+        return _GPU.match(one.device) is None
+    return one.test.lower().startswith("cpu")
 
 
 def _without_memory(one: DiagResult) -> bool:

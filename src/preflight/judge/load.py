@@ -24,6 +24,7 @@ from preflight.model import LEVELS, Action, Check, Command
 #: Tables whose rows are checks, by the domain they belong to.
 TABLES: dict[str, tuple[tuple[str, str], ...]] = {
     "gpu": (("xid", "data/xid.yaml"), ("sxid", "data/sxid.yaml")),
+    "fabric": (("kernel-events", "data/fabric_events.yaml"),),
     "kernel": (("kernel-events", "data/kernel_events.yaml"),),
     "chassis": (("sel", "data/sel_events.yaml"),),
 }

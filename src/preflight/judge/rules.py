@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from preflight.facts.host import Host
+from preflight.judge.bmc_states import judge_states
 from preflight.judge.dcgm import judge_dcgm
 from preflight.judge.gpu_processes import judge_gpu_processes
 from preflight.judge.kernel_log.log import judge_kernel_log
@@ -47,6 +48,7 @@ RULES: dict[str, Callable[[Host, Sequence[Check]], list[Result]]] = {
     "kernel-log": judge_kernel_log,
     "gpu-present": gpu_present,
     "gpu-processes": judge_gpu_processes,
+    "bmc-states": judge_states,
     "sel": judge_sel,
     "dcgm": judge_dcgm,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -12,6 +12,7 @@ from msgspec import Struct
 from preflight.errors import UsageError
 from preflight.facts.chassis import EventLog, SelEntry
 from preflight.facts.host import Host
+from preflight.judge.bmc_states import severity
 from preflight.judge.kernel_log.seen import ago
 from preflight.judge.results import result, undetermined
 from preflight.model import Action, Check, Evidence, Missing, Result, Status
@@ -27,13 +28,14 @@ class SelRow(Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     title: str
-    matches: str
     status: Literal["FAIL", "WARN"]
     action: Action
     window_h: float
     why: str
     fix: tuple[str, ...]
     runbook: str
+    matches: str = ""
+    by_states: bool = False
     unless: str = ""
     ended_by: str = ""
     at_most: int = 0
@@ -49,15 +51,18 @@ def sel_checks(rows: Sequence[Any], source: str) -> list[Check]:
             for pattern in (one.matches, one.unless, one.ended_by):
                 re.compile(pattern)
             read.append((one, row, place))
+            if bool(one.matches) is one.by_states:
+                wrong.append(f"{place}: either `matches` or `by_states: true`")
         except (msgspec.ValidationError, re.error, TypeError, ValueError) as error:
             wrong.append(f"{place}: {error}")
     if wrong:
         raise UsageError("the table cannot be read:\n  " + "\n  ".join(wrong))
+    others = "|".join(one.matches for one, _, _ in read if one.matches)
     return [
         Check(
             id=one.id, title=one.title, source=place, fact="sel", optional=True, host_only=True,
             why=one.why, fix=one.fix, action=one.action, runbook=one.runbook, rule="sel",
-            row={"sel": dict(row)},
+            row={"sel": dict(row), "others": others if one.by_states else ""},
         )
         for one, row, place in read
     ]  # fmt: skip
@@ -86,7 +91,7 @@ def _judge(host: Host, log: EventLog, check: Check, now_s: float | None) -> Iter
     row = msgspec.convert(check.row["sel"], SelRow)
     found = {
         sensor: entries
-        for sensor, entries in _standing(row, log, now_s).items()
+        for sensor, entries in _standing(row, check.row["others"], log, now_s).items()
         if len(entries) > row.at_most
     }
     if not found:
@@ -95,22 +100,43 @@ def _judge(host: Host, log: EventLog, check: Check, now_s: float | None) -> Iter
         last = entries[-1]
         expected = f"at most {row.at_most} in {row.window_h:g} h" if row.at_most else "none"
         yield result(
-            check, sensor, Status(row.status), len(entries), expected,
+            check, sensor, _status(row, entries), len(entries), expected,
             reason=_reason(host, entries, now_s),
             evidence=(Evidence(last.probe, line=last.line),),
         )  # fmt: skip
 
 
-def _standing(row: SelRow, log: EventLog, now_s: float | None) -> dict[str, list[SelEntry]]:
-    """Sensor -> its entries of the row that are recent and not over."""
+def _status(row: SelRow, entries: Sequence[SelEntry]) -> Status:
+    """The row's; of one by states that of the worst."""
+    found = [severity(one.sensor, one.event) for one in entries] if row.by_states else []
+    return Status.FAIL if Status.FAIL in found else Status(row.status)
+
+
+def _about(row: SelRow, others: str) -> Callable[[SelEntry], bool]:
+    """Whether an entry is the row's; one by states has what no other row speaks of."""
     matches, unless = re.compile(row.matches, re.I), re.compile(row.unless or "(?!)", re.I)
+    elsewhere = re.compile(others or "(?!)", re.I)
+
+    def about(entry: SelEntry) -> bool:
+        text = f"{entry.sensor}: {entry.event}"
+        if row.by_states and (elsewhere.search(text) or not severity(entry.sensor, entry.event)):
+            return False
+        return matches.search(text) is not None and not unless.search(text)
+
+    return about
+
+
+def _standing(
+    row: SelRow, others: str, log: EventLog, now_s: float | None
+) -> dict[str, list[SelEntry]]:
+    """Sensor -> its entries of the row that are recent and not over."""
+    about = _about(row, others)
     ended_by = re.compile(row.ended_by or "(?!)", re.I)
     found: dict[str, list[SelEntry]] = {}
     for entry in log.entries:
-        text = f"{entry.sensor}: {entry.event}"
         if entry.asserted and ended_by.search(entry.event):
             found.pop(entry.sensor, None)
-        elif matches.search(text) and not unless.search(text):
+        elif about(entry):
             if not entry.asserted:
                 _end(found, entry)
             elif _recent(entry, row.window_h, now_s):

@@ -59,37 +59,49 @@ def _edac(told: dict[str, dict[str, _Fields]]) -> Edac:
     for name, modules in told.items():
         own = modules[""]
         days = _days(own)
+        rows: list[DimmErrors] = []
         mine: list[DimmErrors] = []
         for module, fields in modules.items():
             if module.startswith("csrow"):
-                mine += _of_row(name, module, fields, days)
+                rows += _of_row(name, module, fields, days)
             elif module:
                 mine += [_dimm(f"{name} {module}", fields, days, "dimm_")]
-        controllers.append(_controller(name, own, mine))
-        dimms += mine
+        controllers.append(_controller(name, own, rows, mine, days))
+        dimms += [*rows, *mine]
     first = min(line for modules in told.values() for part in modules.values()
                 for _, line in part.values())  # fmt: skip
     none = Missing("not-in-input", "the counters of single modules are not in the input")
     return Edac(tuple(controllers), tuple(_named_apart(dimms)) or none, first, _PROBE)
 
 
-def _controller(name: str, own: _Fields, dimms: list[DimmErrors]) -> MemoryController:
-    uncorrected = _count(own, "ue_count")
-    placed = [one.uncorrected for one in dimms if isinstance(one.uncorrected, int)]
-    unplaced = uncorrected
-    if isinstance(uncorrected, int):
-        unplaced = max(uncorrected - sum(placed), 0)
-    _, line = own.get("ue_count") or next(iter(own.values()), ("", 0))
+def _controller(
+    name: str, own: _Fields, rows: list[DimmErrors], dimms: list[DimmErrors], days: float
+) -> MemoryController:
+    """Rows and modules are two views of the same errors."""
+    corrected, uncorrected = _count(own, "ce_count"), _count(own, "ue_count")
+    loose = _rest(corrected, *([one.corrected for one in each] for each in (rows, dimms)))
+    _, line = own.get("ue_count") or own.get("ce_count") or next(iter(own.values()), ("", 0))
     return MemoryController(
         name=name,
         driver=own["mc_name"][0] if "mc_name" in own else NOT_IN_INPUT,
         counted_s=_count(own, "seconds_since_reset"),
-        corrected=_count(own, "ce_count"),
+        corrected=corrected,
+        corrected_unplaced_per_day=loose if isinstance(loose, Missing) else loose / days,
         uncorrected=uncorrected,
-        uncorrected_unplaced=unplaced,
+        uncorrected_unplaced=_rest(
+            uncorrected, *([one.uncorrected for one in each] for each in (rows, dimms))
+        ),
         line=line,
         probe=_PROBE,
     )
+
+
+def _rest(total: Known[int], *placed: list[Known[int]]) -> Known[int]:
+    """What no module is named for."""
+    if isinstance(total, Missing):
+        return total
+    most = max(sum(count for count in view if isinstance(count, int)) for view in placed)
+    return max(total - most, 0)
 
 
 def _dimm(name: str, fields: _Fields, days: float, begin: str) -> DimmErrors:
@@ -110,14 +122,19 @@ def _dimm(name: str, fields: _Fields, days: float, begin: str) -> DimmErrors:
 
 
 def _of_row(name: str, row: str, fields: _Fields, days: float) -> list[DimmErrors]:
-    """The channels of a csrow. Uncorrected errors are the row's: its channels work together."""
+    """The channels of a csrow. Uncorrected errors are the row's: its channels work together; so are
+    corrected ones that it counted and no channel did."""
     channels = sorted({key.partition("_")[0] for key in fields if re.match(r"ch\d+_", key)})
     found = [_dimm(f"{name} {row} {one}", fields, days, f"{one}_") for one in channels]
+    own = fields.get("ue_count") or fields.get("ce_count")
+    if own is None:
+        return found
+    loose = _rest(_count(fields, "ce_count"), [one.corrected for one in found])
+    told = fields.get("ce_count", ("0", 0))[0] if isinstance(loose, Missing) else str(loose)
+    rest = {"ce_count": (told, own[1])}
     if "ue_count" in fields:
-        value, line = fields["ue_count"]
-        rest = {"ue_count": (value, line), "ce_count": ("0", line)}
-        found.append(_dimm(f"{name} {row}", rest, days, ""))
-    return found
+        rest["ue_count"] = fields["ue_count"]
+    return [*found, _dimm(f"{name} {row}", rest, days, "")]
 
 
 def _days(own: _Fields) -> float:

@@ -42,6 +42,7 @@ _ACTIVE = re.compile(
     r"^[ \t]+Active: ([\w-]+)(?: \(([\w-]+)\))?(?: \(Result: ([\w-]+)\))?", re.MULTILINE
 )
 _NOT_FOUND = re.compile(r"^[ \t]*Unit ([\w@-]{1,60})\.service could not be found", re.MULTILINE)
+_OUTCOMES = {"inactive": "ended", "deactivating": "ended"}
 _NO_SYSTEMD = Missing("not-applicable", "this host does not run systemd")
 _NO_VERSION = Missing("unreadable", "`nv-fabricmanager --version` printed no version")
 _NOT_INSTALLED = Missing("not-applicable", "nv-fabricmanager is not installed in the host's PATH")
@@ -112,6 +113,13 @@ def _units(lines: list[str]) -> Iterator[Service]:
             told = {}
 
 
+def _outcome(active: Known[str], sub: Known[str]) -> Known[str]:
+    """systemd's own word, also of a unit that it starts again and again."""
+    if active == "failed" or sub == "auto-restart":
+        return "failed"
+    return active if isinstance(active, Missing) else _OUTCOMES.get(active, "running")
+
+
 def _unit(told: dict[str, str], line: int) -> Service:
     restarts = told.get("NRestarts", "")
     return Service(
@@ -122,6 +130,7 @@ def _unit(told: dict[str, str], line: int) -> Service:
         enabled=_word(told, "UnitFileState"),
         restarts=int(restarts) if restarts.isdecimal() and len(restarts) < 10 else NOT_IN_INPUT,
         result=_word(told, "Result"),
+        outcome=_outcome(_word(told, "ActiveState"), _word(told, "SubState")),
         line=line,
         probe=_PROBE,
     )
@@ -146,13 +155,15 @@ def _shown_by_status(text: str) -> Iterator[Service]:
             sub=(active and active[2]) or NOT_IN_INPUT,
             enabled=(loaded and loaded[2]) or NOT_IN_INPUT,
             result=(active and active[3]) or NOT_IN_INPUT,
+            outcome=_outcome(active[1], active[2] or "") if active else NOT_IN_INPUT,
             line=line,
             probe=_PROBE,
         )
     absent = _NOT_FOUND.search(text)
     if absent:
         line = text.count("\n", 0, absent.start()) + 1
-        yield Service(absent[1], "not-found", "inactive", "dead", line=line, probe=_PROBE)
+        yield Service(absent[1], "not-found", "inactive", "dead", outcome="ended", line=line,
+                      probe=_PROBE)  # fmt: skip
 
 
 def _word(told: dict[str, str], key: str) -> Known[str]:

@@ -68,6 +68,27 @@ HOST_TOLD = tuple(
             rf"(?m)^{_NAME}:/[^\s:]{{0,200}}[ \t]{{1,40}}(?:on[ \t]{{1,4}})?/[^\s:]{{0,200}}"
             r"[ \t]{1,40}(?:type[ \t]{1,4})?(?:nfs4?|ceph|lustre|cifs)\b",
         ),
+        # NFS: mounting store-03:/export; node-07:/export, where the name can be nothing else
+        (":/", rf"(?i)\bnfs\d?:? (?:[a-z]{{1,12}} ){{0,3}}{_NAME}:/\w"),
+        (
+            ":/",
+            r"(?<![\w./:@-])(?P<v>[A-Za-z]\w{0,40}-[\w-]{0,40}\d{1,6}(?:\.[\w-]{1,63}){0,6})"
+            r":/[A-Za-z]",
+        ),
+        ("nfsroot=", rf"\bnfsroot={_NAME}:/"),
+        # shares of Windows; //lib64/ is a path
+        ("cifs|smb", rf"(?i)\b(?:cifs|smb3?)\b[^\n]{{0,60}}?(?<![:\w/.])//{_NAME}/"),
+        ("cifs|smb", rf"(?m)^//{_NAME}/[^\n]{{0,200}}[ \t](?:cifs|smb3)[ \t]"),
+        (
+            "//",
+            r"(?<![:\w/.])//(?!lib)(?P<v>(?=[\w.-]{0,60}\d)[A-Za-z][\w.-]{1,62})/\w",
+        ),
+        # the kernel's command line: ip=CLIENT:SERVER:GATEWAY:MASK:NAME:DEVICE
+        (
+            "ip=",
+            r"\bip=(?:\[[\da-fA-F:]{0,40}\]|[\w.-]{0,60})"
+            r"(?::(?:\[[\da-fA-F:]{0,40}\]|[\w.-]{0,60})){3}:(?P<v>[A-Za-z][\w.-]{0,252})(?=[:\s]|$)",
+        ),
         ("vm name", rf"\bVM Name[ \t]{{1,40}}: {_NAME}"),
     )
 )

@@ -45,6 +45,10 @@ def _is_shared(match: Match) -> bool:
     return _NO_OWNER.fullmatch(match["v"]) is not None
 
 
+#: A script that the driver names with an Xid; people name them after themselves and their projects.
+SCRIPT = re.compile(
+    r"\bXid [^\n]{0,100}?\bname='?(?P<v>[\w.+-]{1,64}\.(?:py|sh|pl|jl|R|lua|ipynb))(?![\w.])"
+)
 #: In the order in which they are to be applied, after the names of hosts.
 EMAIL = rule(
     "email", "@",
@@ -119,4 +123,14 @@ USERS = (
         r"(?:REG|DIR|CHR|BLK|FIFO|IPv[46]|unix|sock|a_inode)\b",
     ),
     rule("user", "@", r"(?<![\w.+-])(?P<v>[\w.+-]{1,64})@(?=host-(?:[0-9a-f]{4}-)?\d)"),
+    # After a file server its share, and what a file system is called in Lustre.
+    rule(
+        "file", "//",
+        r"(?<!:)//(?:host|ipv4)-(?:[0-9a-f]{4}-)?\d+/(?P<v>[\w.$-]{1,80})(?![\w.$-])",
+    ),
+    rule(
+        "file", "-mdt|-ost|-mgs|-mdd",
+        r"(?<![\w-])(?P<v>[A-Za-z0-9_]{1,8})-(?=(?:MDT|OST|MGS|MDD)(?:[0-9a-f]{4})?(?![A-Za-z0-9]))",
+    ),
+    rule("file", "@tcp|@o2ib", r"@(?:tcp|o2ib)\d{0,3}:/(?P<v>\w{1,8})\b"),
 )  # fmt: skip

@@ -42,6 +42,8 @@ def redact_report(report: Report, redactor: Redactor, *, full: bool = True) -> R
     if full:
         for text in _texts(plain):
             redactor.keep_clear_of(text)
+        for text in _texts(plain):
+            redactor.know_scripts(text)
         redactor.know(host.host for host in report.hosts if not _is_file(host))
         redactor.know(_hostnames(report))
         plain["argv"] = redactor.arguments(in_arguments(report.argv))

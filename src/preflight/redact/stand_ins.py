@@ -21,7 +21,7 @@ from preflight.redact.names import (
     Match,
     Rule,
 )
-from preflight.redact.people import EMAIL, SYSTEM_USER, USERS
+from preflight.redact.people import EMAIL, SCRIPT, SYSTEM_USER, USERS
 from preflight.redact.secrets import secrets
 
 _AFTER_HOSTS = (EMAIL, *NUMBERS, *USERS)
@@ -131,6 +131,12 @@ class Redactor:
                 told.append(self.full(piece.text))
         return "".join(told)
 
+    def know_scripts(self, text: str) -> None:
+        """Take what the driver calls the program of an Xid for a file, where it is a script."""
+        if "name=" in text:
+            for match in SCRIPT.finditer(text):
+                self.file(match["v"])
+
     def stand_in(self, kind: str, original: str) -> str:
         """`ipv4-1`: the same for the same original, in capitals or not (but files)."""
         short = original if kind == "file" else original.lower()
@@ -157,6 +163,7 @@ class Redactor:
 
     def full(self, text: str) -> str:
         """`text` without secrets, and with stand-ins for what names a machine or a person."""
+        self.know_scripts(text)
         text = self._replace_files(secrets(text))
         lower = text.lower()
         self._learn(text, lower)

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 INPUT = "input"
 #: Its -d sections, given as several files, are one answer.
 _SECTIONED = "nvidia-smi-q"
-#: So are states, errors and capabilities of links.
-_LINKS = "nvlink"
+#: So are states, errors and capabilities of links, the states of services, and what is known of the
+#: driver's module (`lsmod`, /proc/driver/nvidia/version).
+_ADD_UP = ("nvlink", "services", "driver-module")
 #: Logs add up, each read by itself: a ring buffer, a journal and the fabric manager's log. The
 #: second of a host is called kernel-log#2.
 _LOG = "kernel-log"
@@ -37,6 +38,8 @@ _LOG = "kernel-log"
 _SAME = ("nvidia-smi", "nvidia-smi-q", "nvidia-smi-table")
 _FULL_REPORT = re.compile(r"^ {4}Product Name +: ", re.MULTILINE)
 _TOLD = 50
+#: gzip, xz, bzip2: an archive may be within.
+_PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh")
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2")
 #: Smaller files, packed or not, are read whole.
 SMALLEST_BYTES = 2 << 20
@@ -138,6 +141,9 @@ def _sources(specs: Sequence[str], stdin: BinaryIO, bad: Bad) -> list[_Source]:
         try:
             content = path if path and _is(path.is_file) else _read(path, label, stdin)
             answers: Reader | list[Raw]
+            if isinstance(content, bytes) and (inside := _piped(content, label, bad)):
+                sources += [_Source(name, one.label, one.raws) for one in inside]
+                continue
             if is_capture(content):
                 answers = Reader(content, label)
             elif isinstance(content, Path) and (log := _large_log(content, label)):
@@ -161,6 +167,15 @@ def _sosreport(path: Path, bad: Bad) -> list[Member]:
     from preflight.transports.sosreport import members  # tarfile is slow to load
 
     return members(path, bad)
+
+
+def _piped(data: bytes, label: str, bad: Bad) -> list[Member]:
+    """The same of an archive on the standard input."""
+    if not data.startswith(_PACKED) and data[257:262] != b"ustar":
+        return []
+    from preflight.transports.sosreport import members_of
+
+    return members_of(data, label, bad)
 
 
 def _large_log(path: Path, label: str) -> Raw | None:
@@ -280,7 +295,7 @@ def _beside(better: Raw, table: Raw) -> bool:
 
 def _adds(probe: str, raw: Raw) -> bool:
     """Whether an answer goes on where an earlier one ended, in place of displacing it."""
-    return probe == _LINKS or (probe == _SECTIONED and not _FULL_REPORT.search(_text(raw)))
+    return probe in _ADD_UP or (probe == _SECTIONED and not _FULL_REPORT.search(_text(raw)))
 
 
 def _displaced(earlier: Raw, later: Raw) -> tuple[str, str]:

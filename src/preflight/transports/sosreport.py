@@ -5,29 +5,43 @@ Nothing is extracted, no link is followed, and no name in it is used as a path.
 
 from __future__ import annotations
 
+import io
+import lzma
 import re
 import tarfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.recognise import recognise
+from preflight.unpack import unpacked
 
 #: What is read of one member, of all of them, and what may lie in an archive at most.
 MEMBER_BYTES = 256 << 20
 TOTAL_BYTES = 512 << 20
 ARCHIVE_BYTES = 16 << 30
 MEMBERS = 500_000
+#: Of packed bytes, to see what is within.
+_HEAD_BYTES = 64 << 10
 
 _MARK = "sos_commands"
-#: Members whose tool is told by what they hold. sos/report/plugins: kernel, logs, nvidia, pci.
+#: Members whose tool is told by what they hold. sos/report/plugins: kernel, logs, nvidia, pci,
+#: ipmitool (with `-I usb` on some), hardware, systemd; any plugin shows the state of its services.
 _TOLD = re.compile(
-    r"sos_commands/(?:kernel/dmesg[\w.-]*|logs/journalctl_[^/]*|nvidia/nvidia-smi[^/]*"
-    r"|pci/lspci[^/]*)|var/log/(?:messages|syslog|kern\.log|dmesg|fabricmanager\.log)[\w.-]*"
+    r"sos_commands/(?:kernel/(?:dmesg[\w.-]*|lsmod)|logs/journalctl_[^/]*|nvidia/nvidia-smi[^/]*"
+    r"|pci/lspci[^/]*|ipmitool/ipmitool_[^/]*|hardware/dmidecode[^/]*"
+    r"|[\w-]{1,40}/systemctl_(?:status_nvidia[^/]*|status_--all|show_[^/]*service_--all))"
+    r"|var/log/(?:messages|syslog|kern\.log|dmesg|fabricmanager\.log)[\w.-]*"
+    r"|proc/driver/nvidia/version"
 )
+#: The state of services ends in lines of their logs, which the logs themselves tell whole.
+_STATES = re.compile(r"sos_commands/[\w-]{1,40}/systemctl_")
+#: Of several forms of these answers the first counts: names of modules and states stand in it.
+_FORMS = ("elist", "list_-v", "")
+_ONE_OF = ("ipmi-sel", "ipmi-sdr")
 #: Members that are one probe's answer as they are.
 _PROBES = {
     "proc/meminfo": "meminfo",
@@ -52,7 +66,26 @@ def members(path: Path, bad: list[tuple[str, str]]) -> list[Member]:
     those that are cut or cannot be read."""
     if path.is_dir():
         return _read(str(path), _of_folder(path, bad), bad)
-    return _read(str(path), _of_archive(path, bad), bad)
+    try:
+        with path.open("rb") as file:
+            return _read(str(path), _of_archive(file, str(path), bad), bad)
+    except OSError as error:
+        bad.append((str(path), f"cannot be read: {error.strerror}"))
+        return []
+
+
+def members_of(data: bytes, label: str, bad: list[tuple[str, str]]) -> list[Member]:
+    """The same of an archive in memory; empty, and `bad` left alone, where it is no sosreport."""
+    told: list[tuple[str, str]] = []
+    found = _read(label, _of_archive(io.BytesIO(data), label, told), told) if _packed(data) else []
+    bad += told if found else []
+    return found
+
+
+def _packed(data: bytes) -> bool:
+    """Whether it may be a tar archive: packed with xz or bzip2, or one as it is or within gzip."""
+    head = unpacked(data[:_HEAD_BYTES], 512)[0] if data.startswith(b"\x1f\x8b") else data[:512]
+    return data.startswith((b"\xfd7zXZ\x00", b"BZh")) or head[257:262] == b"ustar"
 
 
 def _wanted(name: str) -> bool:
@@ -65,7 +98,9 @@ def _of_folder(path: Path, bad: list[tuple[str, str]]) -> Iterator[tuple[str, by
     """Known names alone are looked for: the folder may be large, and links are left alone."""
     places = ("sos_commands/kernel", "sos_commands/logs", "sos_commands/nvidia",
               "sos_commands/pci", "sos_commands/processor", "sos_commands/host",
-              "sos_commands/general", "var/log", "proc", "etc", "usr/lib", "")  # fmt: skip
+              "sos_commands/general", "sos_commands/ipmitool", "sos_commands/hardware",
+              "sos_commands/systemd", "proc/driver/nvidia", "var/log", "proc", "etc", "usr/lib",
+              "")  # fmt: skip
     for place in places:
         folder = path / place
         if not folder.is_dir() or any(one.is_symlink() for one in _above(folder, path)):
@@ -86,21 +121,23 @@ def _above(folder: Path, root: Path) -> Iterator[Path]:
         folder = folder.parent
 
 
-def _of_archive(path: Path, bad: list[tuple[str, str]]) -> Iterator[tuple[str, bytes]]:
+def _of_archive(
+    packed: BinaryIO, label: str, bad: list[tuple[str, str]]
+) -> Iterator[tuple[str, bytes]]:
     """As a stream, so that nothing but what is wanted is held."""
     passed = 0
     try:
-        with tarfile.open(path, "r|*") as archive:
+        with tarfile.open(fileobj=packed, mode="r|*") as archive:
             for number, member in enumerate(archive):
                 passed += member.size
                 if passed > ARCHIVE_BYTES or number >= MEMBERS:
-                    bad.append((str(path), "read no further: too large when unpacked"))
+                    bad.append((label, "read no further: too large when unpacked"))
                     return
                 name = member.name.removeprefix("./").partition("/")[2]
                 if member.isreg() and _wanted(name) and (file := archive.extractfile(member)):
                     yield name, file.read(MEMBER_BYTES + 1)
-    except (tarfile.TarError, OSError, EOFError, zlib.error, ValueError) as error:
-        bad.append((str(path), f"is cut short or damaged ({error})"))
+    except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError, ValueError) as error:
+        bad.append((label, f"is cut short or damaged ({error})"))
 
 
 def _read(
@@ -120,20 +157,39 @@ def _read(
             text = data.decode(errors="replace")
             found.append(Member(where, [Raw("", _PROBES[name], stdout=text, source=where)]))
         else:
-            found += _recognised(where, data)
+            found += _recognised(where, data, ("services",) if _STATES.match(name) else ())
     if not sos:
         return []
+    found = list(_best_forms(found))
     host = host if re.fullmatch(r"[\w.-]{1,253}", host) else ""
     named = [[_on(raw, host) for raw in one.raws] for one in found]
     return [Member(one.label, raws) for one, raws in zip(found, named, strict=True)]
 
 
-def _recognised(where: str, data: bytes) -> list[Member]:
-    """Its answers; none for what is empty, or of a tool that is not read."""
+def _recognised(where: str, data: bytes, only: tuple[str, ...]) -> list[Member]:
+    """Its answers, of these probes `only`; none of what is empty, or of a tool that is unread."""
     try:
-        return [Member(where, recognise(data, where))] if data.strip() else []
+        raws = recognise(data, where) if data.strip() else []
     except UsageError:
         return []
+    raws = [raw for raw in raws if not only or raw.probe in only]
+    return [Member(where, raws)] if raws else []
+
+
+def _best_forms(found: list[Member]) -> Iterator[Member]:
+    """Without the lesser forms of an answer that another member gives in full."""
+    best: dict[str, Member] = {}
+    for one in sorted(found, key=_form):
+        for raw in one.raws:
+            best.setdefault(raw.probe, one)
+    for one in found:
+        raws = [raw for raw in one.raws if raw.probe not in _ONE_OF or best[raw.probe] is one]
+        if raws:
+            yield Member(one.label, raws)
+
+
+def _form(one: Member) -> int:
+    return next(rank for rank, form in enumerate(_FORMS) if one.label.endswith(form))
 
 
 def _on(raw: Raw, host: str) -> Raw:

@@ -91,11 +91,21 @@ class Row(Struct, frozen=True):
 
 
 _EVERY = ("title", "status", "action", "why", "fix", "runbook", "source")
-#: Programs beside the kernel whose lines tell of a table, or of a kind, as well.
-_TOLD_BY = {"sxid": "nv-fabricmanager", "link-flap": "systemd-networkd"}
+#: Programs beside the kernel whose silence means something. The fabric manager repeats what the
+#: kernel tells of NVSwitches for as long as it runs: where it ended at once it says nothing.
+_TOLD_BY = {"link-flap": "systemd-networkd"}
 #: What NVIDIA's driver tells: a load of the driver begins anew for these.
 _DRIVER = frozenset(
-    {"xid", "sxid", "off-bus", "init-failed", "api-mismatch", "pci-lost", "gpu-locked"}
+    {
+        "xid",
+        "sxid",
+        "off-bus",
+        "init-failed",
+        "api-mismatch",
+        "fabric-mismatch",
+        "pci-lost",
+        "gpu-locked",
+    }
 )
 #: What an Xid line in an unknown form may be.
 _XID_LINES = frozenset({"xid", "sxid", "off-bus"})

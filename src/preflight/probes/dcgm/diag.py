@@ -20,7 +20,7 @@ _OUTCOMES = {"pass": "Pass", "fail": "Fail", "warn": "Warn"}
 _SOFTWARE = frozenset({"deployment", "software"})
 _TEXT_MAX = 2000
 _FAILED = re.compile(
-    r"^[ \t]{0,32}(Error: (?:Diagnostic|Unable to complete|unable to).*)$", re.MULTILINE
+    r"^[ \t]{0,32}(Error: (?:Diagnostic|unable to).*)$", re.MULTILINE | re.IGNORECASE
 )
 
 

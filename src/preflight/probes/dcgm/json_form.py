@@ -12,6 +12,11 @@ from preflight.probes.dcgm.errors import Message
 from preflight.probes.dcgm.table import Table, TableResult
 
 _NAMES = ("DCGM Diagnostic", "DCGM GPU Diagnostic")
+#: dcgm_field_entity_group_t, dcgmlib/dcgm_fields.h: what `entity_group` calls by name.
+_GROUPS = {
+    1: "GPU", 2: "vGPU", 3: "Switch", 4: "GPU_I", 5: "GPU_CI", 6: "Link", 7: "CPU",
+    8: "CPU_Core", 9: "ConnectX",
+}  # fmt: skip
 _STATUS = re.compile(r'"status"\s*:')
 
 
@@ -114,8 +119,10 @@ def _result(name: str, category: str, told: dict[str, Any], line: int) -> TableR
 def _devices(told: dict[str, Any]) -> list[str]:
     """gpu0 from `gpu_ids` ("0,1", "0" or 0), `gpu_id`, or the entity of DCGM 4."""
     if "entity_id" in told:
-        group = str(told.get("entity_group", "GPU")).lower()
-        return [f"{group}{told['entity_id']}"]
+        group = told.get("entity_group") or _GROUPS.get(
+            _int(told.get("entity_group_id")) or 1, "GPU"
+        )
+        return [f"{str(group).lower()}{told['entity_id']}"]
     if "cpu_id" in told:
         return [f"cpu{told['cpu_id']}"]
     ids = told.get("gpu_ids", told.get("gpu_id", ""))

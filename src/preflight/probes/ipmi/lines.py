@@ -34,6 +34,10 @@ _KINDS = {
     "amps": "current", "volts": "voltage",
 }  # fmt: skip
 
+#: Below and above, no part of a server works: -40 C is the least of industrial parts, silicon is
+#: specified to 125 C at most, and a byte with a sign begins at -128.
+_DEGREES = {"c": (-50.0, 150.0), "f": (-58.0, 302.0)}
+
 #: What ipmitool says between readings when the BMC does not answer one question.
 _ERRORS = re.compile(
     r"(?:Unable to (?:send|establish|read|get)|Get (?:SDR|SEL|Device ID|Sensor|HPM)\b"
@@ -102,6 +106,15 @@ def kind_of(name: str, unit: str) -> str:
         lower = name.lower()
         kind = "humidity" if "humid" in lower else "fan" if _is_fan(lower) else None
     return kind or ("other" if unit else "state")
+
+
+def is_reading(line: Line) -> bool:
+    """Whether its number can be one: a sensor that does not answer tells the least or the most that
+    its byte holds."""
+    if line.value is None or kind_of(line.name, line.unit) != "temperature":
+        return line.value is not None
+    least, most = _DEGREES[line.unit[-1:].lower()]
+    return least <= line.value <= most
 
 
 def _is_fan(lower: str) -> bool:

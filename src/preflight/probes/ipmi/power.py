@@ -42,6 +42,7 @@ _STATES = re.compile(
 _FAILED = re.compile(r"(?<!predictive )\bfail(?:ure detected|ed)\b", re.IGNORECASE)
 _PREDICTED = re.compile(r"predictive failure(?! deasserted)", re.IGNORECASE)
 _INPUT_LOST = re.compile(r"\bAC (?:lost|out-of-range)|input (?:lost|out)", re.IGNORECASE)
+_AC_PRESENT = re.compile(r"AC out-of-range, but present", re.IGNORECASE)
 _ABSENT = re.compile(r"absent|not present|removed", re.IGNORECASE)
 
 #: Under these loads supplies share unevenly by nature: sharing is a regulation of the output
@@ -56,6 +57,7 @@ class _Parts(Struct):
 
     state: Line | None = None
     first: Line | None = None
+    words: list[str] = field(default_factory=list)  # of every line that tells its state
     loads: dict[str, float] = field(default_factory=dict)
 
 
@@ -84,6 +86,8 @@ def _key(line: Line) -> str:
 
 def _add(part: _Parts, line: Line) -> None:
     part.first = part.first or line
+    if _STATES.search(line.words or ""):
+        part.words.append(line.words or "")
     if _tells_state(line) and (part.state is None or _more(line, part.state)):
         part.state = line
     if line.value is None or line.unit not in _LOAD_FROM:
@@ -111,7 +115,7 @@ def _common(loads: Sequence[dict[str, float]]) -> str:
 
 
 def _supply(key: str, part: _Parts, quantity: str) -> PowerSupply:
-    words = _words(part.state)
+    words = ", ".join(part.words) or _words(part.state)
     load: Known[float] = Missing("not-in-input", "no sensor tells its load")
     if quantity in part.loads:
         load = part.loads[quantity]
@@ -138,6 +142,13 @@ def _words(line: Line | None) -> Known[str]:
     if line.bits and not line.bits & 1:  # not the states of the standard
         return Missing("not-in-input", f"state bits 0x{line.bits:02x}; `ipmitool sdr elist` tells")
     return ", ".join(word for bit, word in enumerate(_BITS) if line.bits >> bit & 1)
+
+
+def told_elsewhere(words: str) -> str:
+    """The states of a supply without those that its own record tells."""
+    for pattern in (_AC_PRESENT, _FAILED, _PREDICTED, _INPUT_LOST):
+        words = pattern.sub("", words)
+    return words.strip(" ,")
 
 
 def _present(words: str) -> bool:

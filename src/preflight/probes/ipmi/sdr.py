@@ -12,8 +12,16 @@ from collections.abc import Iterable, Sequence
 from preflight.errors import ParseError
 from preflight.facts.chassis import Air, Chassis, Fan, Part, Redundancy, Sensor
 from preflight.model import Known, Missing
-from preflight.probes.ipmi.lines import Answer, Line, kind_of, known_words, no_device, read
-from preflight.probes.ipmi.power import balance, is_power_supply, power_supplies
+from preflight.probes.ipmi.lines import (
+    Answer,
+    Line,
+    is_reading,
+    kind_of,
+    known_words,
+    no_device,
+    read,
+)
+from preflight.probes.ipmi.power import balance, is_power_supply, power_supplies, told_elsewhere
 from preflight.probes.spec import probe
 
 #: Whose line a record's `line` is.
@@ -83,7 +91,7 @@ def _sensor(line: Line) -> Sensor:
     return Sensor(
         name=line.name,
         kind=kind,
-        value=Missing("not-applicable", "not a number") if line.value is None else line.value,
+        value=_number(line),
         unit=line.unit,
         status=line.status or silent,
         state=known_words(line),
@@ -93,6 +101,17 @@ def _sensor(line: Line) -> Sensor:
     )
 
 
+def _number(line: Line) -> Known[float]:
+    if line.value is None:
+        return Missing("not-applicable", "not a number")
+    return line.value if is_reading(line) else _no_reading(line)
+
+
+def _no_reading(line: Line) -> Missing:
+    told = f"{line.name} tells {line.value:g} {line.unit}"
+    return Missing("unreadable", f"{told}, which is no reading: the sensor does not answer")
+
+
 def _is_redundancy(line: Line) -> bool:
     return "redundan" in (line.words or "").lower()
 
@@ -100,6 +119,9 @@ def _is_redundancy(line: Line) -> bool:
 def _redundancy(line: Line) -> Redundancy:
     words = line.words or ""
     reserve = next((word for pattern, word in _RESERVE if pattern in words.lower()), None)
+    if "redundancy disabled" in words.lower():
+        off = Missing("not-applicable", "redundancy is switched off in the BMC's settings")
+        return Redundancy(line.name, off, words, line.line, _PROBE)
     unknown = Missing("unreadable", f"{words[:60]!r} is no state of redundancy that is known")
     return Redundancy(line.name, reserve or unknown, words, line.line, _PROBE)
 
@@ -142,15 +164,15 @@ def _turning(fans: Sequence[Fan]) -> Known[int]:
 
 
 def _is_part(line: Line) -> bool:
-    return bool(line.words) and not (_is_redundancy(line) or _is_fan(line) or _tells_supply(line))
-
-
-def _tells_supply(line: Line) -> bool:
-    return is_power_supply(line) and line.words is not None
+    return bool(line.words) and not _is_redundancy(line)
 
 
 def _part(line: Line) -> Part:
-    return Part(line.name, line.words or "", line.line, _PROBE)
+    """What a supply tells of its input and of failures stands in its own record."""
+    words = line.words or ""
+    return Part(
+        line.name, told_elsewhere(words) if is_power_supply(line) else words, line.line, _PROBE
+    )
 
 
 def _air(lines: Sequence[Line]) -> Air:
@@ -169,7 +191,8 @@ def _air(lines: Sequence[Line]) -> Air:
         for line in lines
         if line.value is not None and kind_of(line.name, line.unit) == "humidity"
     ]
-    first = next(iter([*inlets, *outlets, *humid]), None)
+    each = [*inlets, *outlets, *humid]
+    first = next((line for line in each if is_reading(line)), next(iter(each), None))
     return Air(
         inlet_c=_celsius(inlets, "an inlet or ambient temperature"),
         exhaust_c=_celsius(outlets, "an exhaust temperature"),
@@ -180,13 +203,15 @@ def _air(lines: Sequence[Line]) -> Air:
 
 
 def _value(lines: Sequence[Line], what: str) -> Known[float]:
-    if not lines or lines[0].value is None:
-        return Missing("not-in-input", f"no sensor tells {what}")
-    return lines[0].value
+    told = next((line for line in lines if is_reading(line)), None)
+    if told is not None and told.value is not None:
+        return told.value
+    return _no_reading(lines[0]) if lines else Missing("not-in-input", f"no sensor tells {what}")
 
 
 def _celsius(lines: Sequence[Line], what: str) -> Known[float]:
     value = _value(lines, what)
-    if isinstance(value, Missing) or not lines[0].unit.lower().endswith("f"):
+    told = next((line for line in lines if is_reading(line)), None)
+    if isinstance(value, Missing) or told is None or not told.unit.lower().endswith("f"):
         return value
     return (value - 32) * 5 / 9

@@ -56,6 +56,11 @@ KINDS = (
         rf"{_NVRM_GPU}(?:[Ff]ailed to copy vbios|The NVIDIA probe routine failed)"),
         secondary=True, of_gpu=True),
     Kind("api-mismatch", ("API mismatch",), re.compile(r"NVRM: API mismatch")),
+    # and the fabric manager of another version; long lines may be cut at the terminal's width
+    Kind("fabric-mismatch", ("driver interface version",), re.compile(
+        r"(?:[Ff]abric ?[Mm]anager )?NVIDIA GPU driver interface version \S+ "
+        r"(?:don't|does not) match"),
+        programs=frozenset({"nv-fabricmanager"})),
     # drivers/pci/pci.c, __pcie_print_link_status
     Kind("pcie-limited", ("bandwidth, limited by",), re.compile(
         rf"\S+ (?P<subject>{BDF}): [\d.]+ Gb/s available PCIe bandwidth, limited by ")),
