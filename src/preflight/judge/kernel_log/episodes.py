@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from preflight.facts.kernel import Start
 from preflight.judge.kernel_log.bursts import points_at_hardware
 from preflight.judge.kernel_log.nvlink_decode import Decoded, decoded, fault_of
-from preflight.judge.kernel_log.rows import Burst, Row, of_driver
+from preflight.judge.kernel_log.rows import Burst, Row, ends
 from preflight.judge.kernel_log.seen import Seen, ago, named
 from preflight.model import SEVERITY, Action, Status
 
@@ -20,11 +20,10 @@ from preflight.model import SEVERITY, Action, Status
 _APART_S = 120.0
 #: Lines of one error come together: closer than this they are one.
 _APART_WORDS_S = 1.0
-#: What a boot has done already, and so need not be advised.
-_BY_BOOT = frozenset({Action.RESET_GPU, Action.REBOOT, Action.DRAIN})
 _ANEW = {
     "boot": "before the last boot of the host",
     "driver": "before the driver was loaded anew",
+    "return": "before the driver was loaded anew, and nvidia-smi shows the GPU again",
 }
 
 #: What is left of a verdict when the window is over.
@@ -33,12 +32,13 @@ _AGED = {Status.FAIL: Status.WARN, Status.WARN: Status.PASS}
 
 class Moment(Struct, frozen=True):
     """What an event is seen against: all Xids of the log, now on the log's axis, where the host or
-    the driver began anew, and what the GPUs (by device) say of themselves."""
+    the driver began anew, what the GPUs (by device) say of themselves, and which answer."""
 
     xids: Sequence[Seen] = ()
     now_s: float | None = None
     starts: Sequence[Start] = ()
     settled: Mapping[str, str] = field(default_factory=dict)
+    answering: frozenset[str] = frozenset()
 
 
 class Judged(Struct, frozen=True):
@@ -50,6 +50,8 @@ class Judged(Struct, frozen=True):
     note: str = ""
     fix: tuple[str, ...] = ()  # where it is not the row's
     over: bool = False  # nothing is to be done for it any more
+    fault: bool = False  # a failure, when it was new
+    ended: int = 0  # how often what mends it came since: a boot, a load of the driver
 
 
 class Episode(Struct, frozen=True):
@@ -63,6 +65,10 @@ class Episode(Struct, frozen=True):
     fix: tuple[str, ...] = ()
     over: bool = False
     settled: str = ""
+
+    def count(self) -> int:
+        """How many events its lines tell of."""
+        return sum(one.seen.count for one in self.judged)
 
 
 def episodes(row: Row, mine: Sequence[Seen], moment: Moment) -> list[Episode]:
@@ -147,18 +153,27 @@ def _judged(
         later_s = (seen.at_s or 0.0) - (root.at_s or 0.0)
         note = f"follows {root.label} on {root.device} {ago(later_s)} earlier"
         fix = (f"see to {root.label} on {root.device} first; this needs nothing of its own",)
-    anew = _anew(row, seen, moment.starts) if action in _BY_BOOT else ""
-    if anew or _age_s(seen, moment) > row.window_h * 3600:
+    fault = status is Status.FAIL
+    what, ended = _ended(ends(row, action), seen, moment)
+    if what and row.remains:
         status = _AGED.get(status, status)
-        return Judged(seen, status, Action.WATCH, anew or note, over=status is not Status.PASS)
-    return Judged(seen, status, action, note, fix)
+        return Judged(seen, status, Action.INSPECT, _ANEW[what], row.remains, False, fault, ended)
+    if what or _age_s(seen, moment) > row.window_h * 3600:
+        status = Status.PASS if what and row.ended_as else _AGED.get(status, status)
+        over = status is not Status.PASS
+        note = _ANEW.get(what, note)
+        return Judged(seen, status, Action.WATCH, note, (), over, fault, ended)
+    return Judged(seen, status, action, note, fix, fault=fault)
 
 
-def _anew(row: Row, seen: Seen, starts: Sequence[Start]) -> str:
-    """That the host was booted, or the driver loaded, since the event; else empty."""
-    since = {start.what for start in starts if _is_after(start, seen)}
-    what = "boot" if "boot" in since else "driver" if since and of_driver(row) else ""
-    return _ANEW.get(what, "")
+def _ended(by: Sequence[str], seen: Seen, moment: Moment) -> tuple[str, int]:
+    """What mended the event since, empty where nothing did, and how often."""
+    since = [start.what for start in moment.starts if _is_after(start, seen)] if by else []
+    back = "return" in by and seen.device in moment.answering
+    counted = [what for what in since if what in by or (back and what == "driver")]
+    if "boot" in counted:
+        return "boot", len(counted)
+    return "return" if back and counted else counted[0] if counted else "", len(counted)
 
 
 def _is_after(start: Start, seen: Seen) -> bool:
@@ -199,17 +214,20 @@ def _episode(row: Row, judged: Sequence[Judged], alone: bool, moment: Moment) ->
     status = min((one.status for one in deciding), key=SEVERITY.index)
     told = tuple(one for one in deciding if one.status is status)
     fresh = _since(deciding, row.window_h, moment)
-    settled = moment.settled.get(told[0].seen.device, "") if row.settled_by else ""
+    asks = row.settled_by and (not row.remains or all(one.ended for one in deciding))
+    settled = moment.settled.get(told[0].seen.device, "") if asks else ""
     found = Episode(
         tuple(judged), told, status, told[0].action,
         tuple(dict.fromkeys(one.note for one in told if one.note))[: 3 if row.decode else 1],
         told[0].fix, told[0].over, settled,
     )  # fmt: skip
-    if settled or (row.at_most and len(fresh) <= row.at_most):
+    if settled or (row.at_most and _count(fresh) <= row.at_most):
         found = replace(found, status=Status.PASS, action=Action.NONE, notes=(), over=False)
     found = _escalated(row, found, deciding, moment)
-    if row.burst and status is not Status.PASS:
-        found = _with_bursts(row.burst, found, alone, bool(fresh))
+    if not settled:
+        found = _came_back(row, found, deciding, moment)
+    if row.burst:
+        found = _with_bursts(row.burst, found, alone, moment)
     if not fresh and Status(row.status) is not Status.PASS:
         last = f"last seen {ago(_age_s(deciding[-1].seen, moment))} ago"
         found = replace(found, notes=(*found.notes, last))
@@ -220,11 +238,38 @@ def _since(judged: Sequence[Judged], hours: float, moment: Moment) -> list[Judge
     return [one for one in judged if _age_s(one.seen, moment) <= hours * 3600]
 
 
+def _count(judged: Sequence[Judged]) -> int:
+    return sum(one.seen.count for one in judged)
+
+
+def _came_back(
+    row: Row, episode: Episode, deciding: Sequence[Judged], moment: Moment
+) -> Episode:
+    """A failure that came back after what should have mended it is not mended by more of that."""
+    faults = [one for one in deciding if one.fault]
+    ages = [_age_s(one.seen, moment) for one in faults]
+    if not faults or ages[-1] > row.again_h * 3600:
+        return episode
+    near = (one.ended for one, age in zip(faults, ages, strict=True)
+            if age - ages[-1] <= row.again_h * 3600)  # fmt: skip
+    times = len(set(near)) - 1
+    if times < 1:
+        return episode
+    often = "once" if times == 1 else f"{times} times"
+    since = "a load of the driver or a boot" if "driver" in ends(row, row.action) else "a boot"
+    note = f"it came back {often} after {since}, which did not mend it"
+    return replace(
+        episode, status=Status.FAIL, action=Action.INSPECT, over=False, fix=row.fix,
+        notes=(note, *(note for note in episode.notes if note not in _ANEW.values())),
+        told=tuple(faults),
+    )  # fmt: skip
+
+
 def _escalated(row: Row, episode: Episode, deciding: Sequence[Judged], moment: Moment) -> Episode:
     worse = row.escalate
     if worse is None or not _is_worse(Status(worse.status), episode.status):
         return episode
-    if len(_since(deciding, worse.within_h or row.window_h, moment)) <= worse.over:
+    if _count(_since(deciding, worse.within_h or row.window_h, moment)) <= worse.over:
         return episode
     return replace(
         episode, status=Status(worse.status), action=worse.action, fix=worse.fix, over=False
@@ -235,10 +280,10 @@ def _is_worse(status: Status, other: Status) -> bool:
     return SEVERITY.index(status) < SEVERITY.index(other)
 
 
-def _with_bursts(burst: Burst, episode: Episode, alone: bool, fresh: bool) -> Episode:
-    told = [one.seen for one in episode.told]
-    hardware, story = points_at_hardware(burst, told, alone)
+def _with_bursts(burst: Burst, episode: Episode, alone: bool, moment: Moment) -> Episode:
+    seen = [one.seen for one in episode.judged]
+    hours, story = points_at_hardware(burst, seen, alone)
     found = replace(episode, notes=(*episode.notes, story))
-    if not (hardware and fresh):
+    if _age_s(seen[-1], moment) > hours * 3600 or not hours:
         return found
     return replace(found, status=Status(burst.status), action=burst.action, fix=(), over=False)

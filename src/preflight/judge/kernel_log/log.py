@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -28,6 +29,11 @@ _OVER = "nothing to do now; if it comes back, `preflight explain {}` says what t
 _SETTLED = {
     False: "any number while nothing waits for a reset",
     True: "any number, told by what waits for a reset",
+}
+#: The same for what no reset mends (Row.remains).
+_KEPT = {
+    False: "any number while the GPU tells of no failure",
+    True: "any number, told by the failure that the GPU tells of",
 }
 
 
@@ -96,12 +102,12 @@ def judge_kernel_log(host: Host, checks: Sequence[Check]) -> list[Result]:
     if isinstance(log, Missing):
         return [undetermined(check, host.name, skip if contained else log) for check in checks]
     seen = _seen(host, log)
-    moment = Moment(seen.xids, _now_s(host, log), log.starts)
+    moment = Moment(seen.xids, _now_s(host, log), log.starts, answering=_answering(host))
     results = []
     for check in checks:
         row = read_row(check.row)
         seen_against = replace(moment, settled=_settled(host, row)) if row.settled_by else moment
-        found = episodes(row, _mine(row, seen), seen_against)
+        found = episodes(row, _mine(host, row, seen), seen_against)
         if found:
             results += [_result(host, log, check, row, one) for one in found]
         elif log.unread and may_be_unread(row):
@@ -120,8 +126,14 @@ def _settled(host: Host, row: Row) -> dict[str, str]:
         values = [value_at(gpu, tuple(path.split("."))) for path in row.settled_by]
         told = [value for value in values if isinstance(value, bool)]
         if told:
-            found[_device(gpu.bus_id)] = _SETTLED[any(told)]
+            found[_device(gpu.bus_id)] = (_KEPT if row.remains else _SETTLED)[any(told)]
     return found
+
+
+def _answering(host: Host) -> frozenset[str]:
+    """The devices of the GPUs that nvidia-smi shows and that answer it."""
+    gpus = () if isinstance(host.gpus, Missing) else host.gpus
+    return frozenset(_device(gpu.bus_id) for gpu in gpus if gpu.answers is True)
 
 
 def _device(bus_id: str) -> str:
@@ -149,7 +161,8 @@ class _Seen(Struct, frozen=True):
 
 def _seen(host: Host, log: KernelLog) -> _Seen:
     gpus = () if isinstance(host.gpus, Missing) else host.gpus
-    names = {_slot(gpu.bus_id): gpu.name for gpu in gpus}
+    # A GPU whose number is not known is called by its address, as the log writes it.
+    names = {_slot(gpu.bus_id): gpu.name for gpu in gpus if ":" not in gpu.name}
     return _Seen(
         tuple(_of_xid(one, names) for one in log.xids),
         tuple(_of_sxid(one) for one in log.sxids),
@@ -193,13 +206,17 @@ def _of_sxid(one: Sxid) -> Seen:
 
 def _of_event(one: KernelEvent, names: dict[str, str]) -> Seen:
     subject = names.get(_slot(one.subject), one.subject) if ":" in one.subject else one.subject
-    return Seen("", subject, one.subject, one.line, one.at_s, one.text, probe=one.probe)
+    return Seen(
+        "", subject, one.subject, one.line, one.at_s, one.text, probe=one.probe, count=one.count
+    )
 
 
-def _mine(row: Row, seen: _Seen) -> list[Seen]:
+def _mine(host: Host, row: Row, seen: _Seen) -> list[Seen]:
     """The events that a row is about."""
     if row.table == "kernel-events":
         alike = [one for kind, one in seen.events if kind == row.kind]
+        alike = _of_gpus(host, seen, alike) if row.of_gpus else alike
+        alike = _without_repeats(row.repeats, alike) if row.repeats else alike
         elsewhere = {one.device for one in seen.xids if one.code == row.unless_xid}
         if elsewhere or any(one.device for one in alike):
             elsewhere.add("")  # a message that names no device is about one that is named
@@ -208,6 +225,24 @@ def _mine(row: Row, seen: _Seen) -> list[Seen]:
     if row.code == "other":
         return [one for one in events if one.code not in row.known]
     return [one for one in events if one.code == row.code or one.code in row.codes]
+
+
+def _of_gpus(host: Host, seen: _Seen, events: Sequence[Seen]) -> list[Seen]:
+    """Those of the host's GPUs, known by nvidia-smi, by an Xid or by the driver's name."""
+    gpus = () if isinstance(host.gpus, Missing) else host.gpus
+    known = {_slot(gpu.bus_id) for gpu in gpus} | {_slot(one.device) for one in seen.xids}
+    return [one for one in events if "nvidia " in one.text or _slot(one.device) in known]
+
+
+def _without_repeats(pattern: str, events: Sequence[Seen]) -> list[Seen]:
+    """Without the events that only repeat others of their device, where it has others."""
+    repeats = [bool(re.search(pattern, one.text)) for one in events]
+    told = {one.device for one, again in zip(events, repeats, strict=True) if not again}
+    return [
+        one
+        for one, again in zip(events, repeats, strict=True)
+        if not (again and one.device in told)
+    ]
 
 
 def _now_s(host: Host, log: KernelLog) -> float | None:
@@ -240,9 +275,9 @@ def _result(host: Host, log: KernelLog, check: Check, row: Row, episode: Episode
         check,
         episode.told[0].seen.subject or host.name,
         episode.status,
-        len(episode.judged),
+        episode.count(),
         episode.settled or expected(row),
-        unit="events",
+        unit="events or more" if log.left_out else "events",
         reason=reason(log, episode),
         device=episode.told[0].seen.device,
         evidence=tuple(Evidence(probe, line=line) for probe, line in _ends(list(ends))),
