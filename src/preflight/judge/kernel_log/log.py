@@ -216,6 +216,7 @@ def _mine(host: Host, row: Row, seen: _Seen) -> list[Seen]:
     if row.table == "kernel-events":
         alike = [one for kind, one in seen.events if kind == row.kind]
         alike = _of_gpus(host, seen, alike) if row.of_gpus else alike
+        alike = _without_driver(host, alike) if row.unless_runs else alike
         alike = _without_repeats(row.repeats, alike) if row.repeats else alike
         elsewhere = {one.device for one in seen.xids if one.code == row.unless_xid}
         if elsewhere or any(one.device for one in alike):
@@ -232,6 +233,17 @@ def _of_gpus(host: Host, seen: _Seen, events: Sequence[Seen]) -> list[Seen]:
     gpus = () if isinstance(host.gpus, Missing) else host.gpus
     known = {_slot(gpu.bus_id) for gpu in gpus} | {_slot(one.device) for one in seen.xids}
     return [one for one in events if "nvidia " in one.text or _slot(one.device) in known]
+
+
+def _without_driver(host: Host, events: Sequence[Seen]) -> list[Seen]:
+    """Those of a driver that has no GPU: where nvidia-smi shows one, or a host has none at all,
+    none; and where the driver was loaded since the boot, those that name it."""
+    if (not isinstance(host.gpus, Missing) and host.gpus) or host.gpu_inventory.on_pci == 0:
+        return []
+    log = host.kernel_log
+    last = log.starts[-1:] if isinstance(log, KernelLog) else ()
+    loaded = any(start.what == "driver" for start in last)
+    return [one for one in events if not loaded or "nvidia" in one.text.lower()]
 
 
 def _without_repeats(pattern: str, events: Sequence[Seen]) -> list[Seen]:

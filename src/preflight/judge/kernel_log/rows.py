@@ -96,6 +96,7 @@ class Row(Struct, frozen=True):
     again_h: float = 30 * 24.0  # a fault that comes back within, after what mends it, is not mended
     repeats: str = ""  # events whose text holds this only repeat the others of the device
     of_gpus: bool = False  # only what a GPU is the device of
+    unless_runs: bool = False  # nothing where the driver runs
     # Set when the table is read:
     table: str = ""
     known: tuple[int, ...] = ()  # of the row `other`: the codes of all other rows
@@ -149,6 +150,7 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "again_h",
             "repeats",
             "of_gpus",
+            "unless_runs",
         ),
     ),
 }
