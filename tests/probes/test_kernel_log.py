@@ -368,7 +368,8 @@ def test_a_new_boot_in_the_log_is_seen() -> None:
     journal = f"2025-02-23T16:24:28+0000 node-01 kernel: {X79}\n"
     assert starts(f"{journal}-- Reboot --\n{journal}") == [("boot", 2)]
     assert starts(f"-- Boot {'a' * 32} --\n{journal}-- Boot {'b' * 32} --\n{journal}") == [
-        ("boot", 1), ("boot", 3),
+        ("boot", 1),
+        ("boot", 3),
     ]
     cited = "Feb 23 16:24:18 h sos[1]: Linux version 6.8.0\n"
     assert starts(f"Feb 23 16:24:17 h kernel: {X79}\n{cited}") == []

@@ -94,7 +94,7 @@ def _may_be_later(one: Result, root: Result, row: Row) -> bool:
 
 
 def _in_log(one: Result) -> tuple[str, int] | None:
-    """The log and the line of the first event that a result tells of; None where it tells of none."""
+    """The log and the line of the first event that a result tells of, if it tells of any."""
     for evidence in one.evidence:
         if evidence.probe.partition("#")[0] in SUPPLIERS["kernel_log"] and evidence.line:
             return evidence.probe, evidence.line

@@ -4,41 +4,22 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
-from preflight.facts.kernel import Start
 from preflight.judge.kernel_log.bursts import points_at_hardware
+from preflight.judge.kernel_log.ended import ANEW, Moment, age_s, ended_by
 from preflight.judge.kernel_log.nvlink_decode import Decoded, decoded, fault_of
 from preflight.judge.kernel_log.rows import Burst, Row, ends
 from preflight.judge.kernel_log.seen import Seen, ago, named
 from preflight.model import SEVERITY, Action, Status
 
-#: How far the clocks of two logs may be apart.
-_APART_S = 120.0
 #: Lines of one error come together: closer than this they are one.
 _APART_WORDS_S = 1.0
-_ANEW = {
-    "boot": "before the last boot of the host",
-    "driver": "before the driver was loaded anew",
-    "return": "before the driver was loaded anew, and nvidia-smi shows the GPU again",
-}
-
 #: What is left of a verdict when the window is over.
 _AGED = {Status.FAIL: Status.WARN, Status.WARN: Status.PASS}
-
-
-class Moment(Struct, frozen=True):
-    """What an event is seen against: all Xids of the log, now on the log's axis, where the host or
-    the driver began anew, what the GPUs (by device) say of themselves, and which answer."""
-
-    xids: Sequence[Seen] = ()
-    now_s: float | None = None
-    starts: Sequence[Start] = ()
-    settled: Mapping[str, str] = field(default_factory=dict)
-    answering: frozenset[str] = frozenset()
 
 
 class Judged(Struct, frozen=True):
@@ -154,36 +135,16 @@ def _judged(
         note = f"follows {root.label} on {root.device} {ago(later_s)} earlier"
         fix = (f"see to {root.label} on {root.device} first; this needs nothing of its own",)
     fault = status is Status.FAIL
-    what, ended = _ended(ends(row, action), seen, moment)
+    what, ended = ended_by(ends(row, action), seen, moment)
     if what and row.remains:
         status = _AGED.get(status, status)
-        return Judged(seen, status, Action.INSPECT, _ANEW[what], row.remains, False, fault, ended)
-    if what or _age_s(seen, moment) > row.window_h * 3600:
+        return Judged(seen, status, Action.INSPECT, ANEW[what], row.remains, False, fault, ended)
+    if what or age_s(seen, moment) > row.window_h * 3600:
         status = Status.PASS if what and row.ended_as else _AGED.get(status, status)
         over = status is not Status.PASS
-        note = _ANEW.get(what, note)
+        note = ANEW.get(what, note)
         return Judged(seen, status, Action.WATCH, note, (), over, fault, ended)
     return Judged(seen, status, action, note, fix, fault=fault)
-
-
-def _ended(by: Sequence[str], seen: Seen, moment: Moment) -> tuple[str, int]:
-    """What mended the event since, empty where nothing did, and how often."""
-    since = [start.what for start in moment.starts if _is_after(start, seen)] if by else []
-    back = "return" in by and seen.device in moment.answering
-    counted = [what for what in since if what in by or (back and what == "driver")]
-    if "boot" in counted:
-        return "boot", len(counted)
-    return "return" if back and counted else counted[0] if counted else "", len(counted)
-
-
-def _is_after(start: Start, seen: Seen) -> bool:
-    if start.probe == seen.probe:
-        return start.line > seen.line
-    return None not in (start.at_s, seen.at_s) and _gap_s(start.at_s, seen.at_s) > _APART_S
-
-
-def _gap_s(later_s: float | None, at_s: float | None) -> float:
-    return (later_s or 0.0) - (at_s or 0.0)
 
 
 def _roots(row: Row, xids: Sequence[Seen]) -> list[tuple[float, Seen]]:
@@ -200,13 +161,6 @@ def _root(row: Row, seen: Seen, roots: Sequence[tuple[float, Seen]]) -> Seen | N
     before = bisect_right(roots, seen.at_s, key=lambda pair: pair[0])
     at_s, root = roots[before - 1] if before else (float("-inf"), None)
     return root if seen.at_s - at_s <= row.follows.within_s else None
-
-
-def _age_s(seen: Seen, moment: Moment) -> float:
-    """Seconds since the event; 0 where it cannot be told, so that it counts."""
-    if seen.at_s is None or moment.now_s is None:
-        return 0.0
-    return max(0.0, moment.now_s - seen.at_s)
 
 
 def _episode(row: Row, judged: Sequence[Judged], alone: bool, moment: Moment) -> Episode:
@@ -229,25 +183,23 @@ def _episode(row: Row, judged: Sequence[Judged], alone: bool, moment: Moment) ->
     if row.burst:
         found = _with_bursts(row.burst, found, alone, moment)
     if not fresh and Status(row.status) is not Status.PASS:
-        last = f"last seen {ago(_age_s(deciding[-1].seen, moment))} ago"
+        last = f"last seen {ago(age_s(deciding[-1].seen, moment))} ago"
         found = replace(found, notes=(*found.notes, last))
     return found
 
 
 def _since(judged: Sequence[Judged], hours: float, moment: Moment) -> list[Judged]:
-    return [one for one in judged if _age_s(one.seen, moment) <= hours * 3600]
+    return [one for one in judged if age_s(one.seen, moment) <= hours * 3600]
 
 
 def _count(judged: Sequence[Judged]) -> int:
     return sum(one.seen.count for one in judged)
 
 
-def _came_back(
-    row: Row, episode: Episode, deciding: Sequence[Judged], moment: Moment
-) -> Episode:
+def _came_back(row: Row, episode: Episode, deciding: Sequence[Judged], moment: Moment) -> Episode:
     """A failure that came back after what should have mended it is not mended by more of that."""
     faults = [one for one in deciding if one.fault]
-    ages = [_age_s(one.seen, moment) for one in faults]
+    ages = [age_s(one.seen, moment) for one in faults]
     if not faults or ages[-1] > row.again_h * 3600:
         return episode
     near = (one.ended for one, age in zip(faults, ages, strict=True)
@@ -260,7 +212,7 @@ def _came_back(
     note = f"it came back {often} after {since}, which did not mend it"
     return replace(
         episode, status=Status.FAIL, action=Action.INSPECT, over=False, fix=row.fix,
-        notes=(note, *(note for note in episode.notes if note not in _ANEW.values())),
+        notes=(note, *(note for note in episode.notes if note not in ANEW.values())),
         told=tuple(faults),
     )  # fmt: skip
 
@@ -284,6 +236,6 @@ def _with_bursts(burst: Burst, episode: Episode, alone: bool, moment: Moment) ->
     seen = [one.seen for one in episode.judged]
     hours, story = points_at_hardware(burst, seen, alone)
     found = replace(episode, notes=(*episode.notes, story))
-    if _age_s(seen[-1], moment) > hours * 3600 or not hours:
+    if age_s(seen[-1], moment) > hours * 3600 or not hours:
         return found
     return replace(found, status=Status(burst.status), action=burst.action, fix=(), over=False)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight.errors import UsageError
 from preflight.facts.host import Host
-from preflight.facts.kernel import KernelEvent, KernelLog, Sxid, Xid
-from preflight.judge.kernel_log.episodes import Episode, Moment, episodes
+from preflight.facts.kernel import KernelLog
+from preflight.judge.kernel_log.ended import Moment, resets
+from preflight.judge.kernel_log.episodes import Episode, episodes
+from preflight.judge.kernel_log.events import events_of, mine
 from preflight.judge.kernel_log.rows import Row, faults, may_be_unread, read_row, told_by
-from preflight.judge.kernel_log.seen import Seen, ago
+from preflight.judge.kernel_log.seen import ago
 from preflight.judge.kernel_log.words import YEARS_KNOWN_S, expected, reason
 from preflight.judge.paths import value_at
 from preflight.judge.results import result, undetermined
@@ -101,13 +101,16 @@ def judge_kernel_log(host: Host, checks: Sequence[Check]) -> list[Result]:
     skip = Missing("not-applicable", "belongs to the host, not to a container")
     if isinstance(log, Missing):
         return [undetermined(check, host.name, skip if contained else log) for check in checks]
-    seen = _seen(host, log)
-    moment = Moment(seen.xids, _now_s(host, log), log.starts, answering=_answering(host))
+    seen = events_of(host, log)
+    moment = Moment(
+        seen.xids, _now_s(host, log), log.starts,
+        answering=_answering(host), resets=resets(seen.xids),
+    )  # fmt: skip
     results = []
     for check in checks:
         row = read_row(check.row)
         seen_against = replace(moment, settled=_settled(host, row)) if row.settled_by else moment
-        found = episodes(row, _mine(host, row, seen), seen_against)
+        found = episodes(row, mine(host, row, seen), seen_against)
         if found:
             results += [_result(host, log, check, row, one) for one in found]
         elif log.unread and may_be_unread(row):
@@ -149,112 +152,6 @@ def _unread(host: Host, log: KernelLog, check: Check) -> Result:
     found = undetermined(check, host.name, Missing("unreadable", why))
     found.evidence = tuple(Evidence(one.probe, line=one.line) for one in log.unread[:2])
     return found
-
-
-class _Seen(Struct, frozen=True):
-    """All events of one log, as the report names them."""
-
-    xids: tuple[Seen, ...]
-    sxids: tuple[Seen, ...]
-    events: tuple[tuple[str, Seen], ...]  # with their kinds
-
-
-def _seen(host: Host, log: KernelLog) -> _Seen:
-    gpus = () if isinstance(host.gpus, Missing) else host.gpus
-    # A GPU whose number is not known is called by its address, as the log writes it.
-    names = {_slot(gpu.bus_id): gpu.name for gpu in gpus if ":" not in gpu.name}
-    return _Seen(
-        tuple(_of_xid(one, names) for one in log.xids),
-        tuple(_of_sxid(one) for one in log.sxids),
-        tuple((one.kind, _of_event(one, names)) for one in log.events),
-    )
-
-
-def _slot(address: str) -> str:
-    """0000:1b:00.0 and 00000000:1B:00 are one device: domain, bus and device without function."""
-    return address.lower().rpartition(".")[0].lstrip("0") or address.lower().lstrip("0")
-
-
-def _of_xid(one: Xid, names: dict[str, str]) -> Seen:
-    return Seen(
-        label=f"Xid {one.code}",
-        subject=names.get(_slot(one.bus_id), one.bus_id),
-        device=one.bus_id,
-        line=one.line,
-        at_s=one.at_s,
-        text=one.text,
-        code=one.code,
-        pid=one.pid if isinstance(one.pid, int) else None,
-        process=one.process if isinstance(one.process, str) else "",
-        probe=one.probe,
-    )
-
-
-def _of_sxid(one: Sxid) -> Seen:
-    return Seen(
-        label=f"SXid {one.code}",
-        subject=one.switch,
-        device=one.switch,
-        line=one.line,
-        at_s=one.at_s,
-        text=f"{one.severity}, {one.text}",
-        code=one.code,
-        link=one.link if isinstance(one.link, int) else None,
-        probe=one.probe,
-    )
-
-
-def _of_event(one: KernelEvent, names: dict[str, str]) -> Seen:
-    subject = names.get(_slot(one.subject), one.subject) if ":" in one.subject else one.subject
-    return Seen(
-        "", subject, one.subject, one.line, one.at_s, one.text, probe=one.probe, count=one.count
-    )
-
-
-def _mine(host: Host, row: Row, seen: _Seen) -> list[Seen]:
-    """The events that a row is about."""
-    if row.table == "kernel-events":
-        alike = [one for kind, one in seen.events if kind == row.kind]
-        alike = _of_gpus(host, seen, alike) if row.of_gpus else alike
-        alike = _without_driver(host, alike) if row.unless_runs else alike
-        alike = _without_repeats(row.repeats, alike) if row.repeats else alike
-        elsewhere = {one.device for one in seen.xids if one.code == row.unless_xid}
-        if elsewhere or any(one.device for one in alike):
-            elsewhere.add("")  # a message that names no device is about one that is named
-        return [one for one in alike if one.device not in elsewhere]
-    events = seen.xids if row.table == "xid" else seen.sxids
-    if row.code == "other":
-        return [one for one in events if one.code not in row.known]
-    return [one for one in events if one.code == row.code or one.code in row.codes]
-
-
-def _of_gpus(host: Host, seen: _Seen, events: Sequence[Seen]) -> list[Seen]:
-    """Those of the host's GPUs, known by nvidia-smi, by an Xid or by the driver's name."""
-    gpus = () if isinstance(host.gpus, Missing) else host.gpus
-    known = {_slot(gpu.bus_id) for gpu in gpus} | {_slot(one.device) for one in seen.xids}
-    return [one for one in events if "nvidia " in one.text or _slot(one.device) in known]
-
-
-def _without_driver(host: Host, events: Sequence[Seen]) -> list[Seen]:
-    """Those of a driver that has no GPU: where nvidia-smi shows one, or a host has none at all,
-    none; and where the driver was loaded since the boot, those that name it."""
-    if (not isinstance(host.gpus, Missing) and host.gpus) or host.gpu_inventory.on_pci == 0:
-        return []
-    log = host.kernel_log
-    last = log.starts[-1:] if isinstance(log, KernelLog) else ()
-    loaded = any(start.what == "driver" for start in last)
-    return [one for one in events if not loaded or "nvidia" in one.text.lower()]
-
-
-def _without_repeats(pattern: str, events: Sequence[Seen]) -> list[Seen]:
-    """Without the events that only repeat others of their device, where it has others."""
-    repeats = [bool(re.search(pattern, one.text)) for one in events]
-    told = {one.device for one, again in zip(events, repeats, strict=True) if not again}
-    return [
-        one
-        for one, again in zip(events, repeats, strict=True)
-        if not (again and one.device in told)
-    ]
 
 
 def _now_s(host: Host, log: KernelLog) -> float | None:

@@ -32,8 +32,8 @@ class Burst(Struct, frozen=True, forbid_unknown_fields=True):
     """A worse verdict where `count` bursts within `within_h` point at the hardware.
 
     by: tpc, all of them at one place in the GPU; process, on one GPU only. Either from two programs
-    of different names at least: one program does the same again and again. At one place `long_count`
-    bursts within `long_h` do so as well.
+    of different names at least: one program does the same again and again. At one place
+    `long_count` bursts within `long_h` do so as well.
     """
 
     count: int

@@ -37,10 +37,8 @@ class Written(Struct, frozen=True):
 
 def host_of(raw: str) -> str:
     """The host that a line names; empty where it names none, or one that has no name yet."""
-    if raw.startswith("{"):
-        found = _JSON.search(raw)
-    else:
-        found = _SYSLOG.match(raw) or _RFC5424.match(raw)
+    json = _JSON.search(raw) if raw.startswith("{") else None
+    found = json or _SYSLOG.match(raw) or _RFC5424.match(raw)
     host = found["host"].lower() if found else ""
     return "" if _NO_NAME.match(host) else host
 
@@ -85,8 +83,8 @@ def several(hosts: Sequence[str]) -> str:
     more = f" and {len(hosts) - 3} more" if len(hosts) > 3 else ""
     told = ", ".join([first, *others[:2]]) + more
     return (
-        f"it holds lines of {len(hosts)} hosts ({told}), and what one does tells nothing of another:"
-        f" give each its own file, `grep -w {first} FILE > {first}.log`, --from {first}={first}.log"
+        f"it holds lines of {len(hosts)} hosts ({told}), and what one does tells nothing of "
+        f"another: give each its own file, `grep -w {first} FILE > {first}.log`, --from {first}={first}.log"
     )
 
 

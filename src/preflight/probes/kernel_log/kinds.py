@@ -14,6 +14,8 @@ _LIBRARIES = r"lib(?:nccl|cu(?:da|blas|dnn|fft|sparse|rand|solver|pti|file)|nv|t
 _NO_LINK = r"(?!docker|br-|veth|cali|cni|cilium|flannel|lxc|virbr|vnet|tap|tun|vxlan|kube|lo\b)"
 # Neither do optical drives, floppies and images tell of storage that a job uses.
 _NO_DISK = r"(?!loop|sr\d|fd\d)"
+# How many errors a line of EDAC tells of.
+_MANY = r"(?:(?P<count>[1-9]\d{0,8}) )?"
 _NVRM_GPU = rf"NVRM: (?:GPU ?(?P<subject>{BDF}): )?"
 
 
@@ -103,7 +105,8 @@ KINDS = (
         "Will cause a leak",
         ), re.compile(
         rf"mlx5_core (?P<subject>{BDF}):.*(?:health compromised|Health issue observed"
-        r"|[Ff]atal error (?:\d+ )?detected|timeout\. Will cause a leak of a command|health recovery (?:flow aborted|failed))")),
+        r"|[Ff]atal error (?:\d+ )?detected|timeout\. Will cause a leak of a command"
+        r"|health recovery (?:flow aborted|failed))")),
     Kind("link-flap", ("ost carrier", "ained carrier"), re.compile(  # systemd, networkd-link.c
         rf"(?P<subject>{_NO_LINK}[^\s:]+): (?:[Ll]ost|[Gg]ained) carrier"),
         KERNEL | {"systemd-networkd"}),
@@ -147,16 +150,16 @@ KINDS = (
         secondary=True),
     # the module's label stands in the message, if it has one
     Kind("edac-uncorrected", ("EDAC MC",), re.compile(
-        r"EDAC MC\d+: (?:(?P<count>[1-9]\d{0,8}) )?UE .{0,80}? on (?!any memory|unknown)(?P<subject>\S+) \(")),
+        rf"EDAC MC\d+: {_MANY}UE .{{0,80}}? on (?!any memory|unknown)(?P<subject>\S+) \(")),
     Kind("edac-uncorrected", ("EDAC MC",), re.compile(  # drivers/edac/edac_mc.c, edac_ue_error
-        r"EDAC (?P<subject>MC\d+): (?:(?P<count>[1-9]\d{0,8}) )?UE\b")),
+        rf"EDAC (?P<subject>MC\d+): {_MANY}UE\b")),
     # mm/memory-failure.c
     Kind("edac-uncorrected", ("Memory failure: ",), re.compile(r"Memory failure: 0x[\da-f]+: "),
         secondary=True),
     Kind("edac-corrected", ("EDAC MC",), re.compile(
-        r"EDAC MC\d+: (?:(?P<count>[1-9]\d{0,8}) )?CE .{0,80}? on (?!any memory|unknown)(?P<subject>\S+) \(")),
+        rf"EDAC MC\d+: {_MANY}CE .{{0,80}}? on (?!any memory|unknown)(?P<subject>\S+) \(")),
     Kind("edac-corrected", ("EDAC MC",), re.compile(  # edac_ce_error
-        r"EDAC (?P<subject>MC\d+): (?:(?P<count>[1-9]\d{0,8}) )?CE\b")),
+        rf"EDAC (?P<subject>MC\d+): {_MANY}CE\b")),
     # arch/x86 (drivers/thermal/intel) therm_throt.c
     Kind("cpu-throttled", ("above threshold",), re.compile(
         r"(?:mce: )?CPU\d+: (?:Core|Package) temperature (?:is )?above threshold")),

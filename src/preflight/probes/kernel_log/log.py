@@ -190,9 +190,7 @@ def _through_new_year(
     order = sorted(range(len(places)), key=places.__getitem__)
     first, *told, last = through_new_year([first, *(known[at] for at in order), last])
     dated = dict(zip(order, told, strict=True))
-    marks = [
-        (at, what, dated[len(found) + number]) for number, (at, what, _) in enumerate(starts)
-    ]
+    marks = [(at, what, dated[len(found) + number]) for number, (at, what, _) in enumerate(starts)]
     return first, [dated[at] for at in range(len(found))], marks, last
 
 
