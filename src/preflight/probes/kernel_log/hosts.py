@@ -84,7 +84,8 @@ def several(hosts: Sequence[str]) -> str:
     told = ", ".join([first, *others[:2]]) + more
     return (
         f"it holds lines of {len(hosts)} hosts ({told}), and what one does tells nothing of "
-        f"another: give each its own file, `grep -w {first} FILE > {first}.log`, --from {first}={first}.log"
+        f"another: give each its own file, `grep -w {first} FILE > {first}.log`, "
+        f"--from {first}={first}.log"
     )
 
 
