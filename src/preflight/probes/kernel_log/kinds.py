@@ -54,12 +54,12 @@ KINDS = (
         "nvidia: probe of", "probe with driver nvidia", "nvidia probe"), re.compile(
         rf"nvidia:? (?:probe of )?(?P<subject>{BDF}):?(?: probe with driver nvidia)? failed with"),
         of_gpu=True),
-    Kind("init-failed", ("opy vbios", "robe routine failed"), re.compile(
+    Kind("init-failed", ("opy vbios", "robe routine "), re.compile(
         rf"{_NVRM_GPU}(?:[Ff]ailed to copy vbios|The NVIDIA probe routine failed)"),
         secondary=True, of_gpu=True),
     # NVIDIA's driver, when it finds no GPU for itself (nv.c, nvidia_init_module)
     Kind("no-gpu", (
-        "No NVIDIA ", "None of the NVIDIA ", "probe routine was not called"), re.compile(
+        "NVRM: No", "robe routine "), re.compile(
         r"NVRM: (?:No NVIDIA (?:GPU found|graphics adapter|devices probed)"
         r"|None of the NVIDIA \w+(?: \w+)? were initialized"
         r"|The NVIDIA probe routine was not called for \d+ device)")),
@@ -77,8 +77,6 @@ KINDS = (
     Kind("gpu-firmware", ("Direct firmware load for nvidia/",), re.compile(
         rf"nvidia (?P<subject>{BDF}): Direct firmware load for nvidia/\S*gsp\S* failed"),
         of_gpu=True),
-    Kind("gpu-firmware", ("RmFetchGspRmImages: No firmware",), re.compile(
-        r"NVRM: (?:GPU\d* )?RmFetchGspRmImages: No firmware"), secondary=True),
     Kind("switch-init", ("ailed to initialize",), re.compile(
         r"(?P<subject>nvidia-nvswitch\d+): [Ff]ailed to initialize")),
     # drivers/iommu/amd/init.c, iommu_print_event; drivers/iommu/intel/dmar.c
