@@ -325,7 +325,7 @@ def tpc(at: float, gpc: int, number: int, name: str = "<unknown>") -> str:
         ([tpc(0.5, 1, 2), tpc(179.5, 1, 2)], "WARN", "in one burst, in one TPC"),
         ([tpc(0.5, 1, 2), tpc(200.5, 1, 3)], "WARN", "in 2 bursts, in 2 different TPCs"),
         ([tpc(0.5, 1, 2), tpc(0.6, 4, 0), tpc(200.5, 1, 2)], "WARN", "in 2 bursts, in 2 diff"),
-        ([tpc(0.5, 1, 2), tpc(90000.5, 1, 2)], "WARN", "in one burst"),  # a day apart
+        ([tpc(0.5, 1, 2), tpc(90000.5, 1, 2)], "WARN", "in 2 bursts, in one TPC"),
         ([xid(0.5, 13), xid(200.5, 13)], "WARN", "in 2 bursts"),
     ],
 )

@@ -133,6 +133,25 @@ NVLINK5 = [
         "reset-gpu",
         "signal",
     ),
+    # Whatever the second word says.
+    (
+        149,
+        "NETIR_LINK_DOWN Fatal XC0 i0 Link 02 (0x00200011 0x00000007)",
+        "FAIL",
+        "reset-gpu",
+        "signal",
+    ),
+    # One bit more in the first word makes it worse, another one before driver 575 than since.
+    *(
+        (145, f"RLW_RXPIPE Nonfatal XC1 i0 Link 10 ({info} {error} 0x0 0x0)", *verdict)
+        for info, error, verdict in (
+            ("0x00000006", "0x00000002", ("WARN", "watch", "handled")),
+            ("0x00000086", "0x00000002", ("FAIL", "reset-gpu", "needs a reset")),
+            ("0x000000c2", "0x00000002", ("WARN", "watch", "handled")),
+            ("0x000004c2", "0x00000001", ("FAIL", "reset-gpu", "needs a reset")),
+            ("0x00000086", "0x00000008", ("WARN", "watch", "handled")),
+        )
+    ),
     (
         149,
         "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x02a001c6 0x00000000)",

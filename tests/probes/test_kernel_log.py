@@ -368,7 +368,8 @@ def test_a_new_boot_in_the_log_is_seen() -> None:
     journal = f"2025-02-23T16:24:28+0000 node-01 kernel: {X79}\n"
     assert starts(f"{journal}-- Reboot --\n{journal}") == [("boot", 2)]
     assert starts(f"-- Boot {'a' * 32} --\n{journal}-- Boot {'b' * 32} --\n{journal}") == [
-        ("boot", 3)
+        ("boot", 1),
+        ("boot", 3),
     ]
     cited = "Feb 23 16:24:18 h sos[1]: Linux version 6.8.0\n"
     assert starts(f"Feb 23 16:24:17 h kernel: {X79}\n{cited}") == []
@@ -500,7 +501,8 @@ MESSAGES = [
 def test_messages_of_the_kernel(message: str, kind: str, subject: str) -> None:
     for begin, at_s in (("[   77.000001] ", 77.000001), ("6,1,77000001,-;", 77.000001), ("", None)):
         log = parse_kernel_log(begin + message)
-        assert log.events == (KernelEvent(kind, subject, 1, at_s, message),)
+        many = 2 if "MC0: 2 CE" in message else 1
+        assert log.events == (KernelEvent(kind, subject, 1, at_s, message, count=many),)
 
 
 def test_an_uncorrected_error_is_counted_once() -> None:
@@ -613,7 +615,7 @@ def quickest_ms(text: str) -> float:
 
 def test_speed() -> None:
     quiet = "".join(f"[{n:>5}.123456] usb 1-{n}: New USB device found\n" for n in range(2000))
-    assert quickest_ms(quiet) < 3  # about 1 on an idle machine
+    assert quickest_ms(quiet) < 4  # about 1 on an idle machine
     assert quickest_ms(sample("kernel_log/boot_xe9680_h100_mlx5_insufficient_power.log")) < 20
 
 

@@ -11,7 +11,8 @@ from preflight.assemble.sources import SUPPLIERS
 from preflight.facts.host import Identity
 from preflight.facts.kernel import KernelLog
 from preflight.model import Known, Missing
-from preflight.probes.kernel_log.union import relabelled, union
+from preflight.probes.kernel_log.hosts import several
+from preflight.probes.kernel_log.union import hosts_of_all, relabelled, union
 
 
 def all_logs(read: Mapping[str, Any], first: Any, identity: Known[Identity]) -> Any:
@@ -25,6 +26,8 @@ def all_logs(read: Mapping[str, Any], first: Any, identity: Known[Identity]) -> 
     booted_at_s = _booted_at_s(identity)
     if not logs:
         return first
+    if len(hosts := hosts_of_all(logs)) > 1:
+        return Missing("unreadable", f"the kernel logs: {several(hosts)}")
     log = union(logs, booted_at_s)
     return replace(log, reach_h=_reach_h(log, identity))
 

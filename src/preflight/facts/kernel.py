@@ -42,6 +42,7 @@ class KernelEvent(Struct, frozen=True):
     at_s: float | None
     text: str
     probe: str = ""
+    count: int = 1  # how many the line tells of
 
 
 class Unread(Struct, frozen=True):
@@ -79,6 +80,8 @@ class KernelLog(Struct, frozen=True):
     #: Who wrote the lines: without the kernel's own, what it would tell is not known.
     writers: tuple[str, ...] = ("kernel",)
     truncated: bool = False  # the oldest lines are gone: the ring buffer was full
+    left_out: int = 0  # events that were too many to be kept, of a flood
+    hosts: tuple[str, ...] = ()  # whose kernels wrote it, where the lines name them
     reach_h: Known[float] = NOT_IN_INPUT  # hours from the first line to the look, if truncated
     line: int = 1
     probe: str = ""

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from preflight import datafiles, strict_yaml
+from preflight.assemble.sources import SUPPLIERS
 from preflight.kept import kept
 from preflight.model import SEVERITY, Result, Status
 
@@ -78,9 +79,33 @@ def _follows(one: Result, root: Result, row: Row) -> bool:
         return True
     if row.subject and not re.search(row.subject, one.subject, re.IGNORECASE):
         return False
+    if not _may_be_later(one, root, row):
+        return False
     return _named(one.check, row.anywhere) or (
         _named(one.check, row.same) and _of_one_device(one, root)
     )
+
+
+def _may_be_later(one: Result, root: Result, row: Row) -> bool:
+    """Whether the order of the two allows it: what was first cannot follow.
+
+    Events of one log have an order, those of two logs have none that is known. What is now may
+    follow from any event; an event follows from what is now only where the row names it in full.
+    """
+    event, cause = _in_log(one), _in_log(root)
+    if event is None:
+        return True
+    if cause is None:
+        return one.check in (*row.same, *row.anywhere)
+    return event[0] == cause[0] and event[1] >= cause[1]
+
+
+def _in_log(one: Result) -> tuple[str, int] | None:
+    """The log and the line of the first event that a result tells of, if it tells of any."""
+    for evidence in one.evidence:
+        if evidence.probe.partition("#")[0] in SUPPLIERS["kernel_log"] and evidence.line:
+            return evidence.probe, evidence.line
+    return None
 
 
 def _of_one_device(one: Result, other: Result) -> bool:

@@ -4,41 +4,22 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
-from preflight.facts.kernel import Start
 from preflight.judge.kernel_log.bursts import points_at_hardware
+from preflight.judge.kernel_log.ended import ANEW, Moment, age_s, ended_by
 from preflight.judge.kernel_log.nvlink_decode import Decoded, decoded, fault_of
-from preflight.judge.kernel_log.rows import Burst, Row, of_driver
+from preflight.judge.kernel_log.rows import Burst, Row, ends
 from preflight.judge.kernel_log.seen import Seen, ago, named
 from preflight.model import SEVERITY, Action, Status
 
-#: How far the clocks of two logs may be apart.
-_APART_S = 120.0
 #: Lines of one error come together: closer than this they are one.
 _APART_WORDS_S = 1.0
-#: What a boot has done already, and so need not be advised.
-_BY_BOOT = frozenset({Action.RESET_GPU, Action.REBOOT, Action.DRAIN})
-_ANEW = {
-    "boot": "before the last boot of the host",
-    "driver": "before the driver was loaded anew",
-}
-
 #: What is left of a verdict when the window is over.
 _AGED = {Status.FAIL: Status.WARN, Status.WARN: Status.PASS}
-
-
-class Moment(Struct, frozen=True):
-    """What an event is seen against: all Xids of the log, now on the log's axis, where the host or
-    the driver began anew, and what the GPUs (by device) say of themselves."""
-
-    xids: Sequence[Seen] = ()
-    now_s: float | None = None
-    starts: Sequence[Start] = ()
-    settled: Mapping[str, str] = field(default_factory=dict)
 
 
 class Judged(Struct, frozen=True):
@@ -50,6 +31,8 @@ class Judged(Struct, frozen=True):
     note: str = ""
     fix: tuple[str, ...] = ()  # where it is not the row's
     over: bool = False  # nothing is to be done for it any more
+    fault: bool = False  # a failure, when it was new
+    ended: int = 0  # how often what mends it came since: a boot, a load of the driver
 
 
 class Episode(Struct, frozen=True):
@@ -63,6 +46,10 @@ class Episode(Struct, frozen=True):
     fix: tuple[str, ...] = ()
     over: bool = False
     settled: str = ""
+
+    def count(self) -> int:
+        """How many events its lines tell of."""
+        return sum(one.seen.count for one in self.judged)
 
 
 def episodes(row: Row, mine: Sequence[Seen], moment: Moment) -> list[Episode]:
@@ -147,28 +134,17 @@ def _judged(
         later_s = (seen.at_s or 0.0) - (root.at_s or 0.0)
         note = f"follows {root.label} on {root.device} {ago(later_s)} earlier"
         fix = (f"see to {root.label} on {root.device} first; this needs nothing of its own",)
-    anew = _anew(row, seen, moment.starts) if action in _BY_BOOT else ""
-    if anew or _age_s(seen, moment) > row.window_h * 3600:
+    fault = status is Status.FAIL
+    what, ended = ended_by(ends(row, action), seen, moment)
+    if what and row.remains:
         status = _AGED.get(status, status)
-        return Judged(seen, status, Action.WATCH, anew or note, over=status is not Status.PASS)
-    return Judged(seen, status, action, note, fix)
-
-
-def _anew(row: Row, seen: Seen, starts: Sequence[Start]) -> str:
-    """That the host was booted, or the driver loaded, since the event; else empty."""
-    since = {start.what for start in starts if _is_after(start, seen)}
-    what = "boot" if "boot" in since else "driver" if since and of_driver(row) else ""
-    return _ANEW.get(what, "")
-
-
-def _is_after(start: Start, seen: Seen) -> bool:
-    if start.probe == seen.probe:
-        return start.line > seen.line
-    return None not in (start.at_s, seen.at_s) and _gap_s(start.at_s, seen.at_s) > _APART_S
-
-
-def _gap_s(later_s: float | None, at_s: float | None) -> float:
-    return (later_s or 0.0) - (at_s or 0.0)
+        return Judged(seen, status, Action.INSPECT, ANEW[what], row.remains, False, fault, ended)
+    if what or age_s(seen, moment) > row.window_h * 3600:
+        status = Status.PASS if what and row.ended_as else _AGED.get(status, status)
+        over = status is not Status.PASS
+        note = ANEW.get(what, note)
+        return Judged(seen, status, Action.WATCH, note, (), over, fault, ended)
+    return Judged(seen, status, action, note, fix, fault=fault)
 
 
 def _roots(row: Row, xids: Sequence[Seen]) -> list[tuple[float, Seen]]:
@@ -187,44 +163,65 @@ def _root(row: Row, seen: Seen, roots: Sequence[tuple[float, Seen]]) -> Seen | N
     return root if seen.at_s - at_s <= row.follows.within_s else None
 
 
-def _age_s(seen: Seen, moment: Moment) -> float:
-    """Seconds since the event; 0 where it cannot be told, so that it counts."""
-    if seen.at_s is None or moment.now_s is None:
-        return 0.0
-    return max(0.0, moment.now_s - seen.at_s)
-
-
 def _episode(row: Row, judged: Sequence[Judged], alone: bool, moment: Moment) -> Episode:
     deciding = judged[-1:] if row.latest else judged
     status = min((one.status for one in deciding), key=SEVERITY.index)
     told = tuple(one for one in deciding if one.status is status)
     fresh = _since(deciding, row.window_h, moment)
-    settled = moment.settled.get(told[0].seen.device, "") if row.settled_by else ""
+    asks = row.settled_by and (not row.remains or all(one.ended for one in deciding))
+    settled = moment.settled.get(told[0].seen.device, "") if asks else ""
     found = Episode(
         tuple(judged), told, status, told[0].action,
         tuple(dict.fromkeys(one.note for one in told if one.note))[: 3 if row.decode else 1],
         told[0].fix, told[0].over, settled,
     )  # fmt: skip
-    if settled or (row.at_most and len(fresh) <= row.at_most):
+    if settled or (row.at_most and _count(fresh) <= row.at_most):
         found = replace(found, status=Status.PASS, action=Action.NONE, notes=(), over=False)
     found = _escalated(row, found, deciding, moment)
-    if row.burst and status is not Status.PASS:
-        found = _with_bursts(row.burst, found, alone, bool(fresh))
+    if not settled:
+        found = _came_back(row, found, deciding, moment)
+    if row.burst:
+        found = _with_bursts(row.burst, found, alone, moment)
     if not fresh and Status(row.status) is not Status.PASS:
-        last = f"last seen {ago(_age_s(deciding[-1].seen, moment))} ago"
+        last = f"last seen {ago(age_s(deciding[-1].seen, moment))} ago"
         found = replace(found, notes=(*found.notes, last))
     return found
 
 
 def _since(judged: Sequence[Judged], hours: float, moment: Moment) -> list[Judged]:
-    return [one for one in judged if _age_s(one.seen, moment) <= hours * 3600]
+    return [one for one in judged if age_s(one.seen, moment) <= hours * 3600]
+
+
+def _count(judged: Sequence[Judged]) -> int:
+    return sum(one.seen.count for one in judged)
+
+
+def _came_back(row: Row, episode: Episode, deciding: Sequence[Judged], moment: Moment) -> Episode:
+    """A failure that came back after what should have mended it is not mended by more of that."""
+    faults = [one for one in deciding if one.fault]
+    ages = [age_s(one.seen, moment) for one in faults]
+    if not faults or ages[-1] > row.again_h * 3600:
+        return episode
+    near = (one.ended for one, age in zip(faults, ages, strict=True)
+            if age - ages[-1] <= row.again_h * 3600)  # fmt: skip
+    times = len(set(near)) - 1
+    if times < 1:
+        return episode
+    often = "once" if times == 1 else f"{times} times"
+    since = "a load of the driver or a boot" if "driver" in ends(row, row.action) else "a boot"
+    note = f"it came back {often} after {since}, which did not mend it"
+    return replace(
+        episode, status=Status.FAIL, action=Action.INSPECT, over=False, fix=row.fix,
+        notes=(note, *(note for note in episode.notes if note not in ANEW.values())),
+        told=tuple(faults),
+    )  # fmt: skip
 
 
 def _escalated(row: Row, episode: Episode, deciding: Sequence[Judged], moment: Moment) -> Episode:
     worse = row.escalate
     if worse is None or not _is_worse(Status(worse.status), episode.status):
         return episode
-    if len(_since(deciding, worse.within_h or row.window_h, moment)) <= worse.over:
+    if _count(_since(deciding, worse.within_h or row.window_h, moment)) <= worse.over:
         return episode
     return replace(
         episode, status=Status(worse.status), action=worse.action, fix=worse.fix, over=False
@@ -235,10 +232,10 @@ def _is_worse(status: Status, other: Status) -> bool:
     return SEVERITY.index(status) < SEVERITY.index(other)
 
 
-def _with_bursts(burst: Burst, episode: Episode, alone: bool, fresh: bool) -> Episode:
-    told = [one.seen for one in episode.told]
-    hardware, story = points_at_hardware(burst, told, alone)
+def _with_bursts(burst: Burst, episode: Episode, alone: bool, moment: Moment) -> Episode:
+    seen = [one.seen for one in episode.judged]
+    hours, story = points_at_hardware(burst, seen, alone)
     found = replace(episode, notes=(*episode.notes, story))
-    if not (hardware and fresh):
+    if age_s(seen[-1], moment) > hours * 3600 or not hours:
         return found
     return replace(found, status=Status(burst.status), action=burst.action, fix=(), over=False)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight.errors import UsageError
 from preflight.facts.host import Host
-from preflight.facts.kernel import KernelEvent, KernelLog, Sxid, Xid
-from preflight.judge.kernel_log.episodes import Episode, Moment, episodes
+from preflight.facts.kernel import KernelLog
+from preflight.judge.kernel_log.ended import Moment, resets
+from preflight.judge.kernel_log.episodes import Episode, episodes
+from preflight.judge.kernel_log.events import events_of, mine
 from preflight.judge.kernel_log.rows import Row, faults, may_be_unread, read_row, told_by
-from preflight.judge.kernel_log.seen import Seen, ago
+from preflight.judge.kernel_log.seen import ago
 from preflight.judge.kernel_log.words import YEARS_KNOWN_S, expected, reason
 from preflight.judge.paths import value_at
 from preflight.judge.results import result, undetermined
@@ -28,6 +29,11 @@ _OVER = "nothing to do now; if it comes back, `preflight explain {}` says what t
 _SETTLED = {
     False: "any number while nothing waits for a reset",
     True: "any number, told by what waits for a reset",
+}
+#: The same for what no reset mends (Row.remains).
+_KEPT = {
+    False: "any number while the GPU tells of no failure",
+    True: "any number, told by the failure that the GPU tells of",
 }
 
 
@@ -95,13 +101,16 @@ def judge_kernel_log(host: Host, checks: Sequence[Check]) -> list[Result]:
     skip = Missing("not-applicable", "belongs to the host, not to a container")
     if isinstance(log, Missing):
         return [undetermined(check, host.name, skip if contained else log) for check in checks]
-    seen = _seen(host, log)
-    moment = Moment(seen.xids, _now_s(host, log), log.starts)
+    seen = events_of(host, log)
+    moment = Moment(
+        seen.xids, _now_s(host, log), log.starts,
+        answering=_answering(host), resets=resets(seen.xids),
+    )  # fmt: skip
     results = []
     for check in checks:
         row = read_row(check.row)
         seen_against = replace(moment, settled=_settled(host, row)) if row.settled_by else moment
-        found = episodes(row, _mine(row, seen), seen_against)
+        found = episodes(row, mine(host, row, seen), seen_against)
         if found:
             results += [_result(host, log, check, row, one) for one in found]
         elif log.unread and may_be_unread(row):
@@ -120,8 +129,14 @@ def _settled(host: Host, row: Row) -> dict[str, str]:
         values = [value_at(gpu, tuple(path.split("."))) for path in row.settled_by]
         told = [value for value in values if isinstance(value, bool)]
         if told:
-            found[_device(gpu.bus_id)] = _SETTLED[any(told)]
+            found[_device(gpu.bus_id)] = (_KEPT if row.remains else _SETTLED)[any(told)]
     return found
+
+
+def _answering(host: Host) -> frozenset[str]:
+    """The devices of the GPUs that nvidia-smi shows and that answer it."""
+    gpus = () if isinstance(host.gpus, Missing) else host.gpus
+    return frozenset(_device(gpu.bus_id) for gpu in gpus if gpu.answers is True)
 
 
 def _device(bus_id: str) -> str:
@@ -137,77 +152,6 @@ def _unread(host: Host, log: KernelLog, check: Check) -> Result:
     found = undetermined(check, host.name, Missing("unreadable", why))
     found.evidence = tuple(Evidence(one.probe, line=one.line) for one in log.unread[:2])
     return found
-
-
-class _Seen(Struct, frozen=True):
-    """All events of one log, as the report names them."""
-
-    xids: tuple[Seen, ...]
-    sxids: tuple[Seen, ...]
-    events: tuple[tuple[str, Seen], ...]  # with their kinds
-
-
-def _seen(host: Host, log: KernelLog) -> _Seen:
-    gpus = () if isinstance(host.gpus, Missing) else host.gpus
-    names = {_slot(gpu.bus_id): gpu.name for gpu in gpus}
-    return _Seen(
-        tuple(_of_xid(one, names) for one in log.xids),
-        tuple(_of_sxid(one) for one in log.sxids),
-        tuple((one.kind, _of_event(one, names)) for one in log.events),
-    )
-
-
-def _slot(address: str) -> str:
-    """0000:1b:00.0 and 00000000:1B:00 are one device: domain, bus and device without function."""
-    return address.lower().rpartition(".")[0].lstrip("0") or address.lower().lstrip("0")
-
-
-def _of_xid(one: Xid, names: dict[str, str]) -> Seen:
-    return Seen(
-        label=f"Xid {one.code}",
-        subject=names.get(_slot(one.bus_id), one.bus_id),
-        device=one.bus_id,
-        line=one.line,
-        at_s=one.at_s,
-        text=one.text,
-        code=one.code,
-        pid=one.pid if isinstance(one.pid, int) else None,
-        process=one.process if isinstance(one.process, str) else "",
-        probe=one.probe,
-    )
-
-
-def _of_sxid(one: Sxid) -> Seen:
-    return Seen(
-        label=f"SXid {one.code}",
-        subject=one.switch,
-        device=one.switch,
-        line=one.line,
-        at_s=one.at_s,
-        text=f"{one.severity}, {one.text}",
-        code=one.code,
-        link=one.link if isinstance(one.link, int) else None,
-        probe=one.probe,
-    )
-
-
-def _of_event(one: KernelEvent, names: dict[str, str]) -> Seen:
-    subject = names.get(_slot(one.subject), one.subject) if ":" in one.subject else one.subject
-    return Seen("", subject, one.subject, one.line, one.at_s, one.text, probe=one.probe)
-
-
-def _mine(row: Row, seen: _Seen) -> list[Seen]:
-    """The events that a row is about."""
-    if row.table == "kernel-events":
-        alike = [one for kind, one in seen.events if kind == row.kind]
-        elsewhere = {one.device for one in seen.xids if one.code == row.unless_xid}
-        if elsewhere or any(one.device for one in alike):
-            elsewhere.add("")  # a message that names no device is about one that is named
-        return [one for one in alike if one.device not in elsewhere]
-    events = seen.xids if row.table == "xid" else seen.sxids
-    if row.code == "other":
-        return [one for one in events if one.code not in row.known]
-    return [one for one in events if one.code == row.code or one.code in row.codes]
 
 
 def _now_s(host: Host, log: KernelLog) -> float | None:
@@ -240,9 +184,9 @@ def _result(host: Host, log: KernelLog, check: Check, row: Row, episode: Episode
         check,
         episode.told[0].seen.subject or host.name,
         episode.status,
-        len(episode.judged),
+        episode.count(),
         episode.settled or expected(row),
-        unit="events",
+        unit="events or more" if log.left_out else "events",
         reason=reason(log, episode),
         device=episode.told[0].seen.device,
         evidence=tuple(Evidence(probe, line=line) for probe, line in _ends(list(ends))),

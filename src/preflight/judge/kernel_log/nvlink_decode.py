@@ -56,10 +56,11 @@ def _table(name: str) -> Any:
 
 def _numbers(row: Any) -> dict[str, Any]:
     """The row with its hex words as numbers, which YAML as it is read here has not."""
-    words = {key: int(row[key], 16) for key in ("before", "since") if key in row}
+    keys = ("before", "since", "raised_before", "raised_since")
+    words = {key: int(row[key], 16) for key in keys if key in row}
     lists = {
         key: [int(one, 16) for one in row[key]]
-        for key in ("ignore", "follow", "reset")
+        for key in ("ignore", "follow", "reset", "raised")
         if isinstance(row.get(key), list)
     }
     return {**row, **words, **lists}
@@ -111,7 +112,7 @@ def _nvlink5(code: int, text: str) -> Decoded | None:
     place = f"{unit['unit']} of " + (
         "no link" if match["link"] == "-1" else f"link {match['link']}"
     )
-    verdict = _verdict(unit, status)
+    verdict = _verdict(unit, info, status)
     if verdict == "unknown":
         return None
     if verdict == "reset" and unit.get("down"):
@@ -147,9 +148,13 @@ def _unit(code: int, name: str, info: int) -> Any:
     return next(iter([*named, *before, *since]), None)
 
 
-def _verdict(unit: Any, status: int) -> str:
+def _verdict(unit: Any, info: int, status: int) -> str:
     """The worst of the status word's bits; what is not in the table is unknown."""
     kinds = ("reset", "follow", "ignore")
+    if "always" in unit:
+        return str(unit["always"])
+    if "raised" in unit and _is_raised(unit, info):
+        unit = {**unit, "reset": [*unit.get("reset", ()), *unit["raised"]]}
     if unit.get("exact"):
         return next((kind for kind in kinds if status in unit.get(kind, ())), "unknown")
     bits = {1 << bit for bit in range(32) if status >> bit & 1}
@@ -157,6 +162,12 @@ def _verdict(unit: Any, status: int) -> str:
     if not bits or bits - known:
         return "reset" if bits & set(unit.get("reset", ())) else "unknown"
     return next(kind for kind in kinds if bits & set(unit.get(kind, ())))
+
+
+def _is_raised(unit: Any, info: int) -> bool:
+    if info & 0x3FF == unit["before"]:
+        return bool(info & unit["raised_before"])
+    return bool(info & 0x7F == unit["since"] and info & unit["raised_since"])
 
 
 def _down(place: str, reason: int) -> Decoded:

@@ -12,6 +12,8 @@ from msgspec import Struct
 from preflight.model import Action
 
 Verdict = Literal["PASS", "WARN", "FAIL"]
+#: A boot of the host; a load of NVIDIA's driver, or one after which nvidia-smi shows the GPU.
+End = Literal["boot", "driver", "return"]
 
 
 class ByText(Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,7 +32,8 @@ class Burst(Struct, frozen=True, forbid_unknown_fields=True):
     """A worse verdict where `count` bursts within `within_h` point at the hardware.
 
     by: tpc, all of them at one place in the GPU; process, on one GPU only. Either from two programs
-    of different names at least: one program does the same again and again.
+    of different names at least: one program does the same again and again. At one place
+    `long_count` bursts within `long_h` do so as well.
     """
 
     count: int
@@ -38,6 +41,8 @@ class Burst(Struct, frozen=True, forbid_unknown_fields=True):
     by: Literal["tpc", "process"]
     status: Verdict
     action: Action
+    long_count: int = 0
+    long_h: float = 0.0
 
 
 class Follows(Struct, frozen=True, forbid_unknown_fields=True):
@@ -85,6 +90,13 @@ class Row(Struct, frozen=True):
     named_by: tuple[int, ...] = ()  # Xids that name the program, where the event does not
     decode: Literal["", "xid74", "nvlink5"] = ""  # the table that reads the line's hex words
     settled_by: tuple[str, ...] = ()  # facts of the GPU that tell whether it still waits
+    ended_by: tuple[End, ...] = ()  # what mends it, where the action does not tell
+    ended_as: Literal["", "PASS"] = ""  # what is left of it then, where that is nothing
+    remains: tuple[str, ...] = ()  # what to do then, where the device keeps what it tells of
+    again_h: float = 30 * 24.0  # a fault that comes back within, after what mends it, is not mended
+    repeats: str = ""  # events whose text holds this only repeat the others of the device
+    of_gpus: bool = False  # only what a GPU is the device of
+    unless_runs: bool = False  # nothing where the driver runs
     # Set when the table is read:
     table: str = ""
     known: tuple[int, ...] = ()  # of the row `other`: the codes of all other rows
@@ -94,6 +106,8 @@ _EVERY = ("title", "status", "action", "why", "fix", "runbook", "source")
 #: Programs beside the kernel whose silence means something. The fabric manager repeats what the
 #: kernel tells of NVSwitches for as long as it runs: where it ended at once it says nothing.
 _TOLD_BY = {"link-flap": "systemd-networkd"}
+#: What a boot has done already, and so need not be advised.
+_BY_BOOT = frozenset({Action.RESET_GPU, Action.REBOOT, Action.DRAIN})
 #: What NVIDIA's driver tells: a load of the driver begins anew for these.
 _DRIVER = frozenset(
     {
@@ -126,12 +140,28 @@ TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             "settled_by",
             "codes",
             "decode",
+            "ended_by",
+            "remains",
+            "again_h",
         ),
     ),
-    "sxid": (("code", *_EVERY), ("codes", "window_h", "by_text", "follows")),
+    "sxid": (("code", *_EVERY), ("codes", "window_h", "by_text", "follows", "again_h")),
     "kernel-events": (
         ("id", "kind", *_EVERY),
-        ("window_h", "counts", "at_most", "escalate", "by_text", "unless_xid"),
+        (
+            "window_h",
+            "counts",
+            "at_most",
+            "escalate",
+            "by_text",
+            "unless_xid",
+            "ended_by",
+            "ended_as",
+            "again_h",
+            "repeats",
+            "of_gpus",
+            "unless_runs",
+        ),
     ),
 }
 
@@ -146,9 +176,13 @@ def told_by(row: Row) -> frozenset[str]:
     return frozenset({"kernel", _TOLD_BY.get(about(row), "kernel")})
 
 
-def of_driver(row: Row) -> bool:
-    """Whether NVIDIA's driver tells of it."""
-    return about(row) in _DRIVER
+def ends(row: Row, action: Action) -> tuple[End, ...]:
+    """What mends an event of the row: what the row says, else by the action that it asks for. A
+    reset is a part of a driver's load too; what needs a boot is not mended by less."""
+    if row.ended_by or action not in _BY_BOOT:
+        return row.ended_by
+    by_load = about(row) in _DRIVER and (action is not Action.REBOOT or row.table == "sxid")
+    return ("boot", "driver") if by_load else ("boot",)
 
 
 def may_be_unread(row: Row) -> bool:
@@ -178,7 +212,7 @@ def faults(table: str, values: Any) -> Iterator[str]:
     except msgspec.ValidationError as error:
         yield str(error)
         return
-    for pattern in (row.counts, *(one.matches for one in row.by_text)):
+    for pattern in (row.counts, row.repeats, *(one.matches for one in row.by_text)):
         try:
             re.compile(pattern)
         except re.error as error:

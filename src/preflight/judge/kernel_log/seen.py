@@ -29,6 +29,7 @@ class Seen(Struct, frozen=True):
     named_by: str = ""  # the Xid beside it that names the program
     link: int | None = None
     probe: str = ""
+    count: int = 1  # how many the line tells of
 
 
 def named(row: Row, mine: Sequence[Seen], xids: Sequence[Seen]) -> list[Seen]:

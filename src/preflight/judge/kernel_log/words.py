@@ -30,8 +30,9 @@ def expected(row: Row) -> str:
 
 def reason(log: KernelLog, episode: Episode) -> str:
     """What was seen, how often, when, by whom, in the kernel's words; then what it means."""
-    count, first = len(episode.judged), episode.told[0].seen
+    count, first = episode.count(), episode.told[0].seen
     often = "once" if count == 1 else f"{count} times"
+    often = f"at least {often}" if log.left_out and count > 1 else often
     head = f"{first.label} {often}".strip() + _when(log, episode) + _by(episode)
     text = first.text if len(first.text) <= _TEXT_MAX else first.text[:_TEXT_MAX] + "..."
     links = sorted({one.seen.link for one in episode.judged if one.seen.link is not None})

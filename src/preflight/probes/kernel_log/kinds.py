@@ -14,12 +14,14 @@ _LIBRARIES = r"lib(?:nccl|cu(?:da|blas|dnn|fft|sparse|rand|solver|pti|file)|nv|t
 _NO_LINK = r"(?!docker|br-|veth|cali|cni|cilium|flannel|lxc|virbr|vnet|tap|tun|vxlan|kube|lo\b)"
 # Neither do optical drives, floppies and images tell of storage that a job uses.
 _NO_DISK = r"(?!loop|sr\d|fd\d)"
+# How many errors a line of EDAC tells of.
+_MANY = r"(?:(?P<count>[1-9]\d{0,8}) )?"
 _NVRM_GPU = rf"NVRM: (?:GPU ?(?P<subject>{BDF}): )?"
 
 
 class Kind(Struct, frozen=True):
-    """A message that makes an event; the group `subject` says whom it is about. One of `needles`
-    stands in every such message.
+    """A message that makes an event; the group `subject` says whom it is about, `count` how many
+    it tells of. One of `needles` stands in every such message.
 
     `secondary` tells the same fault again: it counts only where no first line tells it. `of_gpu`:
     the subject is a GPU, in the form of Gpu.bus_id.
@@ -52,9 +54,36 @@ KINDS = (
         "nvidia: probe of", "probe with driver nvidia", "nvidia probe"), re.compile(
         rf"nvidia:? (?:probe of )?(?P<subject>{BDF}):?(?: probe with driver nvidia)? failed with"),
         of_gpu=True),
-    Kind("init-failed", ("opy vbios", "robe routine failed"), re.compile(
+    Kind("init-failed", ("opy vbios", "robe routine "), re.compile(
         rf"{_NVRM_GPU}(?:[Ff]ailed to copy vbios|The NVIDIA probe routine failed)"),
         secondary=True, of_gpu=True),
+    # NVIDIA's driver, when it finds no GPU for itself (nv.c, nvidia_init_module)
+    Kind("no-gpu", (
+        "NVRM: No", "robe routine "), re.compile(
+        r"NVRM: (?:No NVIDIA (?:GPU found|graphics adapter|devices probed)"
+        r"|None of the NVIDIA \w+(?: \w+)? were initialized"
+        r"|The NVIDIA probe routine was not called for \d+ device)")),
+    Kind("gpu-unsupported", ("installed in this ",), re.compile(
+        r"NVRM: (?:The NVIDIA .*)?installed in this (?:vGPU host )?system "
+        r"(?:is (?:not )?supported|requires use)")),
+    # kernel/module: check_version, check_modinfo, mod_verify_sig; the kernel's lockdown
+    Kind("module-refused", (
+        "version magic", "disagrees about version of symbol", "nsigned module", "unavailable key",
+        ), re.compile(
+        r"nvidia(?:_drm|_modeset|_uvm)?: (?:version magic|disagrees about version of symbol)"
+        r"|Loading of (?:unsigned module|module with unavailable key) is rejected"
+        r"|Lockdown: .*unsigned module loading is restricted")),
+    # drivers/base/firmware_loader, for NVIDIA's driver and not for nouveau
+    Kind("gpu-firmware", ("Direct firmware load for nvidia/",), re.compile(
+        rf"nvidia (?P<subject>{BDF}): Direct firmware load for nvidia/\S*gsp\S* failed"),
+        of_gpu=True),
+    Kind("switch-init", ("ailed to initialize",), re.compile(
+        r"(?P<subject>nvidia-nvswitch\d+): [Ff]ailed to initialize")),
+    # drivers/iommu/amd/init.c, iommu_print_event; drivers/iommu/intel/dmar.c
+    Kind("iommu-fault", ("IO_PAGE_FAULT",), re.compile(
+        rf"\S+ (?P<subject>{BDF}): AMD-Vi: Event logged \[IO_PAGE_FAULT"), of_gpu=True),
+    Kind("iommu-fault", ("DMAR: [",), re.compile(
+        r"DMAR: \[\w[^\]]*\] Request device \[(?P<subject>[\da-fA-F:.]{7,12})\]"), of_gpu=True),
     Kind("api-mismatch", ("API mismatch",), re.compile(r"NVRM: API mismatch")),
     # and the fabric manager of another version; long lines may be cut at the terminal's width
     Kind("fabric-mismatch", ("driver interface version",), re.compile(
@@ -71,11 +100,16 @@ KINDS = (
         rf"mlx5_core (?P<subject>{BDF}):.*[Ii]nsufficient power on the PCIe slot")),
     Kind("nic-unplugged", ("Cable unplugged",), re.compile(  # mlx5/core/events.c, port_module
         rf"mlx5_core (?P<subject>{BDF}): Port module event.*, Cable unplugged")),
-    # mlx5/core/health.c
+    Kind("nic-cable", ("Cable error",), re.compile(  # the same function
+        rf"mlx5_core (?P<subject>{BDF}): Port module event.*, Cable error, ")),
+    # mlx5/core/health.c; cmd.c, wait_func
     Kind("nic-health", (
-        "health compromised", "Health issue", "atal error ", "health recovery"), re.compile(
+        "health compromised", "Health issue", "atal error ", "health recovery",
+        "Will cause a leak",
+        ), re.compile(
         rf"mlx5_core (?P<subject>{BDF}):.*(?:health compromised|Health issue observed"
-        r"|[Ff]atal error \d+ detected|health recovery (?:flow aborted|failed))")),
+        r"|[Ff]atal error (?:\d+ )?detected|timeout\. Will cause a leak of a command"
+        r"|health recovery (?:flow aborted|failed))")),
     Kind("link-flap", ("ost carrier", "ained carrier"), re.compile(  # systemd, networkd-link.c
         rf"(?P<subject>{_NO_LINK}[^\s:]+): (?:[Ll]ost|[Gg]ained) carrier"),
         KERNEL | {"systemd-networkd"}),
@@ -119,16 +153,16 @@ KINDS = (
         secondary=True),
     # the module's label stands in the message, if it has one
     Kind("edac-uncorrected", ("EDAC MC",), re.compile(
-        r"EDAC MC\d+: (?:[1-9]\d* )?UE .{0,80}? on (?!any memory|unknown)(?P<subject>\S+) \(")),
+        rf"EDAC MC\d+: {_MANY}UE .{{0,80}}? on (?!any memory|unknown)(?P<subject>\S+) \(")),
     Kind("edac-uncorrected", ("EDAC MC",), re.compile(  # drivers/edac/edac_mc.c, edac_ue_error
-        r"EDAC (?P<subject>MC\d+): (?:[1-9]\d* )?UE\b")),
+        rf"EDAC (?P<subject>MC\d+): {_MANY}UE\b")),
     # mm/memory-failure.c
     Kind("edac-uncorrected", ("Memory failure: ",), re.compile(r"Memory failure: 0x[\da-f]+: "),
         secondary=True),
     Kind("edac-corrected", ("EDAC MC",), re.compile(
-        r"EDAC MC\d+: (?:[1-9]\d* )?CE .{0,80}? on (?!any memory|unknown)(?P<subject>\S+) \(")),
+        rf"EDAC MC\d+: {_MANY}CE .{{0,80}}? on (?!any memory|unknown)(?P<subject>\S+) \(")),
     Kind("edac-corrected", ("EDAC MC",), re.compile(  # edac_ce_error
-        r"EDAC (?P<subject>MC\d+): (?:[1-9]\d* )?CE\b")),
+        rf"EDAC (?P<subject>MC\d+): {_MANY}CE\b")),
     # arch/x86 (drivers/thermal/intel) therm_throt.c
     Kind("cpu-throttled", ("above threshold",), re.compile(
         r"(?:mce: )?CPU\d+: (?:Core|Package) temperature (?:is )?above threshold")),
@@ -140,6 +174,8 @@ KINDS = (
     Kind("io-error", (" error, dev ",), re.compile(  # block/blk-core.c, blk_print_req_error
         rf"(?:\w+: )?(?:critical medium|critical target|critical space allocation|I/O) error, "
         rf"dev (?P<subject>{_NO_DISK}[\w-]+), sector")),
+    Kind("array-degraded", ("Disk failure on",), re.compile(  # drivers/md/raid*.c
+        r"md/\w+:(?P<subject>\w+): Disk failure on ")),
     # fs/ext4/super.c, ext4_handle_error
     Kind("read-only", ("ing filesystem read-only",), re.compile(
         r"EXT[234]-fs (?:error )?\((?:device )?(?P<subject>[^):]+)\).*"

@@ -9,13 +9,15 @@ from msgspec.structs import replace
 
 from preflight.errors import ParseError
 from preflight.facts.kernel import KernelEvent, KernelLog, Start, Sxid, Xid
-from preflight.probes.kernel_log.kept import EVENTS_MAX, REPEATS_MAX, Kept
+from preflight.probes.kernel_log.hosts import hosts_of, several, written
+from preflight.probes.kernel_log.kept import EVENTS_MAX, REPEATS_MAX, Found, Kept
 from preflight.probes.kernel_log.lines import Clock, Line
 from preflight.probes.kernel_log.text import LogText, log_text
 from preflight.probes.kernel_log.times import (
     before_boots,
     boots,
     driver_loads,
+    is_boot,
     through_new_year,
 )
 from preflight.probes.kernel_log.union import told_twice
@@ -26,6 +28,10 @@ STARTS_MAX = 50
 #: dmesg that begins later than this after boot has lost its oldest lines: the first message,
 #: the kernel's version, is written before the clock runs.
 _BOOT_BEGINS_S = 1.0
+#: Where a boot or a load of the driver is told, which of them, and when.
+_Mark = tuple[int, str, float | None]
+#: Lines at either end that may name the host, and below a mark between boots that may date it.
+_NEAR = 3
 #: Beside the kernel, whose clean log is worth a verdict of its own: on the switches.
 _FABRIC = "nv-fabricmanager"
 
@@ -115,9 +121,14 @@ def _on_one_axis(
     first, last = (edge.at_s if edge and edge.clock == axis else None for edge in edges)
     begins_late = axis == "boot" and first is not None and first > _BOOT_BEGINS_S
     times = [one.record.at_s if one.clock == axis else None for one in found]
-    fresh = boots(text, log.line_at)[-STARTS_MAX:] if found else []
+    dates = axis in ("wall", "yearless")  # such a log tells boots to others
+    fresh = boots(text, log.line_at)[-STARTS_MAX:] if found or dates else []
+    starts_at = _starts(log, fresh, axis) if found or dates else []
+    hosts = hosts_of(list(written(_lines_with_host(log, found, starts_at))))
+    if len(hosts) > 1:
+        raise ParseError(several(hosts))
     if axis == "yearless":
-        first, *times, last = through_new_year([first, *times, last])
+        first, times, starts_at, last = _through_new_year(first, found, times, starts_at, last)
     elif axis == "boot" and fresh:
         ends = [log.last_time_before(at) for at in fresh]
         starts = [0, *(one.start for one in found)]
@@ -139,17 +150,56 @@ def _on_one_axis(
         sxids=tuple(one for one in records if isinstance(one, Sxid)),
         events=tuple(one for one in records if isinstance(one, KernelEvent)),
         unread=tuple(kept.unread),
-        starts=tuple(_starts(log, fresh, axis, probe)) if found else (),
+        starts=tuple(Start(what, log.number(at), at_s, probe) for at, what, at_s in starts_at),
         writers=tuple(sorted(writers)),
         truncated=kept.dropped > 0 or begins_late,
+        left_out=kept.dropped,
+        hosts=hosts,
         probe=probe,
     )
 
 
-def _starts(log: LogText, fresh: Sequence[int], axis: Clock, probe: str) -> Iterator[Start]:
+def _starts(log: LogText, fresh: Sequence[int], axis: Clock) -> list[_Mark]:
+    """Boots, and loads of the driver, in the log's order; without a time where that would be one
+    since boot. A boot that a log with dates begins with ends what other logs tell."""
+    begins = [0] if axis in ("wall", "yearless") and is_boot(log.raw(0), log.line_at(0)) else []
     loads = driver_loads(log.text, log.line_at)[-STARTS_MAX:]
-    for what, places in (("boot", fresh), ("driver", loads)):
-        for at in places:
-            line = log.line_at(at)
-            wall = line.at_s if axis == line.clock == "wall" else None
-            yield Start(what, log.number(at), wall, probe)
+    places = [(at, "boot") for at in (*begins, *fresh)] + [(at, "driver") for at in loads]
+    dated = axis != "boot"
+    return [(at, what, _time_of(log, at, axis) if dated else None) for at, what in sorted(places)]
+
+
+def _time_of(log: LogText, at: int, axis: Clock) -> float | None:
+    """The time of a line; of a mark that journalctl wrote between boots that of the line below."""
+    line = log.line_at(at)
+    for _ in range(_NEAR if log.text.startswith("-- ", at) else 0):
+        below = log.text.find("\n", at) + 1
+        if line.at_s is not None or not below:
+            break
+        at, line = below, log.line_at(below)
+    return line.at_s if line.clock == axis else None
+
+
+def _through_new_year(
+    first: float | None, found: Sequence[Found], times: Sequence[float | None],
+    starts: Sequence[_Mark], last: float | None,
+) -> tuple[float | None, list[float | None], list[_Mark], float | None]:  # fmt: skip
+    """All times of a log without years, each with the year that its place in the log tells."""
+    places = [*(one.start for one in found), *(at for at, _, _ in starts)]
+    known = [*times, *(at_s for _, _, at_s in starts)]
+    order = sorted(range(len(places)), key=places.__getitem__)
+    first, *told, last = through_new_year([first, *(known[at] for at in order), last])
+    dated = dict(zip(order, told, strict=True))
+    marks = [(at, what, dated[len(found) + number]) for number, (at, what, _) in enumerate(starts)]
+    return first, [dated[at] for at in range(len(found))], marks, last
+
+
+def _lines_with_host(
+    log: LogText, found: Sequence[Found], starts: Sequence[_Mark]
+) -> Iterator[tuple[str, float | None, bool]]:
+    """The lines whose host matters, in the log's order: both ends, events, boots and loads."""
+    booted = {at for at, what, _ in starts if what == "boot"}
+    texts = {one.start: one.text for one in found}
+    for at in sorted({*log.ends(_NEAR), *texts, *(at for at, _, _ in starts)}):
+        raw = texts.get(at) or log.raw(at)
+        yield raw, log.read(at, raw).at_s, at in booted

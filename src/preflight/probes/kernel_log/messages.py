@@ -72,9 +72,12 @@ def record_of(line: Line, number: int, above: str) -> tuple[Record | None, bool]
         return _switch_error(match, number, line.at_s), False
     for kind in _likely(message):
         if line.program in kind.programs and (match := kind.pattern.match(message)):
-            subject = match.groupdict().get("subject") or ""
+            groups = match.groupdict()
+            subject = groups.get("subject") or ""
             subject = _bus_id(subject) if kind.of_gpu else subject
-            return KernelEvent(kind.kind, subject, number, line.at_s, message), kind.secondary
+            many = int(groups.get("count") or 1)
+            event = KernelEvent(kind.kind, subject, number, line.at_s, message, count=many)
+            return event, kind.secondary
     return None, False
 
 

@@ -73,6 +73,15 @@ class LogText(Struct, frozen=True):
             before = start
             yield start, number + self.gaps.before(start)
 
+    def ends(self, most: int) -> list[int]:
+        """Where the first and the last lines begin, so many of each."""
+        text, found, at = self.text, list[int](), 0
+        end = len(text.rstrip("\n"))
+        for _ in range(most):
+            found += [at, end] if (end := text.rfind("\n", 0, max(end, 0)) + 1) else [at, 0]
+            at, end = text.find("\n", at) + 1, end - 1
+        return found
+
     def last_time_before(self, at: int) -> float | None:
         """The time of the nearest line above that has one."""
         for _ in range(EDGE):

@@ -8,6 +8,8 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from preflight.facts.kernel import KernelEvent, KernelLog, Start, Sxid, Xid
+from preflight.probes.kernel_log.hosts import distinct
+from preflight.probes.kernel_log.lines import YEAR_S
 
 R = TypeVar("R", Xid, Sxid, KernelEvent)
 T = TypeVar("T", Xid, Sxid, KernelEvent, Start)
@@ -46,7 +48,14 @@ def union(logs: Sequence[KernelLog], booted_at_s: float | None) -> KernelLog:
         starts=tuple(one for log in logs for one in log.starts),
         writers=tuple(sorted({writer for log in logs for writer in log.writers})),
         truncated=all(log.truncated for log in logs),
+        left_out=sum(log.left_out for log in logs),
+        hosts=hosts_of_all(logs),
     )
+
+
+def hosts_of_all(logs: Sequence[KernelLog]) -> tuple[str, ...]:
+    """The hosts whose kernels wrote the logs."""
+    return distinct(host for log in logs for host in log.hosts)
 
 
 def relabelled(log: KernelLog, probe: str) -> KernelLog:
@@ -105,7 +114,7 @@ def _on_one_axis(logs: Sequence[KernelLog], booted_at_s: float | None) -> list[K
     clocks = {log.clock for log in logs} - {"none"}
     if len(clocks) < 2 and not _yearless_and_dated(logs):
         axis = clocks.pop() if clocks else "none"
-        return [replace(log, clock=axis) for log in logs]
+        return [replace(log, clock=axis) for log in _through_new_year(logs)]
     if booted_at_s is not None and not _yearless_and_dated(logs):
         shifted = [_moved(log, booted_at_s) if log.clock == "boot" else log for log in logs]
         return [replace(log, clock="wall") for log in shifted]
@@ -113,6 +122,17 @@ def _on_one_axis(logs: Sequence[KernelLog], booted_at_s: float | None) -> list[K
     same = (longest.clock, _yearless(longest))
     kept = [log if (log.clock, _yearless(log)) == same else _moved(log, None) for log in logs]
     return [replace(log, clock=longest.clock) for log in kept]
+
+
+def _through_new_year(logs: Sequence[KernelLog]) -> list[KernelLog]:
+    """Of logs without years one that ends half a year before another begins is of the next year."""
+    begins = [log.first_at_s for log in logs if _yearless(log) and log.first_at_s is not None]
+    latest = max(begins, default=0.0)
+    return [
+        _moved(log, YEAR_S) if _yearless(log) and (log.last_at_s or 0.0) < latest - YEAR_S / 2
+        else log
+        for log in logs
+    ]  # fmt: skip
 
 
 def _yearless(log: KernelLog) -> bool:
