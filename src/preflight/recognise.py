@@ -113,6 +113,9 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     if _is_one_document(text):
         return [Raw("", _XML, stdout=text, source=source, truncated=cut)]
     parts = list(_parts(text))
+    if any(part.tool == _LOG for part in parts):  # a program's lines in a log that is the kernel's
+        for part in parts:
+            part.tool = _LOG if part.tool in _OF_A_LOG else part.tool
     mine = {tool: _parts_of(tool, parts, text) for tool in TOOLS}
     before = [
         part for part in mine[_LOG] if _EARLIER.search(text[max(0, part.start - 300) : part.start])
@@ -155,15 +158,15 @@ def _unrecognised(source: str, parts: list[_Part]) -> UsageError:
 
 
 def begin_of_log(text: str) -> int | None:
-    """How many lines stand before the kernel log in a text that is a system's log and nothing else,
-    all of them of a program that tells nothing; None where there is anything else."""
+    """How many blank lines stand before the log in a text that is a system's log and nothing else;
+    None where there is anything else."""
     parts = list(_parts(text))
     if not parts or any(part.added or part.tool not in _OF_A_LOG for part in parts):
         return None
     ends = [*(part.start for part in parts[1:]), len(text)]
     if any(text[part.end : end].strip() for part, end in zip(parts, ends, strict=True)):
         return None
-    return next((part.line for part in parts if part.tool == _LOG), 0)
+    return parts[0].line
 
 
 def _lines(text: str) -> Iterator[tuple[int, int, int]]:

@@ -17,7 +17,10 @@ _FACILITY = r"(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|f
 _LEVEL = "(?:emerg|alert|crit|err|warn|notice|info|debug)"
 #: Who writes about hardware, links and the driver in a system log. A log of other programs alone
 #: is not taken for one in which a fault would show.
-_LOGGERS = r"(?:kernel|systemd(?:-[\w-]+)?|NetworkManager|nvidia-[\w-]+|nv-[\w-]+|mcelog|rasdaemon)"
+_LOGGERS = (
+    r"(?:kernel|dmesg|klogd|netconsole|vmunix|kern|systemd(?:-[\w-]+)?|NetworkManager"
+    r"|nvidia-[\w-]+|nv-[\w-]+|mcelog|rasdaemon)"
+)
 _STAMP = (
     rf"(?=[\dA-Z])(?:{_MONTH} [ \d]\d {_CLOCK}(?:\.\d+)?|{_DAY} {_ISO} [\w+-]+"
     rf"|{_ISO}(?:[.,]\d+)?{_ZONE}?|\d{{10}}\.\d{{6}})"

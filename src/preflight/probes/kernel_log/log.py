@@ -138,7 +138,7 @@ def _on_one_axis(
         xids=tuple(one for one in records if isinstance(one, Xid)),
         sxids=tuple(one for one in records if isinstance(one, Sxid)),
         events=tuple(one for one in records if isinstance(one, KernelEvent)),
-        unread=tuple(kept.unread),
+        unread=kept.not_told(),
         starts=tuple(_starts(log, fresh, axis, probe)) if found else (),
         writers=tuple(sorted(writers)),
         truncated=kept.dropped > 0 or begins_late,

@@ -42,6 +42,12 @@ _FIRST_HAND = frozenset({"kernel", "nv-fabricmanager"})
 _SPEAKS = re.compile(
     r"\bS?Xid\b\W{0,6}(?:\(|\d)|fallen off the bus|detected NVSwitch \S*fatal error"
 )
+#: What nobody but the driver begins a message with, whoever passed it on; and the vGPU manager,
+#: which writes in capitals of an Xid that a virtual machine's driver caused.
+_PASSED_ON = re.compile(
+    r"(?:\[ *\d+\.\d+\] ?)?(?:NVRM: Xid\b|nvidia-nvswitch\d+:? SXid\b|NVRM: .*fallen off the bus"
+    r"|(?:error: )?vmiop_log: .*\bXID \d+ detected)"
+)
 #: A program's line in a kernel log that has no host: python[123]: saw an Xid.
 _CITES = re.compile(r"(?:\S+ )?[\w.@/-]+\[\d+\]: ")
 
@@ -86,9 +92,23 @@ def _likely(message: str) -> list[Kind]:
 
 def speaks_of_an_xid(line: Line, text: str) -> bool:
     """Whether `line`, in full `text`, tells of an Xid first hand and not as a citation."""
+    if passed_on(line):
+        return True
     if line.program not in _FIRST_HAND or not _SPEAKS.search(text):
         return False
     return not _CITES.match(line.message) and not line.message.startswith("audit: ")
+
+
+def passed_on(line: Line) -> bool:
+    """Whether a program of a syslog passes on, in whole, what only the driver writes. In the ring
+    buffer such a line is a test of whoever watches it."""
+    return line.named and _PASSED_ON.match(line.message) is not None
+
+
+def cited_key(line: Line) -> tuple[str, ...] | None:
+    """Which fault of which device such a line is about."""
+    match = _XID.match(line.message)
+    return key_of(_xid(match, 0, None)) if match else None
 
 
 def _xid(match: re.Match[str], number: int, at_s: float | None) -> Xid:
