@@ -14,11 +14,13 @@ from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.pasted import MAX_BYTES, text_of
 from preflight.probes.nvidia_smi.reports import tables, text_reports, xml_reports
+from preflight.relayed import plain
 from preflight.signatures import (
     BOUNDARIES,
     GOES_ON,
     INDENTED,
     KNOWN_BUT_UNREAD,
+    LOG_FORMS,
     PROMPTS,
     READS,
     SENTENCES,
@@ -112,6 +114,7 @@ def recognise(data: bytes, source: str) -> list[Raw]:
         raise UsageError(what, "give each file by itself: --from A --from B")
     if _is_one_document(text):
         return [Raw("", _XML, stdout=text, source=source, truncated=cut)]
+    text = plain(text, source)
     parts = list(_parts(text))
     if any(part.tool == _LOG for part in parts):  # a program's lines in a log that is the kernel's
         for part in parts:
@@ -125,7 +128,7 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     if before:
         raws.append(_earlier_boots(_raw(_LOG, text, before, source)))
     if not raws:
-        raise _unrecognised(source, parts)
+        raise _unrecognised(source, parts, text)
     _refuse_several(text, raws, source)
     return [replace(raw, truncated=True) for raw in raws] if cut else raws
 
@@ -150,8 +153,11 @@ def _refuse_several(text: str, raws: list[Raw], source: str) -> None:
             raise UsageError(f"{source} holds {number} reports of {tool}", hint)
 
 
-def _unrecognised(source: str, parts: list[_Part]) -> UsageError:
+def _unrecognised(source: str, parts: list[_Part], text: str) -> UsageError:
     if not parts:
+        if "NVRM: " in text or " kernel: " in text:
+            what = f"{source} reads like a kernel log, but its lines have no form that is known"
+            return UsageError(what, LOG_FORMS)
         return UsageError(f"{source}: not recognised as the output of a known tool", READS)
     what = f"{source} looks like {parts[0].tool}, which this version does not read yet"
     return UsageError(what, READS)

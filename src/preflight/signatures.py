@@ -65,7 +65,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "kernel-log": (
         # dmesg, -T, -d, --reltime. UCX too writes [seconds], but since 1970.
         rf"(?:<\d{{1,3}}>)?\[(?: *\d{{1,9}}\.\d{{6}}(?: <[ \d.]+>)?|<[ \d.]+>| *\+\d+\.\d{{6}}"
-        rf"|{_DAY} {_MONTH} [ \d]\d {_CLOCK} \d{{4}}|{_MONTH} ?\d{{1,2}} \d\d:\d\d)\]",
+        rf"|{_DAY} {_MONTH} [ \d]\d {_CLOCK} \d{{4}}(?: <[ \d.]+>)?"
+        rf"|{_MONTH} ?\d{{1,2}} \d\d:\d\d)\]",
         rf"{_FACILITY} *:{_LEVEL} *: ",  # dmesg -x
         rf"{_ISO},\d{{6}}{_ZONE} ",  # dmesg --time-format iso
         # syslog, and journalctl's short forms
@@ -263,4 +264,8 @@ READS = (
     "`nvidia-smi dmon`, a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), `lspci`, "
     "`lsmod`, `systemctl status`, `ipmitool sdr`, `sensor` and `sel`, EDAC counts, "
     "`dmidecode -t 17`, `dcgmi diag`, `dcgmi dmon`, a capture of preflight"
+)
+LOG_FORMS = (
+    "forms of a kernel log that are read: `sudo dmesg`, `sudo journalctl -k -o short-iso`, "
+    "/var/log/messages or /var/log/kern.log as they are, of one host each"
 )

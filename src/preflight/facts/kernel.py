@@ -80,5 +80,6 @@ class KernelLog(Struct, frozen=True):
     writers: tuple[str, ...] = ("kernel",)
     truncated: bool = False  # the oldest lines are gone: the ring buffer was full
     reach_h: Known[float] = NOT_IN_INPUT  # hours from the first line to the look, if truncated
+    cut: str = ""  # why the end of the log is not there, "" where it is
     line: int = 1
     probe: str = ""

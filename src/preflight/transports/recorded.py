@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, BinaryIO
 from msgspec import Struct
 from msgspec.structs import replace
 
-from preflight.capture import Reader, decode, encode, is_capture
+from preflight.capture import Reader, decode, encode
 from preflight.errors import UsageError
 from preflight.model import Raw
-from preflight.pasted import MAX_BYTES
-from preflight.recognise import recognise
 from preflight.signatures import READS
+from preflight.transports.one_file import answers_of, answers_of_stream
 
 if TYPE_CHECKING:
     from preflight.transports.sosreport import Member
@@ -38,9 +37,6 @@ _SAME = ("nvidia-smi", "nvidia-smi-q", "nvidia-smi-table")
 _FULL_REPORT = re.compile(r"^ {4}Product Name +: ", re.MULTILINE)
 _TOLD = 50
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2")
-#: Smaller files, packed or not, are read whole.
-SMALLEST_BYTES = 2 << 20
-
 Bad = list[tuple[str, str]]  # (file, why)
 
 
@@ -136,15 +132,7 @@ def _sources(specs: Sequence[str], stdin: BinaryIO, bad: Bad) -> list[_Source]:
             sources += [_Source(name, one.label, one.raws) for one in inside]
             continue
         try:
-            content = path if path and _is(path.is_file) else _read(path, label, stdin)
-            answers: Reader | list[Raw]
-            if is_capture(content):
-                answers = Reader(content, label)
-            elif isinstance(content, Path) and (log := _large_log(content, label)):
-                answers = [log]
-            else:
-                data = content if isinstance(content, bytes) else _read(path, label, stdin)
-                answers = recognise(data, label)
+            answers = answers_of(path, label) if path else answers_of_stream(stdin, label)
             sources.append(_Source(name, label, answers))
         except UsageError as error:
             bad.append((label, _without_name(error, label)))
@@ -163,14 +151,6 @@ def _sosreport(path: Path, bad: Bad) -> list[Member]:
     return members(path, bad)
 
 
-def _large_log(path: Path, label: str) -> Raw | None:
-    if path.stat().st_size < SMALLEST_BYTES:  # nor need the modules be loaded
-        return None
-    from preflight.transports.sieve import sieved
-
-    return sieved(path, label)
-
-
 def _without_name(error: UsageError, label: str) -> str:
     return error.what.removeprefix(label).lstrip(": ")
 
@@ -181,17 +161,6 @@ def _nothing(bad: Bad, hints: set[str]) -> UsageError:
         lines.append(f"and {len(bad) - _TOLD} files more")
     head = [] if len(lines) == 1 else ["none of the files could be used:"]
     return UsageError("\n  ".join([*head, *lines]), hints.pop() if len(hints) == 1 else READS)
-
-
-def _read(path: Path | None, label: str, stdin: BinaryIO) -> bytes:
-    """A whole file or the standard input; at most one byte more than is recognised."""
-    try:
-        if path is None:
-            return stdin.read(MAX_BYTES + 1)
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"{label} cannot be read: {error.strerror}") from error
 
 
 def _files(specs: Sequence[str], bad: Bad) -> Iterator[tuple[str, str, Path | None]]:

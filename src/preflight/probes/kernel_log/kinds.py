@@ -174,7 +174,15 @@ KINDS = (
 AGAIN = "last message repeated "
 #: Looked for beside those of the kinds: Xids and SXids, JSON that holds a message as bytes, and the
 #: line that names the GPU of "fallen off the bus" below it.
-_MORE_NEEDLES = ("Xid", "XID ", AGAIN, "detected NVSwitch", '"MESSAGE":[', '"MESSAGE": [', "NVRM: The NVIDIA GPU")
+_MORE_NEEDLES = (
+    "Xid",
+    "XID ",
+    AGAIN,
+    "detected NVSwitch",
+    '"MESSAGE":[',
+    '"MESSAGE": [',
+    "NVRM: The NVIDIA GPU",
+)
 
 #: What to look for in the whole text: no line without one of these is an event. Most logs hold few;
 #: plain searches take two thirds of the time of one pattern with all of them as alternatives

@@ -46,7 +46,15 @@ def union(logs: Sequence[KernelLog], booted_at_s: float | None) -> KernelLog:
         starts=tuple(one for log in logs for one in log.starts),
         writers=tuple(sorted({writer for log in logs for writer in log.writers})),
         truncated=all(log.truncated for log in logs),
+        cut=_cut(logs),
     )
+
+
+def _cut(logs: Sequence[KernelLog]) -> str:
+    """Why an end is not there; of what a host was asked one whole answer is enough."""
+    recorded = [log.cut for log in logs if log.probe.startswith("kernel-log")]
+    asked = [log.cut for log in logs if not log.probe.startswith("kernel-log")]
+    return next(filter(None, recorded), "") or (asked[0] if asked and all(asked) else "")
 
 
 def relabelled(log: KernelLog, probe: str) -> KernelLog:
