@@ -36,7 +36,7 @@ class Input(Struct, frozen=True):
 def read(words: Sequence[str]) -> Input:
     """What the words name, a file or `-`, else the words themselves; raises UsageError."""
     if list(words) == ["-"]:
-        return _end_of(sys.stdin.buffer, "standard input")
+        return _end_of(sys.stdin.buffer if sys.stdin else None, "standard input")
     name = " ".join(words)
     # A file's name holds a dot or a slash; a check or a runbook of that name is not meant then.
     if len(words) == 1 and re.search(r"[./]", name) and len(name) < 4096 and "\n" not in name:
@@ -50,7 +50,9 @@ def read(words: Sequence[str]) -> Input:
     return Input(name)
 
 
-def _end_of(file: BinaryIO, source: str) -> Input:
+def _end_of(file: BinaryIO | None, source: str) -> Input:
+    if file is None:
+        raise UsageError(f"{source} is closed", "preflight explain - < err.txt")
     kept, skipped = b"", 0
     while chunk := file.read(1 << 20):
         kept += chunk

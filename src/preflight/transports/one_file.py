@@ -28,9 +28,11 @@ def answers_of(path: Path, label: str) -> Reader | list[Raw]:
     return [log] if log else recognise(_read(path, label), label)
 
 
-def answers_of_stream(stream: BinaryIO, label: str) -> Reader | list[Raw]:
+def answers_of_stream(stream: BinaryIO | None, label: str) -> Reader | list[Raw]:
     """The standard input, or a pipe by name: what is too large to be held becomes a file for as
     long as it is read."""
+    if stream is None:
+        raise UsageError(f"{label} is closed", "dmesg | preflight gpu-health --from -")
     data = _of(stream, SPOOL_BYTES, label)
     if is_capture(data):
         return Reader(data + _of(stream, MAX_BYTES, label), label)

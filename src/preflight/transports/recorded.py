@@ -57,7 +57,7 @@ class Inputs:
     all, and from `hosts` where one NAME would be several hosts.
     """
 
-    def __init__(self, specs: Sequence[str], stdin: BinaryIO) -> None:
+    def __init__(self, specs: Sequence[str], stdin: BinaryIO | None) -> None:
         self._refused: Bad = []
         self._damaged: Bad = []
         self._sources = _sources(specs, stdin, self._refused)
@@ -86,7 +86,7 @@ class Inputs:
             yield host, _merged([*map(_unpack, packed)], self._damaged)
 
 
-def open_inputs(specs: Sequence[str], stdin: BinaryIO) -> Inputs:
+def open_inputs(specs: Sequence[str], stdin: BinaryIO | None) -> Inputs:
     """For many hosts: raw outputs are read now, captures when `hosts` comes to them."""
     return Inputs(specs, stdin)
 
@@ -124,7 +124,7 @@ def _answers(source: _Source, bad: Bad) -> Iterator[Raw]:
         bad.append((source.label, why or "holds no answers"))
 
 
-def _sources(specs: Sequence[str], stdin: BinaryIO, bad: Bad) -> list[_Source]:
+def _sources(specs: Sequence[str], stdin: BinaryIO | None, bad: Bad) -> list[_Source]:
     sources: list[_Source] = []
     hints: set[str] = set()
     for name, label, path in _files(specs, bad):
