@@ -167,7 +167,10 @@ def _kernel_log(host: Host) -> str:
     told = f"kernel log of {log.lines:,} {'line' if log.lines == 1 else 'lines'}"
     if log.first_at_s is not None and (log.last_at_s or 0.0) > log.first_at_s:
         told += f" over {format_duration((log.last_at_s or 0.0) - log.first_at_s)}"
-    return told + (", its end is missing" if log.cut else "")
+    told += ", its end is missing" if log.cut else ""
+    if log.left_out:
+        told += f", messages are missing from it (line {log.left_out[0].line} says so)"
+    return told
 
 
 def _watch(host: Host) -> str:

@@ -52,6 +52,14 @@ class Unread(Struct, frozen=True):
     probe: str = ""
 
 
+class Gap(Struct, frozen=True):
+    """How many messages of the kernel the journal says it missed, and the first line that does."""
+
+    missed: int = 0
+    line: int = 1
+    probe: str = ""
+
+
 class Start(Struct, frozen=True):
     """Where the host (what: boot) or the NVIDIA driver (what: driver) began anew."""
 
@@ -80,6 +88,9 @@ class KernelLog(Struct, frozen=True):
     writers: tuple[str, ...] = ("kernel",)
     truncated: bool = False  # the oldest lines are gone: the ring buffer was full
     reach_h: Known[float] = NOT_IN_INPUT  # hours from the first line to the look, if truncated
+    utc: bool = False  # the lines name their zone, so that times are UTC and not the host's own
+    gap: Gap = Gap()
+    left_out: tuple[Unread, ...] = ()  # lines that tell of messages which are not in the log
     cut: str = ""  # why the end of the log is not there, "" where it is
     line: int = 1
     probe: str = ""

@@ -13,6 +13,7 @@ from preflight.probes.kernel_log.messages import (
     Record,
     cited_key,
     key_of,
+    left_out,
     names_a_gpu,
     passed_on,
     record_of,
@@ -65,6 +66,9 @@ class Kept(Struct):
     dropped: int = 0  # events that were too many
     named: Named = Named(-_BELOW, "")
     folded_left: int = FOLDED_MAX
+    missed: int = 0
+    missed_line: int = 0  # the first that tells of it
+    left_out: list[Unread] = field(default_factory=list)
     last: tuple[Found, Line, bool] | None = None  # the last event, for "repeated N times" below it
 
     def take(self, start: int, number: int, line: Line, raw: str) -> bool:
@@ -79,11 +83,19 @@ class Kept(Struct):
             found = Found(record, start, line.clock, raw, above)
             self.last = (found, line, secondary)
             self._keep_all(found, line, secondary, line.times)
+        elif (missed := left_out(line)) is not None:
+            self._left_out(number, raw, missed)
         elif len(self.unread) < UNREAD_MAX and speaks_of_an_xid(line, raw):
             self.unread.append(Unread(number, raw.strip()[:_UNREAD_TEXT], self.probe))
             self.unread_lines.append(raw)
             self.cited.append(cited_key(line) if passed_on(line) else None)
         return record is not None
+
+    def _left_out(self, number: int, raw: str, missed: int) -> None:
+        self.missed_line = self.missed_line or (number if missed else 0)
+        self.missed += missed
+        if len(self.left_out) < UNREAD_MAX:
+            self.left_out.append(Unread(number, raw.strip()[:_UNREAD_TEXT], self.probe))
 
     def _again(self, start: int, number: int, line: Line, raw: str) -> bool:
         """A line that says how often the event above it came again; whether there is one."""

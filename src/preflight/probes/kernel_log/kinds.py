@@ -172,12 +172,15 @@ KINDS = (
 
 #: syslogd's line in place of the one above it.
 AGAIN = "last message repeated "
+#: Lines that tell of messages which are not in the log.
+LEFT_OUT = ("kernel messages", " suppressed", "to rate-limiting")
 #: Looked for beside those of the kinds: Xids and SXids, JSON that holds a message as bytes, and the
 #: line that names the GPU of "fallen off the bus" below it.
 _MORE_NEEDLES = (
     "Xid",
     "XID ",
     AGAIN,
+    *LEFT_OUT,
     "detected NVSwitch",
     '"MESSAGE":[',
     '"MESSAGE": [',

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from preflight.errors import ParseError
-from preflight.facts.kernel import KernelEvent, KernelLog, Start, Sxid, Xid
+from preflight.facts.kernel import Gap, KernelEvent, KernelLog, Start, Sxid, Xid
 from preflight.probes.kernel_log.kept import EVENTS_MAX, REPEATS_MAX, Kept
 from preflight.probes.kernel_log.lines import Clock, Line
 from preflight.probes.kernel_log.text import LogText, log_text
@@ -139,6 +139,9 @@ def _on_one_axis(
         sxids=tuple(one for one in records if isinstance(one, Sxid)),
         events=tuple(one for one in records if isinstance(one, KernelEvent)),
         unread=kept.not_told(),
+        utc=axis == "wall" and all(edge.zoned for edge in edges if edge and edge.clock == axis),
+        gap=Gap(kept.missed, kept.missed_line or 1, probe),
+        left_out=tuple(kept.left_out),
         starts=tuple(_starts(log, fresh, axis, probe)) if found else (),
         writers=tuple(sorted(writers)),
         truncated=kept.dropped > 0 or begins_late,

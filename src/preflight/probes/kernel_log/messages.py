@@ -48,6 +48,12 @@ _PASSED_ON = re.compile(
     r"(?:\[ *\d+\.\d+\] ?)?(?:NVRM: Xid\b|nvidia-nvswitch\d+:? SXid\b|NVRM: .*fallen off the bus"
     r"|(?:error: )?vmiop_log: .*\bXID \d+ detected)"
 )
+# journald-kmsg.c; lib/ratelimit.c and kernel/printk; rsyslog, imklog and imjournal.
+_LEFT_OUT = re.compile(
+    r"Missed (?P<missed>\d{1,12}) kernel messages"
+    r"|\w{1,64}: \d{1,12} (?:callbacks|messages) suppressed"
+    r"|im(?:klog|journal)\b.{0,80} drop messages due to rate-limiting"
+)
 #: A program's line in a kernel log that has no host: python[123]: saw an Xid.
 _CITES = re.compile(r"(?:\S+ )?[\w.@/-]+\[\d+\]: ")
 
@@ -103,6 +109,15 @@ def passed_on(line: Line) -> bool:
     """Whether a program of a syslog passes on, in whole, what only the driver writes. In the ring
     buffer such a line is a test of whoever watches it."""
     return line.named and _PASSED_ON.match(line.message) is not None
+
+
+def left_out(line: Line) -> int | None:
+    """How many of the kernel's messages the line says are missing; 0 where it says only that some
+    are, None where it says nothing of the kind."""
+    match = _LEFT_OUT.match(line.message)
+    if not match or (match["missed"] and line.program != "systemd-journald"):
+        return None
+    return int(match["missed"] or 0)
 
 
 def cited_key(line: Line) -> tuple[str, ...] | None:

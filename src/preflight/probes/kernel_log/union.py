@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from preflight.facts.kernel import KernelEvent, KernelLog, Start, Sxid, Xid
+from preflight.facts.kernel import Gap, KernelEvent, KernelLog, Start, Sxid, Xid
 
 R = TypeVar("R", Xid, Sxid, KernelEvent)
 T = TypeVar("T", Xid, Sxid, KernelEvent, Start)
@@ -30,6 +30,7 @@ def union(logs: Sequence[KernelLog], booted_at_s: float | None) -> KernelLog:
     """
     if len(logs) == 1:
         return logs[0]
+    dated = [log for log in logs if log.clock == "wall"]
     logs = _on_one_axis(logs, booted_at_s)
     within_s = _SAME_S + _DRIFT * max(_reach_s(log) for log in logs)
     times = [at for log in logs for at in (log.first_at_s, log.last_at_s) if at is not None]
@@ -47,7 +48,14 @@ def union(logs: Sequence[KernelLog], booted_at_s: float | None) -> KernelLog:
         writers=tuple(sorted({writer for log in logs for writer in log.writers})),
         truncated=all(log.truncated for log in logs),
         cut=_cut(logs),
+        utc=all(log.utc for log in dated) and bool(dated),
+        gap=max((log.gap for log in logs), key=_missed),
+        left_out=tuple(one for log in logs for one in log.left_out),
     )
+
+
+def _missed(gap: Gap) -> int:
+    return gap.missed
 
 
 def _cut(logs: Sequence[KernelLog]) -> str:
@@ -66,6 +74,8 @@ def relabelled(log: KernelLog, probe: str) -> KernelLog:
         sxids=tuple(replace(one, probe=probe) for one in log.sxids),
         events=tuple(replace(one, probe=probe) for one in log.events),
         unread=tuple(replace(one, probe=probe) for one in log.unread),
+        left_out=tuple(replace(one, probe=probe) for one in log.left_out),
+        gap=replace(log.gap, probe=probe),
         starts=tuple(replace(one, probe=probe) for one in log.starts),
     )
 
