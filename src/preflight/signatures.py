@@ -81,6 +81,9 @@ TOOLS: dict[str, tuple[str, ...]] = {
         rf"{_ISO}\.\d{{1,9}}{_ZONE} std(?:out|err) [FP] \[ *\d{{1,9}}\.\d{{6}}\]",  # Kubernetes
         r"\{(?=[^\n]*(?:NVRM: |SXid \(|fallen off the bus))",  # wrapped in JSON by a log collector
         _BARE,  # journalctl -o cat, dmesg -t
+        # in place of a log, for want of rights
+        r"dmesg: (?:read kernel buffer failed|klogctl)\b|-- No entries --[ \t]*$",
+        r"(?:Hint: )?You are currently not seeing messages from other users|No journal files were",
     ),
     "nvidia-smi": (
         r"<\?xml [^>\n]*\?>[\s>]*<(?:!DOCTYPE )?nvidia_smi_log\b",

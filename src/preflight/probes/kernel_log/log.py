@@ -78,7 +78,10 @@ def parse_kernel_log(text: str, probe: str = "") -> KernelLog:
 def _why_nothing(text: str) -> str:
     denied = next((words for words in _DENIED if words in text), None)
     if denied:
-        return f"the kernel log may not be read by this user, it says {denied!r}: try with --sudo"
+        return (
+            f"the kernel log may not be read by this user, it says {denied!r}: record it with "
+            "`sudo dmesg` or `sudo journalctl -k`, or run preflight on the host with --sudo"
+        )
     if not text.strip():
         return "the kernel log is empty: try with --sudo"
     return "expected a kernel log as dmesg, journalctl or syslog write it; no line has that form"
