@@ -305,8 +305,10 @@ REPEATED = "Feb 23 16:24:18 h kernel: [  12.3] message repeated 57 times: [ [  1
         ([REPEATED.format(X79)], 57),
         ([f"Feb 23 16:24:18 h kernel: message repeated 57 times: [ {X79}]"], 57),
         ([f"Feb 23 16:24:17 h kernel: {X79}", REPEATED.format(X79)], 58),
-        ([f"Feb 23 16:24:17 h kernel: {X79}", "Feb 23 16:24:18 h last message repeated 3 times"], 4),
-        ([f"Feb 23 16:24:17 h kernel: {X79}", "Feb 23 16:24:18 h --- last message repeated 1 time"], 2),
+        ([f"Feb 23 16:24:17 h kernel: {X79}",
+          "Feb 23 16:24:18 h last message repeated 3 times"], 4),
+        ([f"Feb 23 16:24:17 h kernel: {X79}",
+          "Feb 23 16:24:18 h --- last message repeated 1 time"], 2),
         ([f"Feb 23 16:24:17 h kernel: {X79}", "Feb 23 16:24:17 h kernel: usb 1-2: new device",
           "Feb 23 16:24:18 h last message repeated 3 times"], 1),
         ([REPEATED.format(X79)] * 2 + ["Feb 23 16:24:18 h last message repeated 2 times"], 116),
@@ -316,6 +318,32 @@ def test_a_message_that_a_log_folds_counts_as_often_as_it_came(
     lines: list[str], count: int
 ) -> None:
     assert told(parse_kernel_log("\n".join(lines))) == {"x79": count}
+
+
+@pytest.mark.parametrize(
+    ("line", "missed", "tells"),
+    [
+        ("Feb 23 16:24:18 h systemd-journald[3]: Missed 12 kernel messages", 12, True),
+        ("Feb 23 16:24:18 h kernel: net_ratelimit: 3 callbacks suppressed", 0, True),
+        ("Feb 23 16:24:18 h rsyslogd: imjournal: begin to drop messages due to rate-limiting",
+         0, True),
+        ("Feb 23 16:24:18 h myjob[3]: Missed 12 kernel messages", 0, False),
+        ("Feb 23 16:24:18 h kernel: foo: warnings suppressed", 0, False),
+    ],
+)  # fmt: skip
+def test_a_line_that_tells_of_messages_left_out(line: str, missed: int, tells: bool) -> None:
+    log = parse_kernel_log(f"Feb 23 16:24:17 h kernel: usb 1-2: new device\n{line}\n")
+    assert (log.gap.missed, [one.line for one in log.left_out]) == (missed, [2] if tells else [])
+
+
+@pytest.mark.parametrize(
+    ("time", "utc"),
+    [("2026-11-29T10:00:00+01:00 h kernel:", True), ("2026-11-29T10:00:00Z h kernel:", True),
+     ("2026-11-29 10:00:00 h kernel:", False), ("Nov 29 10:00:00 h kernel:", False),
+     ("[Sun Nov 29 10:00:00 2026]", False), ("1795946400.123456 h kernel:", True)],
+)  # fmt: skip
+def test_whether_times_are_utc(time: str, utc: bool) -> None:
+    assert parse_kernel_log(f"{time} {X79}\n").utc is utc
 
 
 def test_folded_messages_are_bounded() -> None:

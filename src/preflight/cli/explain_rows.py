@@ -53,7 +53,8 @@ def _by_text(check: Check) -> list[dict[str, Any]]:
 
 def _readable(pattern: str) -> str:
     plain = re.sub(r"(?<!\\)[()]", "", _NO_TEXT.sub("", pattern))
-    return re.sub(r"\\(.)", r"\1", plain.replace("-?", "-")).replace("|", " or ")
+    words = re.sub(r"\\(.)", r"\1", plain.replace("-?", "-")).replace("|", " or ")
+    return f"{words} ...)" if words.count("(") > words.count(")") else words
 
 
 def _bits(row: dict[str, Any]) -> str:
