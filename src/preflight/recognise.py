@@ -28,8 +28,7 @@ from preflight.signatures import (
 )
 from preflight.unpack import unpacked
 
-_GZIP = b"\x1f\x8b"
-_NESTED = 3  # gzip within gzip
+_GZIP, _NESTED = b"\x1f\x8b", 3  # gzip within gzip
 
 _BLANK = re.compile(r"[ \t\n]*\n")
 _REST = re.compile(r"[ \t]*\n?")
@@ -42,10 +41,9 @@ _SINGLE = {
     "nvidia-smi-table": (tables, "nvidia-smi"),
 }
 _XML, _XML_BEGIN, _XML_END = "nvidia-smi", "<nvidia_smi_log", "</nvidia_smi_log>"
-_TEXT = "nvidia-smi-q"
+_TEXT, _LOG = "nvidia-smi-q", "kernel-log"
 #: What `cat` makes of a report without a last line end and a log behind it.
 _JOINED = re.compile(r"</nvidia_smi_log>[ \t]*[^ \t\n<]")
-_LOG = "kernel-log"
 #: Above the lines of a boot before this one in nvidia-bug-report.log.
 _EARLIER = re.compile(r"journalctl -b -[1-9]\b[^\n]{0,200}\n\s{0,9}\Z")
 _OF_A_LOG = (_LOG, "a system log with no line of the kernel")
@@ -116,8 +114,8 @@ def recognise(data: bytes, source: str) -> list[Raw]:
         return [Raw("", _XML, stdout=text, source=source, truncated=cut)]
     text = plain(text, source)
     parts = list(_parts(text))
-    if any(part.tool == _LOG for part in parts):  # a program's lines in a log that is the kernel's
-        for part in parts:
+    if any(part.tool == _LOG for part in parts):
+        for part in parts:  # a program's lines in a log that is the kernel's as well
             part.tool = _LOG if part.tool in _OF_A_LOG else part.tool
     mine = {tool: _parts_of(tool, parts, text) for tool in TOOLS}
     before = [
@@ -154,13 +152,13 @@ def _refuse_several(text: str, raws: list[Raw], source: str) -> None:
 
 
 def _unrecognised(source: str, parts: list[_Part], text: str) -> UsageError:
-    if not parts:
-        if "NVRM: " in text or " kernel: " in text:
-            what = f"{source} reads like a kernel log, but its lines have no form that is known"
-            return UsageError(what, LOG_FORMS)
-        return UsageError(f"{source}: not recognised as the output of a known tool", READS)
-    what = f"{source} looks like {parts[0].tool}, which this version does not read yet"
-    return UsageError(what, READS)
+    if parts:
+        what = f"{source} looks like {parts[0].tool}, which this version does not read yet"
+        return UsageError(what, READS)
+    if "NVRM: " in text or " kernel: " in text:
+        what = f"{source} reads like a kernel log, but its lines have no form that is known"
+        return UsageError(what, LOG_FORMS)
+    return UsageError(f"{source}: not recognised as the output of a known tool", READS)
 
 
 def begin_of_log(text: str) -> int | None:
