@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("nodesets", "verdict", "datafiles", "strict_yaml", "kept"),
     ("facts", "runbooks", "error_texts"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
-    ("pasted",),
+    ("pasted", "relayed"),
     ("capture", "recognise", "redact"),
     ("transports",),
     ("ship",),

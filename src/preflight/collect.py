@@ -165,9 +165,13 @@ def _kernel_log(host: Host) -> str:
     if isinstance(log, Missing):
         return ""
     told = f"kernel log of {log.lines:,} {'line' if log.lines == 1 else 'lines'}"
-    if log.first_at_s is None or log.last_at_s is None or log.last_at_s <= log.first_at_s:
-        return told
-    return f"{told} over {format_duration(log.last_at_s - log.first_at_s)}"
+    if log.first_at_s is not None and (log.last_at_s or 0.0) > log.first_at_s:
+        told += f" over {format_duration((log.last_at_s or 0.0) - log.first_at_s)}"
+    told += ", its end is missing" if log.cut else ""
+    if log.messages_left_out:
+        line = log.messages_left_out[0].line
+        told += f", messages are missing from it (line {line} says so)"
+    return told
 
 
 def _watch(host: Host) -> str:

@@ -12,6 +12,10 @@ class PreflightError(Exception):
         self.hint = hint
 
 
+class ToldInterrupt(KeyboardInterrupt):
+    """The user interrupted, and was told what became of the work."""
+
+
 class UsageError(PreflightError):
     """preflight could not start: wrong arguments, configuration or input (exit status 2)."""
 

@@ -21,6 +21,9 @@ _TYPED_OVER = re.compile("^[^\n\b]*\b[^\n]*", re.MULTILINE)
 _CONTROLS = re.compile("[\x01-\x08\x0b-\x1f\x7f\x85\xa0\u2007\u2028\u2029\u202f]")
 _BINARY = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f]")
 _BINARY_SHARE = 0.05
+#: So much of the beginning, or of the end, must be text where the rest is not.
+_EITHER_END = 2048
+_ZEROS, _ZERO_BYTES, _LINE = re.compile("\0{64,}"), re.compile(b"\0{3,}"), re.compile("[^\n]+")
 
 
 def text_of(data: bytes, source: str) -> str:
@@ -37,18 +40,32 @@ def text_of(data: bytes, source: str) -> str:
     text = _decoded(data)
     if not text or text.isspace():
         raise UsageError(f"{source} is empty", READS)
-    # A crash leaves long runs of zeros in a log; in a binary they are everywhere.
-    head = re.sub("\0{64,}", "", text[: 1 << 20])
-    if len(_BINARY.findall(head)) > _BINARY_SHARE * len(head):
-        raise UsageError(f"{source} is not text", READS)
+    if _is_binary(text[: 1 << 20]):
+        if _is_binary(text[:_EITHER_END]) and _is_binary(text[-_EITHER_END:]):
+            raise UsageError(f"{source} is not text", READS)
+        text = _LINE.sub(_if_text, text)
     return cleaned(text)
+
+
+def _is_binary(text: str) -> bool:
+    """A crash leaves long runs of zeros in a log; in a binary they are everywhere."""
+    text = _ZEROS.sub("", text)
+    return len(_BINARY.findall(text)) > _BINARY_SHARE * len(text)
+
+
+def _if_text(line: re.Match[str]) -> str:
+    """A crash leaves blocks of another file in a log as well: their lines are left empty."""
+    return "" if _is_binary(line[0]) else line[0]
 
 
 def _decoded(data: bytes) -> str:
     for bom, codec in _BOMS:
         if data.startswith(bom):
             return str(memoryview(data)[len(bom) :], codec, "replace")
-    head = data[:4096]
+    # What a crash left would pass for UTF-16: text in two bytes has no three zeros in a row.
+    zeros = _ZERO_BYTES.match(data)
+    start = zeros.end() if zeros else 0
+    head = _ZERO_BYTES.sub(b"", data[start : start + 65536])[:4096]
     for codec, high in (("utf-16-le", head[1::2]), ("utf-16-be", head[::2])):
         if high.count(0) > 0.4 * len(head):  # of ASCII text one half, and every second byte
             return data.decode(codec, "replace")

@@ -15,12 +15,14 @@ from preflight.model import Raw
 from preflight.pasted import MAX_BYTES, text_of
 from preflight.probes.nvidia_smi.reports import tables, text_reports, xml_reports
 from preflight.probes.nvidia_smi.sentences import is_sentence
+from preflight.relayed import plain
 from preflight.signatures import (
     BOUNDARIES,
     GOES_ON,
     INDENTED,
     INSTEAD,
     KNOWN_BUT_UNREAD,
+    LOG_FORMS,
     PROMPTS,
     READS,
     SENTENCES,
@@ -28,8 +30,7 @@ from preflight.signatures import (
 )
 from preflight.unpack import unpacked
 
-_GZIP = b"\x1f\x8b"
-_NESTED = 3  # gzip within gzip
+_GZIP, _NESTED = b"\x1f\x8b", 3  # gzip within gzip
 
 _BLANK = re.compile(r"[ \t\n]*\n")
 _REST = re.compile(r"[ \t]*\n?")
@@ -42,10 +43,9 @@ _SINGLE = {
     "nvidia-smi-table": (tables, "nvidia-smi"),
 }
 _XML, _XML_BEGIN, _XML_END = "nvidia-smi", "<nvidia_smi_log", "</nvidia_smi_log>"
-_TEXT, _TABLE = "nvidia-smi-q", "nvidia-smi-table"
+_TEXT, _TABLE, _LOG = "nvidia-smi-q", "nvidia-smi-table", "kernel-log"
 #: What `cat` makes of a report without a last line end and a log behind it.
 _JOINED = re.compile(r"</nvidia_smi_log>[ \t]*[^ \t\n<]")
-_LOG = "kernel-log"
 #: Above the lines of a boot before this one in nvidia-bug-report.log.
 _EARLIER = re.compile(r"journalctl -b -[1-9]\b[^\n]{0,200}\n\s{0,9}\Z")
 _OF_A_LOG = (_LOG, "a system log with no line of the kernel")
@@ -114,7 +114,11 @@ def recognise(data: bytes, source: str) -> list[Raw]:
         raise UsageError(what, "give each file by itself: --from A --from B")
     if _is_one_document(text):
         return [Raw("", _XML, stdout=text, source=source, truncated=cut)]
+    text = plain(text, source)
     parts = list(_parts(text))
+    if any(part.tool == _LOG for part in parts):
+        for part in parts:  # a program's lines in a log that is the kernel's as well
+            part.tool = _LOG if part.tool in _OF_A_LOG else part.tool
     mine = {tool: _parts_of(tool, parts, text) for tool in TOOLS}
     before = [
         part for part in mine[_LOG] if _EARLIER.search(text[max(0, part.start - 300) : part.start])
@@ -124,7 +128,7 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     if before:
         raws.append(_earlier_boots(_raw(_LOG, text, before, source)))
     if not raws:
-        raise _unrecognised(source, parts)
+        raise _unrecognised(source, parts, text)
     _refuse_several(text, raws, source)
     return [replace(raw, truncated=True) for raw in raws] if cut else raws
 
@@ -149,23 +153,26 @@ def _refuse_several(text: str, raws: list[Raw], source: str) -> None:
             raise UsageError(f"{source} holds {number} reports of {tool}", hint)
 
 
-def _unrecognised(source: str, parts: list[_Part]) -> UsageError:
-    if not parts:
-        return UsageError(f"{source}: not recognised as the output of a known tool", READS)
-    what = f"{source} looks like {parts[0].tool}, which this version does not read yet"
-    return UsageError(what, INSTEAD.get(parts[0].tool, READS))
+def _unrecognised(source: str, parts: list[_Part], text: str) -> UsageError:
+    if parts:
+        what = f"{source} looks like {parts[0].tool}, which this version does not read yet"
+        return UsageError(what, INSTEAD.get(parts[0].tool, READS))
+    if "NVRM: " in text or " kernel: " in text:
+        what = f"{source} reads like a kernel log, but its lines have no form that is known"
+        return UsageError(what, LOG_FORMS)
+    return UsageError(f"{source}: not recognised as the output of a known tool", READS)
 
 
 def begin_of_log(text: str) -> int | None:
-    """How many lines stand before the kernel log in a text that is a system's log and nothing else,
-    all of them of a program that tells nothing; None where there is anything else."""
+    """How many blank lines stand before the log in a text that is a system's log and nothing else;
+    None where there is anything else."""
     parts = list(_parts(text))
     if not parts or any(part.added or part.tool not in _OF_A_LOG for part in parts):
         return None
     ends = [*(part.start for part in parts[1:]), len(text)]
     if any(text[part.end : end].strip() for part, end in zip(parts, ends, strict=True)):
         return None
-    return next((part.line for part in parts if part.tool == _LOG), 0)
+    return parts[0].line
 
 
 def _lines(text: str) -> Iterator[tuple[int, int, int]]:

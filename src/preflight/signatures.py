@@ -17,7 +17,10 @@ _FACILITY = r"(?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|f
 _LEVEL = "(?:emerg|alert|crit|err|warn|notice|info|debug)"
 #: Who writes about hardware, links and the driver in a system log. A log of other programs alone
 #: is not taken for one in which a fault would show.
-_LOGGERS = r"(?:kernel|systemd(?:-[\w-]+)?|NetworkManager|nvidia-[\w-]+|nv-[\w-]+|mcelog|rasdaemon)"
+_LOGGERS = (
+    r"(?:kernel|dmesg|klogd|netconsole|vmunix|kern|systemd(?:-[\w-]+)?|NetworkManager"
+    r"|nvidia-[\w-]+|nv-[\w-]+|mcelog|rasdaemon)"
+)
 _STAMP = (
     rf"(?=[\dA-Z])(?:{_MONTH} [ \d]\d {_CLOCK}(?:\.\d+)?|{_DAY} {_ISO} [\w+-]+"
     rf"|{_ISO}(?:[.,]\d+)?{_ZONE}?|\d{{10}}\.\d{{6}})"
@@ -62,7 +65,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "kernel-log": (
         # dmesg, -T, -d, --reltime. UCX too writes [seconds], but since 1970.
         rf"(?:<\d{{1,3}}>)?\[(?: *\d{{1,9}}\.\d{{6}}(?: <[ \d.]+>)?|<[ \d.]+>| *\+\d+\.\d{{6}}"
-        rf"|{_DAY} {_MONTH} [ \d]\d {_CLOCK} \d{{4}}|{_MONTH} ?\d{{1,2}} \d\d:\d\d)\]",
+        rf"|{_DAY} {_MONTH} [ \d]\d {_CLOCK} \d{{4}}(?: <[ \d.]+>)?"
+        rf"|{_MONTH} ?\d{{1,2}} \d\d:\d\d)\]",
         rf"{_FACILITY} *:{_LEVEL} *: ",  # dmesg -x
         rf"{_ISO},\d{{6}}{_ZONE} ",  # dmesg --time-format iso
         # syslog, and journalctl's short forms
@@ -77,6 +81,9 @@ TOOLS: dict[str, tuple[str, ...]] = {
         rf"{_ISO}\.\d{{1,9}}{_ZONE} std(?:out|err) [FP] \[ *\d{{1,9}}\.\d{{6}}\]",  # Kubernetes
         r"\{(?=[^\n]*(?:NVRM: |SXid \(|fallen off the bus))",  # wrapped in JSON by a log collector
         _BARE,  # journalctl -o cat, dmesg -t
+        # in place of a log, for want of rights
+        r"dmesg: (?:read kernel buffer failed|klogctl)\b|-- No entries --[ \t]*$",
+        r"(?:Hint: )?You are currently not seeing messages from other users|No journal files were",
     ),
     "nvidia-smi": (
         r"<\?xml [^>\n]*\?>[\s>]*<(?:!DOCTYPE )?nvidia_smi_log\b",
@@ -276,4 +283,8 @@ READS = (
     "`nvidia-smi dmon`, a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), `lspci`, "
     "`lsmod`, `systemctl status`, `ipmitool sdr`, `sensor` and `sel list`, EDAC counts, "
     "`dmidecode -t 17`, `dcgmi diag`, `dcgmi dmon`, a capture of preflight"
+)
+LOG_FORMS = (
+    "forms of a kernel log that are read: `sudo dmesg`, `sudo journalctl -k -o short-iso`, "
+    "/var/log/messages or /var/log/kern.log as they are, of one host each"
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from preflight.cli.explain_rows import branches
 from preflight.judge.load import DOMAINS, load
 from tests.cli.command import preflight
 from tests.conftest import sample_bytes
@@ -112,3 +113,34 @@ def test_every_check_is_explained_on_one_screen() -> None:
         told = "".join(explain._check(check))
         assert len(told.splitlines()) <= 40, check.id
         assert "what to do:" in told
+
+
+@pytest.mark.parametrize(
+    ("line", "todo"),
+    [
+        ("154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)",
+         "to do: end its processes, then `sudo nvidia-smi --gpu-reset"),
+        ("154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)",
+         "to do: drain the host, then `sudo reboot`"),
+        ("154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)",
+         "to do: nothing"),
+        ("154, GPU recovery action changed from 0x0 (None) to 0x9 (New)",
+         "to do: this action is not known here"),
+    ],
+)  # fmt: skip
+def test_what_the_text_of_an_xid_asks_for(line: str, todo: str) -> None:
+    ran = preflight("explain", "-", stdin=f"NVRM: Xid (PCI:0000:3b:00): {line}\n".encode())
+    assert todo in ran.out
+
+
+def test_a_check_tells_what_each_text_of_its_line_asks_for() -> None:
+    ran = preflight("explain", "154")
+    assert "to 0x1 or (GPU Reset Required): FAIL, reset-gpu: end its processes" in ran.out
+    assert "to 0x2 or (Node Reboot Required): FAIL, reboot: drain the host" in ran.out
+    assert (
+        "register 0, bits 4, 5: parity or ECC error; FAIL, reset-gpu"
+        in preflight("explain", "74").out
+    )
+    assert "NETIR_LINK_EVT, status of any value needs a reset" in preflight("explain", "149").out
+    rows = [check for check in load(DOMAINS).checks if check.row.get("by_text")]
+    assert all(list(branches(check)) for check in rows)

@@ -238,14 +238,11 @@ def test_forms_of_an_xid(given: str, bus_id: str) -> None:
     "line",
     [
         f"Feb 23 16:24:18 node-01 python[123]: saw {X79}",
-        f"Feb 23 16:24:18 node-01 python[123]: {X79}",
-        f"2025-02-23T16:24:18.250000+0100 node-01 gpud[7]: {X79}",
         f"[  12.345678] node-01 python[123]: {X79}",
         f"12,3973,227996636,-;python[123]: {X79}",
         f"12,3973,227996636,-;{X79}",
         f"<30>[  12.345678] python[123]: {X79}",
         f"user  :warn  : [  12.345678] {X79}",
-        f"<14>1 2025-02-23T16:24:18Z node-01 python 123 - - {X79}",
         "Feb 23 16:24:18 h python[1]: detected NVSwitch fatal error 20034 on fid 0",
         "Feb 23 16:24:18 h python[1]: ib6: lost carrier",
         "[  12.345678] ata6: SATA link down (SStatus 4 SControl 300)",
@@ -267,6 +264,97 @@ def test_what_is_no_event(line: str) -> None:
     log = parse_kernel_log(f"[    1.000000] usb 1-2: new device\n{line}\n")
     assert told(log) == {}
     assert log.unread == ()  # a citation is known to be one
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"Feb 23 16:24:18 node-01 containerd[123]: {X79}",
+        f"Feb 23 16:24:18 node-01 containerd[123]: [  12.345678] {X79}",
+        f"2025-02-23T16:24:18.250000+0100 node-01 gpud[7]: {X79}",
+        f"<14>1 2025-02-23T16:24:18Z node-01 python 123 - - {X79}",
+        json.dumps({"MESSAGE": X79, "SYSLOG_IDENTIFIER": "watcher"}),
+        "Feb 23 16:24:18 h nvidia-vgpu-mgr[12]: error: vmiop_log: (0x0): XID 43 detected on ch 2",
+    ],
+)
+def test_what_only_the_driver_writes_counts_as_unread_whoever_passes_it_on(line: str) -> None:
+    begin = "[    1.000000] usb 1-2: new device\n"
+    log = parse_kernel_log(f"{begin}{line}\n")
+    assert (told(log), [one.line for one in log.unread]) == ({}, [2])
+    told_first_hand = parse_kernel_log(f"{begin}{line}\n[  12.345678] {X79}\n")
+    assert told(told_first_hand) == {"x79": 1}
+    assert len(told_first_hand.unread) == ("vmiop" in line)
+
+
+@pytest.mark.parametrize(
+    "tag", ["dmesg[12]", "klogd", "netconsole", "vmunix", "kern", "logger: [  12.345678]"]
+)
+@pytest.mark.parametrize("time", ["Feb 23 16:24:18 ", "2025-02-23T16:24:18+01:00 "])
+def test_a_relay_of_the_kernel_is_the_kernel(tag: str, time: str) -> None:
+    colon = "" if "[ " in tag else ":"
+    log = parse_kernel_log(f"{time}node-01 {tag}{colon} {X79}\n")
+    assert (told(log), log.writers) == ({"x79": 1}, ("kernel",))
+
+
+REPEATED = "Feb 23 16:24:18 h kernel: [  12.3] message repeated 57 times: [ [  12.4] {}]"
+
+
+@pytest.mark.parametrize(
+    ("lines", "count"),
+    [
+        ([REPEATED.format(X79)], 57),
+        ([f"Feb 23 16:24:18 h kernel: message repeated 57 times: [ {X79}]"], 57),
+        ([f"Feb 23 16:24:17 h kernel: {X79}", REPEATED.format(X79)], 58),
+        ([f"Feb 23 16:24:17 h kernel: {X79}",
+          "Feb 23 16:24:18 h last message repeated 3 times"], 4),
+        ([f"Feb 23 16:24:17 h kernel: {X79}",
+          "Feb 23 16:24:18 h --- last message repeated 1 time"], 2),
+        ([f"Feb 23 16:24:17 h kernel: {X79}", "Feb 23 16:24:17 h kernel: usb 1-2: new device",
+          "Feb 23 16:24:18 h last message repeated 3 times"], 1),
+        ([REPEATED.format(X79)] * 2 + ["Feb 23 16:24:18 h last message repeated 2 times"], 116),
+    ],
+)  # fmt: skip
+def test_a_message_that_a_log_folds_counts_as_often_as_it_came(
+    lines: list[str], count: int
+) -> None:
+    assert told(parse_kernel_log("\n".join(lines))) == {"x79": count}
+
+
+@pytest.mark.parametrize(
+    ("line", "missed", "tells"),
+    [
+        ("Feb 23 16:24:18 h systemd-journald[3]: Missed 12 kernel messages", 12, True),
+        ("Feb 23 16:24:18 h kernel: net_ratelimit: 3 callbacks suppressed", 0, True),
+        ("Feb 23 16:24:18 h rsyslogd: imjournal: begin to drop messages due to rate-limiting",
+         0, True),
+        ("Feb 23 16:24:18 h myjob[3]: Missed 12 kernel messages", 0, False),
+        ("Feb 23 16:24:18 h kernel: foo: warnings suppressed", 0, False),
+    ],
+)  # fmt: skip
+def test_a_line_that_tells_of_messages_left_out(line: str, missed: int, tells: bool) -> None:
+    log = parse_kernel_log(f"Feb 23 16:24:17 h kernel: usb 1-2: new device\n{line}\n")
+    told = [one.line for one in log.messages_left_out]
+    assert (log.gap.missed, told) == (missed, [2] if tells else [])
+
+
+@pytest.mark.parametrize(
+    ("time", "utc"),
+    [("2026-11-29T10:00:00+01:00 h kernel:", True), ("2026-11-29T10:00:00Z h kernel:", True),
+     ("2026-11-29 10:00:00 h kernel:", False), ("Nov 29 10:00:00 h kernel:", False),
+     ("[Sun Nov 29 10:00:00 2026]", False), ("1795946400.123456 h kernel:", True)],
+)  # fmt: skip
+def test_whether_times_are_utc(time: str, utc: bool) -> None:
+    assert parse_kernel_log(f"{time} {X79}\n").utc is utc
+
+
+def test_folded_messages_are_bounded() -> None:
+    begin = time.perf_counter()
+    again = "message repeated 999999999 times: ["
+    line = f"Feb 23 16:24:18 h kernel: {again} NVRM: Xid (PCI:0000:3b:00): 31, x]"
+    log = parse_kernel_log(f"{line}\n" * 5000)
+    assert len(log.xids) < EVENTS_MAX
+    assert log.truncated
+    assert time.perf_counter() - begin < 5
 
 
 OTHERS = (

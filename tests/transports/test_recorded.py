@@ -192,7 +192,7 @@ def test_a_name_that_is_no_path() -> None:
 
 
 def test_what_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (pasted, sys.modules["preflight.transports.recorded"]):
+    for module in (pasted, sys.modules["preflight.transports.one_file"]):
         monkeypatch.setattr(module, "MAX_BYTES", 20_000)
     (tmp_path / "big.log").write_bytes(Path(XID).read_bytes() * 20)
     found = recorded(T4, tmp_path / "big.log")

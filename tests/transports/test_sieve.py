@@ -35,6 +35,10 @@ TOLD = (
     "kernel: EDAC MC0: 1 CE memory read error",
     "systemd-networkd[9]: ib0: Lost carrier",
     "slurmd[3]: a BUG: unable to do without Link down, Xid (PCI:0000:3b:00): 79",
+    "kernel: message repeated 3 times: [ NVRM: Xid (PCI:0000:3b:00): 31, pid=1, name=a, Ch 1]",
+    "last message repeated 2 times",
+    "systemd-journald[1]: Missed 12 kernel messages",
+    "containerd[9]: NVRM: Xid (PCI:0000:9b:00): 94, pid=7, name=b, x",
 )
 BOOTS = ("-- Reboot --", "[    0.000000] Linux version 6.8", "[    0.000000] Command line: a")
 

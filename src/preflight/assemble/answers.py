@@ -12,6 +12,7 @@ from preflight.facts.chassis import Chassis, EventLog
 from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, NvidiaSmi
 from preflight.facts.host import SiteAnswer
+from preflight.facts.kernel import KernelLog
 from preflight.facts.nvlink import NvlinkAnswer
 from preflight.facts.watch import Watch
 from preflight.model import Known, Missing, Raw
@@ -34,6 +35,8 @@ def read(raw: Raw) -> Any:
     """The facts in one answer, or why there are none."""
     failed = _failed(raw)
     probe = probe_of(raw.probe)
+    if raw.truncated and raw.rc == 0 and probe and (log := _cut_log(raw, probe)):
+        return log
     if failed is not None or probe is None:
         return _hung(raw, failed, probe)
     try:
@@ -123,8 +126,24 @@ def _failed(raw: Raw) -> Missing | None:
     if raw.rc == 137:
         return Missing("exited", f"{tool} was killed (memory?)")
     if raw.truncated:
-        return Missing("unreadable", f"{tool}: the answer was too long and is cut short")
+        return Missing("unreadable", f"{tool}: {_cut(raw)}")
     return None
+
+
+def _cut(raw: Raw) -> str:
+    if raw.argv:
+        return "the answer was too long and is cut short"
+    return f"{raw.source or 'the file'} ends early: it is cut short or damaged"
+
+
+def _cut_log(raw: Raw, probe: Probe) -> KernelLog | None:
+    """A log without its end: what it tells counts, what it does not tell is not known."""
+    text = answer_text(raw, probe)
+    try:
+        found = probe.parse(text[: text.rfind("\n") + 1] or text)
+    except ParseError:
+        return None
+    return replace(found, cut=_cut(raw)) if isinstance(found, KernelLog) else None
 
 
 def _exited(raw: Raw) -> Missing:

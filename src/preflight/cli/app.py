@@ -15,7 +15,8 @@ from msgspec import Struct
 from preflight import __version__
 from preflight.cli.exit import Exit
 from preflight.cli.options import JUDGE, RUN, WHERE, WRITE, Options, command
-from preflight.errors import PreflightError
+from preflight.cli.standard import hold_streams
+from preflight.errors import PreflightError, ToldInterrupt
 
 HELP = """Will these machines train this model? If not: which GPU, link, node, disk, setting or
 version is at fault, and what to type.
@@ -103,6 +104,10 @@ class _Call(Struct, frozen=True):
         streams = open_streams(options.color)
         try:
             status: int = module.run(options, streams)
+        except KeyboardInterrupt as error:  # typer makes a bare exit status of it
+            streams.done()
+            _interrupted(error)
+            raise
         finally:
             streams.done()
         return status
@@ -130,9 +135,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:
+        hold_streams()
         status = _dispatch(arguments)
-    except KeyboardInterrupt:
-        status = Exit.INTERRUPTED
+    except KeyboardInterrupt as error:
+        status = _interrupted(error)
     except PreflightError as error:
         _say(error.what, error.hint)
         status = Exit.COULD_NOT_START
@@ -150,6 +156,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _interrupt(number: int, _frame: Any) -> None:
     raise KeyboardInterrupt(number)
+
+
+def _interrupted(error: BaseException | None) -> Exit:
+    if not isinstance(error, ToldInterrupt):
+        typer.echo("interrupted; there is no report", err=True)
+    return Exit.INTERRUPTED
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -16,7 +16,7 @@ from preflight.cli.clock import now
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.collect import ask, trimmed
-from preflight.errors import PreflightError
+from preflight.errors import PreflightError, ToldInterrupt
 from preflight.model import Command, Missing, Raw
 from preflight.units import parse_duration
 
@@ -115,7 +115,7 @@ def ask_here(
                     keeper.put(kept)
     except KeyboardInterrupt:
         _rescue(kept, captures, streams)
-        raise
+        raise ToldInterrupt from None
     return kept
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from preflight import runbooks
 from preflight.cli import explain_text
 from preflight.cli.exit import Exit
+from preflight.cli.explain_rows import branches
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.cli.wrapped import wrapped
@@ -98,6 +99,10 @@ def _check(check: Check) -> Iterator[str]:
     yield "\nwhat to do:\n"
     for step in check.fix:
         yield from wrapped(step, "  - ")
+    if told := list(branches(check)):
+        yield "\nwhat the line's text decides:\n"
+        for line in told:
+            yield from wrapped(line, "  - ")
     yield f"\naction     {check.action.value}\n"
     yield f"fact       {check.fact}\n"
     for name, label in (("fail_unless", "fails"), ("warn_unless", "warns")):

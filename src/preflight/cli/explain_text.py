@@ -11,6 +11,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from preflight import error_texts, runbooks
+from preflight.cli.explain_rows import as_told
 from preflight.cli.wrapped import wrapped
 from preflight.errors import UsageError
 from preflight.model import Check
@@ -20,7 +21,10 @@ from preflight.pasted import text_of
 MAX_BYTES = 4 << 20
 #: Causes told in full, and told at all: the answer is one screen.
 _FULL, _MOST = 1, 5
-_XID = re.compile(r"\b(s?)xid\b[^\w\n(]{0,3}(?:\([^)\n]{0,60}\))?[^\w\n(]{0,3}(\d{1,5})\b")
+_XID = re.compile(
+    r"\b(s?)xid\b[^\w\n(]{0,3}(?:\([^)\n]{0,60}\))?[^\w\n(]{0,3}(\d{1,5})\b",
+    re.IGNORECASE,
+)
 #: The Xids that are told before any error of a program: they ended the process or the GPU.
 _ROOTS = ("gpu.xid.48", "gpu.xid.79", "gpu.xid.94", "gpu.xid.95")
 
@@ -36,7 +40,7 @@ class Input(Struct, frozen=True):
 def read(words: Sequence[str]) -> Input:
     """What the words name, a file or `-`, else the words themselves; raises UsageError."""
     if list(words) == ["-"]:
-        return _end_of(sys.stdin.buffer, "standard input")
+        return _end_of(sys.stdin.buffer if sys.stdin else None, "standard input")
     name = " ".join(words)
     # A file's name holds a dot or a slash; a check or a runbook of that name is not meant then.
     if len(words) == 1 and re.search(r"[./]", name) and len(name) < 4096 and "\n" not in name:
@@ -50,7 +54,9 @@ def read(words: Sequence[str]) -> Input:
     return Input(name)
 
 
-def _end_of(file: BinaryIO, source: str) -> Input:
+def _end_of(file: BinaryIO | None, source: str) -> Input:
+    if file is None:
+        raise UsageError(f"{source} is closed", "preflight explain - < err.txt")
     kept, skipped = b"", 0
     while chunk := file.read(1 << 20):
         kept += chunk
@@ -87,8 +93,11 @@ def explained(given: Input, checks: Sequence[Check]) -> Iterator[str]:
 def _xids(text: str, checks: Sequence[Check]) -> list[Check]:
     """The checks of the Xids and SXids in the text, in order."""
     by_id = {check.id: check for check in checks}
-    found = {f"gpu.{match[1]}xid.{int(match[2])}": None for match in _XID.finditer(text.lower())}
-    return [by_id[name] for name in found if name in by_id][:_MOST]
+    found: dict[str, str] = {}
+    for match in _XID.finditer(text):
+        name = f"gpu.{match[1].lower()}xid.{int(match[2])}"
+        found[name] = text[match.end() : match.end() + 1000].partition("\n")[0].lstrip(", :")
+    return [as_told(by_id[name], said) for name, said in found.items() if name in by_id][:_MOST]
 
 
 def _full(hit: error_texts.Hit, given: Input) -> Iterator[str]:

@@ -204,7 +204,7 @@ def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[Host
     it cannot be overlooked."""
     from preflight.transports.recorded import open_inputs
 
-    source = open_inputs(options.from_, sys.stdin.buffer)
+    source = open_inputs(options.from_, sys.stdin.buffer if sys.stdin else None)
     with captures.opened() as keeper:
         hosts = _kept(source.hosts(), keeper)
         yield from examine_all(

@@ -53,6 +53,14 @@ class Unread(Struct, frozen=True):
     probe: str = ""
 
 
+class Gap(Struct, frozen=True):
+    """How many messages of the kernel the journal says it missed, and the first line that does."""
+
+    missed: Known[int] = 0
+    line: int = 1
+    probe: str = ""
+
+
 class Start(Struct, frozen=True):
     """Where the host (what: boot) or the NVIDIA driver (what: driver) began anew."""
 
@@ -83,5 +91,9 @@ class KernelLog(Struct, frozen=True):
     left_out: int = 0  # events that were too many to be kept, of a flood
     hosts: tuple[str, ...] = ()  # whose kernels wrote it, where the lines name them
     reach_h: Known[float] = NOT_IN_INPUT  # hours from the first line to the look, if truncated
+    utc: bool = False  # the lines name their zone, so that times are UTC and not the host's own
+    gap: Gap = Gap()
+    messages_left_out: tuple[Unread, ...] = ()  # lines that tell what is not there
+    cut: str = ""  # why the end of the log is not there, "" where it is
     line: int = 1
     probe: str = ""

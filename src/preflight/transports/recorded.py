@@ -6,6 +6,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from io import BufferedReader, BytesIO
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, BinaryIO
 from msgspec import Struct
 from msgspec.structs import replace
 
-from preflight.capture import Reader, decode, encode, is_capture
+from preflight.capture import Reader, decode, encode
 from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.pasted import MAX_BYTES
-from preflight.recognise import recognise
 from preflight.signatures import READS
+from preflight.transports.one_file import answers_of, answers_of_stream
 
 if TYPE_CHECKING:
     from preflight.transports.sosreport import Member
@@ -41,9 +42,6 @@ _TOLD = 50
 #: gzip, xz, bzip2: an archive may be within.
 _PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh")
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2")
-#: Smaller files, packed or not, are read whole.
-SMALLEST_BYTES = 2 << 20
-
 Bad = list[tuple[str, str]]  # (file, why)
 
 
@@ -64,7 +62,7 @@ class Inputs:
     all, and from `hosts` where one NAME would be several hosts.
     """
 
-    def __init__(self, specs: Sequence[str], stdin: BinaryIO) -> None:
+    def __init__(self, specs: Sequence[str], stdin: BinaryIO | None) -> None:
         self._refused: Bad = []
         self._damaged: Bad = []
         self._sources = _sources(specs, stdin, self._refused)
@@ -93,7 +91,7 @@ class Inputs:
             yield host, _merged([*map(_unpack, packed)], self._damaged)
 
 
-def open_inputs(specs: Sequence[str], stdin: BinaryIO) -> Inputs:
+def open_inputs(specs: Sequence[str], stdin: BinaryIO | None) -> Inputs:
     """For many hosts: raw outputs are read now, captures when `hosts` comes to them."""
     return Inputs(specs, stdin)
 
@@ -131,7 +129,7 @@ def _answers(source: _Source, bad: Bad) -> Iterator[Raw]:
         bad.append((source.label, why or "holds no answers"))
 
 
-def _sources(specs: Sequence[str], stdin: BinaryIO, bad: Bad) -> list[_Source]:
+def _sources(specs: Sequence[str], stdin: BinaryIO | None, bad: Bad) -> list[_Source]:
     sources: list[_Source] = []
     hints: set[str] = set()
     for name, label, path in _files(specs, bad):
@@ -139,18 +137,14 @@ def _sources(specs: Sequence[str], stdin: BinaryIO, bad: Bad) -> list[_Source]:
             sources += [_Source(name, one.label, one.raws) for one in inside]
             continue
         try:
-            content = path if path and _is(path.is_file) else _read(path, label, stdin)
-            answers: Reader | list[Raw]
-            if isinstance(content, bytes) and (inside := _piped(content, label, bad)):
-                sources += [_Source(name, one.label, one.raws) for one in inside]
-                continue
-            if is_capture(content):
-                answers = Reader(content, label)
-            elif isinstance(content, Path) and (log := _large_log(content, label)):
-                answers = [log]
-            else:
-                data = content if isinstance(content, bytes) else _read(path, label, stdin)
-                answers = recognise(data, label)
+            stream = stdin
+            if not path and stdin and _may_be_archive(stdin):
+                data = stdin.read(MAX_BYTES + 1)
+                if inside := _piped(data, label, bad):
+                    sources += [_Source(name, one.label, one.raws) for one in inside]
+                    continue
+                stream = BytesIO(data)
+            answers = answers_of(path, label) if path else answers_of_stream(stream, label)
             sources.append(_Source(name, label, answers))
         except UsageError as error:
             bad.append((label, _without_name(error, label)))
@@ -169,21 +163,21 @@ def _sosreport(path: Path, bad: Bad) -> list[Member]:
     return members(path, bad)
 
 
+def _may_be_archive(stream: BinaryIO) -> bool:
+    """By how it begins; nothing of it is lost."""
+    if isinstance(stream, BufferedReader):
+        head = stream.peek(512)
+    else:
+        head = stream.read(512)
+        stream.seek(0)
+    return head.startswith(_PACKED) or head[257:262] == b"ustar"
+
+
 def _piped(data: bytes, label: str, bad: Bad) -> list[Member]:
-    """The same of an archive on the standard input."""
-    if not data.startswith(_PACKED) and data[257:262] != b"ustar":
-        return []
+    """The members of an archive that came through the standard input; none where it is another."""
     from preflight.transports.sosreport import members_of
 
     return members_of(data, label, bad)
-
-
-def _large_log(path: Path, label: str) -> Raw | None:
-    if path.stat().st_size < SMALLEST_BYTES:  # nor need the modules be loaded
-        return None
-    from preflight.transports.sieve import sieved
-
-    return sieved(path, label)
 
 
 def _without_name(error: UsageError, label: str) -> str:
@@ -196,17 +190,6 @@ def _nothing(bad: Bad, hints: set[str]) -> UsageError:
         lines.append(f"and {len(bad) - _TOLD} files more")
     head = [] if len(lines) == 1 else ["none of the files could be used:"]
     return UsageError("\n  ".join([*head, *lines]), hints.pop() if len(hints) == 1 else READS)
-
-
-def _read(path: Path | None, label: str, stdin: BinaryIO) -> bytes:
-    """A whole file or the standard input; at most one byte more than is recognised."""
-    try:
-        if path is None:
-            return stdin.read(MAX_BYTES + 1)
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"{label} cannot be read: {error.strerror}") from error
 
 
 def _files(specs: Sequence[str], bad: Bad) -> Iterator[tuple[str, str, Path | None]]:

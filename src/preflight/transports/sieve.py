@@ -261,6 +261,7 @@ class _Sieve(Struct):
             (unread.line, raw)
             for unread, raw in zip(self.kept.unread, self.kept.unread_lines, strict=True)
         )
+        found.update((one.line, one.text) for one in self.kept.left_out)
         for start in (*self.boots, *self.loads):
             found.update({**dict(start.above), start.number: start.text})
         return found

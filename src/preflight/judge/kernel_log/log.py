@@ -172,6 +172,9 @@ def _nothing(host: Host, log: KernelLog, check: Check, row: Row) -> Result:
     if not told_by(row).intersection(log.writers):
         silent = Missing("not-in-input", "the input holds no line of the kernel")
         return undetermined(check, host.name, silent)
+    if log.cut:
+        why = f"{log.cut}; nothing is known of what stood below its line {log.lines}"
+        return undetermined(check, host.name, Missing("unreadable", why))
     wanted = expected(row)
     if log.truncated and log.clock == "boot" and log.first_at_s is not None:
         wanted = f"{wanted} (the log begins {ago(log.first_at_s)} after boot)"

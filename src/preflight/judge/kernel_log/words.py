@@ -14,7 +14,7 @@ from preflight.judge.kernel_log.seen import Seen, ago
 YEARS_KNOWN_S = 20 * 365 * 86400.0
 
 _TEXT_MAX = 200
-_AFTER = " after boot"
+_AFTER, _UTC = " after boot", " UTC"
 
 
 def expected(row: Row) -> str:
@@ -61,8 +61,9 @@ def _when(log: KernelLog, episode: Episode) -> str:
     if not known:
         return ", at an unknown time and so counted as new"
     begin, end = _time(log, known[0]), _time(log, known[-1])
-    if begin.endswith(_AFTER) and end.endswith(_AFTER) and begin != end:
-        begin = begin.removesuffix(_AFTER)
+    for ending in (_AFTER, _UTC):
+        if begin.endswith(ending) and end.endswith(ending) and begin != end:
+            begin = begin.removesuffix(ending)
     more = ", some at an unknown time" if len(known) < len(times) else ""
     return (f" at {begin}" if begin == end else f" from {begin} to {end}") + more
 
@@ -74,6 +75,7 @@ def _time(log: KernelLog, at_s: float) -> str:
         return (f"{at_s:.1f} s" if at_s < 3600 else ago(at_s)) + _AFTER
     form = "%b %d %H:%M:%S" if at_s < YEARS_KNOWN_S else "%Y-%m-%d %H:%M:%S"
     try:
-        return (datetime(1970, 1, 1) + timedelta(seconds=at_s)).strftime(form)
+        told = (datetime(1970, 1, 1) + timedelta(seconds=at_s)).strftime(form)
     except OverflowError:
         return f"{at_s:.0f} s"
+    return f"{told}{_UTC}" if log.utc else told

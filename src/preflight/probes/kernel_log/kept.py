@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import deque
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from preflight.facts.kernel import Unread
 from preflight.probes.kernel_log.lines import Clock, Line
 from preflight.probes.kernel_log.messages import (
     Record,
+    cited_key,
     key_of,
+    left_out,
     names_a_gpu,
+    passed_on,
     record_of,
     speaks_of_an_xid,
 )
@@ -20,6 +24,8 @@ from preflight.probes.kernel_log.messages import (
 #: a flood of one message hides nothing; of the flood the first and the newest are kept.
 EVENTS_MAX = 20_000
 REPEATS_MAX = EVENTS_MAX - 1000
+#: What logs tell of as "repeated N times" counts as N, but no more than so many in all.
+FOLDED_MAX = EVENTS_MAX
 #: Lines in an unknown form that are told; more say no more.
 UNREAD_MAX = 20
 #: Characters of such a line.
@@ -55,22 +61,60 @@ class Kept(Struct):
     seconds: dict[tuple[str, ...], Found] = field(default_factory=dict)
     unread: list[Unread] = field(default_factory=list)
     unread_lines: list[str] = field(default_factory=list)  # their whole lines
+    cited: list[tuple[str, ...] | None] = field(default_factory=list)  # the faults they pass on
     writers: set[str] = field(default_factory=set)
     dropped: int = 0  # events that were too many
     named: Named = Named(-_BELOW, "")
+    folded_left: int = FOLDED_MAX
+    missed: int = 0
+    missed_line: int = 0  # the first that tells of it
+    left_out: list[Unread] = field(default_factory=list)
+    last: tuple[Found, Line, bool] | None = None  # the last event, for "repeated N times" below it
 
     def take(self, start: int, number: int, line: Line, raw: str) -> bool:
         """Look at a line that may hold an event, `raw` its text; whether it does."""
+        if line.again:
+            return self._again(start, number, line, raw)
         if names_a_gpu(line.message):
             self.named = Named(number, raw)
         above = self.named if number - self.named.number <= _BELOW else None
         record, secondary = record_of(line, number, above.text if above else "")
         if record is not None:
-            self._keep(Found(record, start, line.clock, raw, above), line, secondary)
+            found = Found(record, start, line.clock, raw, above)
+            self.last = (found, line, secondary)
+            self._keep_all(found, line, secondary, line.times)
+        elif (missed := left_out(line)) is not None:
+            self._left_out(number, raw, missed)
         elif len(self.unread) < UNREAD_MAX and speaks_of_an_xid(line, raw):
             self.unread.append(Unread(number, raw.strip()[:_UNREAD_TEXT], self.probe))
             self.unread_lines.append(raw)
+            self.cited.append(cited_key(line) if passed_on(line) else None)
         return record is not None
+
+    def _left_out(self, number: int, raw: str, missed: int) -> None:
+        self.missed_line = self.missed_line or (number if missed else 0)
+        self.missed += missed
+        if len(self.left_out) < UNREAD_MAX:
+            self.left_out.append(Unread(number, raw.strip()[:_UNREAD_TEXT], self.probe))
+
+    def _again(self, start: int, number: int, line: Line, raw: str) -> bool:
+        """A line that says how often the event above it came again; whether there is one."""
+        if self.last is None or self.last[0].record.line + 1 != number:
+            return False
+        above, told, secondary = self.last
+        record = replace(above.record, line=number, at_s=line.at_s)
+        named = Named(number - 1, above.text)
+        found = Found(record, start, line.clock, raw, named)
+        self._keep_all(found, told, secondary, line.again)
+        return True
+
+    def _keep_all(self, found: Found, line: Line, secondary: bool, times: int) -> None:
+        """One event as often as it came."""
+        folded = min(times - 1, self.folded_left)
+        self.folded_left -= folded
+        self.dropped += times - 1 - folded
+        for _ in range(1 if secondary else 1 + folded):
+            self._keep(found, line, secondary)
 
     def _keep(self, found: Found, line: Line, secondary: bool) -> None:
         key = key_of(found.record)
@@ -94,6 +138,11 @@ class Kept(Struct):
         slots.append(slot)
         if slot != first:
             slots.appendleft(first)
+
+    def not_told(self) -> tuple[Unread, ...]:
+        """Lines in an unknown form, without those that repeat what another line tells."""
+        both = zip(self.unread, self.cited, strict=True)
+        return tuple(one for one, key in both if key is None or key not in self.slots)
 
     def in_order(self) -> list[Found]:
         """All of them, and the secondary lines of faults that no first line tells."""

@@ -211,9 +211,22 @@ KINDS = (
         r"in progress operations using this service")),
 )  # fmt: skip
 
+#: syslogd's line in place of the one above it.
+AGAIN = "last message repeated "
+#: Lines that tell of messages which are not in the log.
+LEFT_OUT = ("kernel messages", " suppressed", "to rate-limiting")
 #: Looked for beside those of the kinds: Xids and SXids, JSON that holds a message as bytes, and the
 #: line that names the GPU of "fallen off the bus" below it.
-_MORE_NEEDLES = ("Xid", "detected NVSwitch", '"MESSAGE":[', '"MESSAGE": [', "NVRM: The NVIDIA GPU")
+_MORE_NEEDLES = (
+    "Xid",
+    "XID ",
+    AGAIN,
+    *LEFT_OUT,
+    "detected NVSwitch",
+    '"MESSAGE":[',
+    '"MESSAGE": [',
+    "NVRM: The NVIDIA GPU",
+)
 
 #: What to look for in the whole text: no line without one of these is an event. Most logs hold few;
 #: plain searches take two thirds of the time of one pattern with all of them as alternatives

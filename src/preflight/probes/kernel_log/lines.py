@@ -9,26 +9,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timezone
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
+
+from preflight.probes.kernel_log.dates import MONTH, TIME, YEARLESS, ZONE, seconds_of
 
 #: boot: seconds since boot; wall: seconds since 1970; yearless: seconds since 1970 if the year was
 #: YEARLESS, because syslog writes none (RFC 3164, 4.1.2): only differences mean something;
 #: relative: seconds since the line above.
 Clock = Literal["boot", "wall", "yearless", "relative", "none"]
 
-#: A leap year, so that 29 February is a day, and long before any log that carries its year.
-YEARLESS = 1972
 #: What is added from one New Year's Eve to the next day on.
 YEAR_S = 366 * 86400.0
 
 
 class Line(Struct, frozen=True):
     """`program` is "kernel" where nothing says otherwise; `known` is False for a bare line, `named`
-    is True where a syslog tag names the program."""
+    is True where a syslog tag names the program. `times`: how often it came, as rsyslog tells;
+    `again`: how often syslogd says that the line above it came again. `zoned`: the time has a zone.
+    """
 
     message: str
     program: str = "kernel"
@@ -36,17 +38,13 @@ class Line(Struct, frozen=True):
     at_s: float | None = None
     known: bool = True
     named: bool = False
+    times: int = 1
+    again: int = 0
+    zoned: bool = False
 
 
 #: No message of the kernel is longer: LOG_LINE_MAX is 1024 less its prefix (kernel/printk).
 _MESSAGE_MAX = 1024
-
-_MONTHS = {name: n for n, name in enumerate(
-    ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
-)}  # fmt: skip
-_MONTH = "(?P<month>" + "|".join(_MONTHS) + ")"
-_TIME = r"(?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)(?P<fraction>[.,]\d{1,9})?"
-_ZONE = r"(?: ?(?P<zone>Z|[+-]\d\d(?::?\d\d)?))?"
 
 # /dev/kmsg: Documentation/ABI/testing/dev-kmsg. The facility is the priority over eight.
 _KMSG = re.compile(r"(?P<priority>\d{1,4}),\d+,(?P<us>\d{1,18}),[^;]*;(?P<rest>.*)")
@@ -57,40 +55,49 @@ _LEVEL = re.compile(r"<(?P<priority>\d{1,4})>|(?P<facility>" + _FACILITIES + r")
 _BOOT = re.compile(r"\[ *(?P<seconds>\d{1,12}\.\d{1,9})(?: *<[^>]*>)?\](?: ?\[ *[TC]\d+\])? ?")
 # [Sun Feb 23 16:24:18 2025] of `dmesg -T`, with the difference of -d.
 _CTIME = re.compile(
-    rf"\[[A-Z][a-z]{{2}} {_MONTH} +(?P<day>\d{{1,2}}) {_TIME} (?P<year>\d{{4}})(?: *<[^>]*>)?\] ?"
+    rf"\[[A-Z][a-z]{{2}} {MONTH} +(?P<day>\d{{1,2}}) {TIME} (?P<year>\d{{4}})(?: *<[^>]*>)?\] ?"
 )
 # [Jan 6 10:00] of `dmesg -H`, and [  +0.000003] for the lines of the same minute.
-_MINUTE = re.compile(rf"\[{_MONTH} ?(?P<day>\d{{1,2}}) (?P<h>\d\d):(?P<m>\d\d)\] ?")
+_MINUTE = re.compile(rf"\[{MONTH} ?(?P<day>\d{{1,2}}) (?P<h>\d\d):(?P<m>\d\d)\] ?")
 _LATER = re.compile(r"\[ *\+(?P<seconds>\d{1,9}\.\d{1,9})\] ?")
 # [<    0.000003>] of `dmesg -t -d`.
 _DIFFERENCE = re.compile(r"\[ *<[ \d.]+>\] ?")
 # [Feb 25 2025 15:10:02] [ERROR] [tid 12727] of the fabric manager.
 _FABRIC = re.compile(
-    rf"\[{_MONTH} +(?P<day>\d{{1,2}}) (?P<year>\d{{4}}) {_TIME}\] (?:\[\w+\] )?(?:\[tid \d+\] )?"
+    rf"\[{MONTH} +(?P<day>\d{{1,2}}) (?P<year>\d{{4}}) {TIME}\] (?:\[\w+\] )?(?:\[tid \d+\] )?"
 )
 # 2025-01-21T04:41:44,285060+00:00; a weekday before it and a zone's name after it in short-full.
 _ISO = re.compile(
     r"(?P<open>\[)?(?:[A-Z][a-z]{2} )?(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)[T ]"
-    rf"{_TIME}{_ZONE}(?: [A-Z]{{3,5}}(?= ))?\]?:?(?: |(?=\[))"
+    rf"{TIME}{ZONE}(?: [A-Z]{{3,5}}(?= ))?\]?:?(?: |(?=\[))"
 )
 # 1 TIME HOST APP PROCID MSGID SD MSG, its <PRI> taken off: RFC 5424, 6. A dash stands for nothing.
 _RFC5424 = re.compile(
-    rf"1 (?:-|(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)T{_TIME}{_ZONE}) \S{{1,255}} "
+    rf"1 (?:-|(?P<year>\d{{4}})-(?P<month>\d\d)-(?P<day>\d\d)T{TIME}{ZONE}) \S{{1,255}} "
     r"(?P<program>\S{1,48}) \S{1,128} \S{1,32} (?:-|(?:\[(?:[^\]\\]|\\.)*\])+)(?: \ufeff?|$)"
 )
 # 2025-01-01T00:00:00.123456789Z stdout F of the container runtime interface (Kubernetes).
 _CRI = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) std(?:out|err) [FP] ")
-_SYSLOG = re.compile(rf"{_MONTH} +(?P<day>\d{{1,2}}) {_TIME} ")
+_SYSLOG = re.compile(rf"{MONTH} +(?P<day>\d{{1,2}}) {TIME} ")
 _UNIX = re.compile(r"(?P<seconds>\d{9,11}\.\d{1,9}) ")
 
 _TAG = re.compile(r"\S+ (?:[a-z]+\d?\.[a-z]+ )?(?P<program>[^\s:\[]+)(?:\[\d+\])?: ")
 # After a time since boot only these are taken for programs (`journalctl -o short-monotonic`):
 # "mlx5_core 0000:9d:00.1: text" of a driver looks just like "host program: text".
 _NAMED_TAG = re.compile(
-    r"(?:\S+ )?(?P<program>kernel|systemd-networkd|nv-fabricmanager)(?:\[\d+\])?: "
+    r"(?:\S+ )?(?P<program>kernel|systemd-networkd|nv-fabricmanager|dmesg|klogd|netconsole"
+    r"|vmunix|kern)(?:\[\d+\])?: "
 )
 # In dmesg's view of a record that a program wrote to /dev/kmsg there is no host name.
 _OWN_TAG = re.compile(r"(?P<program>[^\s:\[]+)(?:\[\d+\])?: ")
+#: Programs that pass the kernel's messages on: klogd(8), `dmesg` piped into logger(1), netconsole,
+#: and the tags of BSD's and Solaris' syslogd and of syslog-ng.
+_RELAYS = frozenset({"dmesg", "klogd", "netconsole", "vmunix", "kern", "genunix", "kmsg"})
+#: logger(1) passes on whatever it is given; with the kernel's own time it was the kernel's.
+_LOGGERS = frozenset({"logger", "root"})
+# rsyslog, msgReduction; its message begins with a blank. syslogd(8) writes a line without a tag.
+_REPEATED = re.compile(r"message repeated (?P<times>\d{1,9}) times: \[ ?(?P<message>.*?)\]?$")
+_AGAIN = re.compile(r"(?:\S+ )?(?:-{1,3} )?last message repeated (?P<times>\d{1,9}) times?\b")
 # A message that a kernel log holds and hardly any other text, for logs without times.
 _BARE = re.compile(r"(?:kernel: |Linux version \d|NVRM: |nvidia-nvswitch\d|mlx5_core \w{4}:)")
 
@@ -111,7 +118,7 @@ def read_line(text: str) -> Line:
     rest = text[level.end() :] if level else text
     line = _dated(rest) or _bare(rest)
     if level:
-        known = msgspec.structs.replace(line, known=True)
+        known = replace(line, known=True)
         of_kernel = level["facility"] == "kern" if level["facility"] else int(level[1]) < 8
         return _by_facility(known, of_kernel)
     return line
@@ -133,15 +140,16 @@ def _bare(text: str) -> Line:
 
 
 def _rfc5424(match: re.Match[str], rest: str) -> Line:
-    at_s = _seconds(match, int(match["year"])) if match["year"] else None
+    at_s = seconds_of(match, int(match["year"])) if match["year"] else None
     named = match["program"] != "-"
-    program = match["program"] if named else "kernel"
     clock: Clock = "wall" if match["year"] else "none"
-    return Line(_without_boot_time(rest), program, clock, at_s, named=named)
+    if not named:
+        return Line(_without_boot_time(rest), "kernel", clock, at_s)
+    return replace(_of_program(match["program"], rest, clock, at_s), zoned=bool(match["zone"]))
 
 
 def _minute(match: re.Match[str], rest: str) -> Line:
-    return Line(rest, "kernel", "yearless", _seconds(match, YEARLESS))
+    return Line(rest, "kernel", "yearless", seconds_of(match, YEARLESS))
 
 
 def _later(match: re.Match[str], rest: str) -> Line:
@@ -155,40 +163,58 @@ def _difference(match: re.Match[str], rest: str) -> Line:
 def _boot(match: re.Match[str], rest: str) -> Line:
     tag = _NAMED_TAG.match(rest)
     message, program = (rest[tag.end() :], tag["program"]) if tag else (rest, "kernel")
+    program = "kernel" if program in _RELAYS else program
     return Line(message, program, "boot", float(match["seconds"]))
 
 
 def _untagged(match: re.Match[str], rest: str) -> Line:
-    return Line(rest, "kernel", "wall", _seconds(match, int(match["year"])))
+    return Line(rest, "kernel", "wall", seconds_of(match, int(match["year"])))
 
 
 def _fabric(match: re.Match[str], rest: str) -> Line:
-    return Line(rest, "nv-fabricmanager", "wall", _seconds(match, int(match["year"])))
+    return Line(rest, "nv-fabricmanager", "wall", seconds_of(match, int(match["year"])))
 
 
 def _iso(match: re.Match[str], rest: str) -> Line:
-    at_s = _seconds(match, int(match["year"]))
+    at_s = seconds_of(match, int(match["year"]))
     # Only dmesg writes a comma before the fraction, and dmesg names no host.
     if match["open"] or (match["fraction"] or "").startswith(","):
-        return Line(_without_boot_time(rest), "kernel", "wall", at_s)
-    return _tagged(rest, "wall", at_s)
+        line = Line(_without_boot_time(rest), "kernel", "wall", at_s)
+    else:
+        line = _tagged(rest, "wall", at_s)
+    return replace(line, zoned=True) if match["zone"] else line
 
 
 def _syslog(match: re.Match[str], rest: str) -> Line:
-    return _tagged(rest, "yearless", _seconds(match, YEARLESS))
+    return _tagged(rest, "yearless", seconds_of(match, YEARLESS))
 
 
 def _unix(match: re.Match[str], rest: str) -> Line:
-    return _tagged(rest, "wall", float(match["seconds"]))
+    return replace(_tagged(rest, "wall", float(match["seconds"])), zoned=True)
 
 
 def _tagged(rest: str, clock: Clock, at_s: float | None) -> Line:
     """What follows the time in a journal or a syslog file: host, program, message."""
     tag = _TAG.match(rest) or _NAMED_TAG.match(rest)
-    if not tag:  # a time alone is written by many: only a kernel's message makes it a kernel's line
-        return Line(rest, "kernel", clock, at_s, known=bool(_BARE.match(rest)))
-    message = _without_boot_time(rest[tag.end() :])
-    return Line(message, tag["program"], clock, at_s, named=True)
+    if tag:
+        return _of_program(tag["program"], rest[tag.end() :], clock, at_s)
+    if again := _AGAIN.match(rest):
+        return Line("", "syslogd", clock, at_s, named=True, again=int(again["times"]))
+    # A time alone is written by many: only a kernel's message makes it a kernel's line.
+    return Line(rest, "kernel", clock, at_s, known=bool(_BARE.match(rest)))
+
+
+def _of_program(program: str, said: str, clock: Clock, at_s: float | None) -> Line:
+    """The line of a program that a syslog tag names; who only passes it on is not named."""
+    message = _without_boot_time(said)
+    if program in _RELAYS or (program in _LOGGERS and message is not said):
+        program = "kernel"
+    if not message.startswith("message repeated "):
+        return Line(message, program, clock, at_s, named=True)
+    folded = _REPEATED.match(message)
+    times = int(folded["times"]) if folded else 1
+    message = _without_boot_time(folded["message"]) if folded else message
+    return Line(message, program, clock, at_s, named=True, times=times)
 
 
 def _without_boot_time(message: str) -> str:
@@ -218,9 +244,9 @@ def _by_facility(line: Line, of_kernel: bool) -> Line:
         return line
     tag = _OWN_TAG.match(line.message)
     if not tag:
-        return msgspec.structs.replace(line, program="user")
+        return replace(line, program="user")
     message = line.message[tag.end() :]
-    return msgspec.structs.replace(line, program=tag["program"], message=message)
+    return replace(line, program=tag["program"], message=message)
 
 
 def _json(text: str) -> Line:
@@ -234,12 +260,12 @@ def _json(text: str) -> Line:
     if not isinstance(record, dict) or "MESSAGE" not in record:
         return Line(text[:_MESSAGE_MAX], known=False)
     program = str(record.get("SYSLOG_IDENTIFIER", record.get("_COMM", "kernel")))
-    program = "kernel" if record.get("_TRANSPORT") == "kernel" else program
+    program = "kernel" if record.get("_TRANSPORT") == "kernel" or program in _RELAYS else program
     us = str(record.get("__REALTIME_TIMESTAMP", ""))
     message = _text(record["MESSAGE"])[:_MESSAGE_MAX]
     if us.isascii() and us.isdigit() and len(us) < 18:
-        return Line(message, program, "wall", int(us) / 1e6)
-    return Line(message, program)
+        return Line(message, program, "wall", int(us) / 1e6, named=True, zoned=True)
+    return Line(message, program, named=True)
 
 
 def _wrapped(text: str) -> Line | None:
@@ -252,24 +278,3 @@ def _text(message: Any) -> str:
     if isinstance(message, list) and all(type(b) is int and 0 <= b < 256 for b in message):
         return bytes(message).decode("utf-8", "replace")
     return message if isinstance(message, str) else ""
-
-
-def _seconds(match: re.Match[str], year: int) -> float | None:
-    """Seconds since 1970; a time without zone counts as UTC. None for a date that is none."""
-    month = _MONTHS.get(match["month"]) or int(match["month"])
-    parts = match.groupdict()
-    day, hour, minute, second = (int(parts.get(part) or 0) for part in ("day", "h", "m", "s"))
-    try:
-        # A leap second is written 60.
-        at = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=timezone.utc)
-    except ValueError:
-        return None
-    fraction = float("0." + parts["fraction"][1:]) if parts.get("fraction") else 0.0
-    return at.timestamp() + fraction - _offset_s(parts.get("zone"))
-
-
-def _offset_s(zone: str | None) -> int:
-    if not zone or zone == "Z":
-        return 0
-    minutes = int(zone[1:3]) * 60 + (int(zone[-2:]) if len(zone) > 3 else 0)
-    return (-60 if zone[0] == "-" else 60) * minutes

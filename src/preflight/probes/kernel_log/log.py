@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from preflight.errors import ParseError
-from preflight.facts.kernel import KernelEvent, KernelLog, Start, Sxid, Xid
+from preflight.facts.kernel import Gap, KernelEvent, KernelLog, Start, Sxid, Xid
+from preflight.model import Known, Missing
 from preflight.probes.kernel_log.hosts import hosts_of, several, written
 from preflight.probes.kernel_log.kept import EVENTS_MAX, REPEATS_MAX, Found, Kept
 from preflight.probes.kernel_log.lines import Clock, Line
@@ -84,7 +85,10 @@ def parse_kernel_log(text: str, probe: str = "") -> KernelLog:
 def _why_nothing(text: str) -> str:
     denied = next((words for words in _DENIED if words in text), None)
     if denied:
-        return f"the kernel log may not be read by this user, it says {denied!r}: try with --sudo"
+        return (
+            f"the kernel log may not be read by this user, it says {denied!r}: record it with "
+            "`sudo dmesg` or `sudo journalctl -k`, or run preflight on the host with --sudo"
+        )
     if not text.strip():
         return "the kernel log is empty: try with --sudo"
     return "expected a kernel log as dmesg, journalctl or syslog write it; no line has that form"
@@ -107,6 +111,12 @@ def _writers(log: LogText, kept: Kept) -> set[str]:
             if line.program == "kernel":
                 return {"kernel"}
     return found
+
+
+def _missed(kept: Kept, writers: set[str]) -> Known[int]:
+    """Messages that are not there; a log without a line of the kernel does not tell."""
+    told = kept.missed or "kernel" in writers
+    return kept.missed if told else Missing("not-in-input", "no line of the kernel is in the input")
 
 
 def _on_one_axis(
@@ -149,7 +159,10 @@ def _on_one_axis(
         xids=tuple(one for one in records if isinstance(one, Xid)),
         sxids=tuple(one for one in records if isinstance(one, Sxid)),
         events=tuple(one for one in records if isinstance(one, KernelEvent)),
-        unread=tuple(kept.unread),
+        unread=kept.not_told(),
+        utc=axis == "wall" and all(edge.zoned for edge in edges if edge and edge.clock == axis),
+        gap=Gap(_missed(kept, writers), kept.missed_line or 1, probe),
+        messages_left_out=tuple(kept.left_out),
         starts=tuple(Start(what, log.number(at), at_s, probe) for at, what, at_s in starts_at),
         writers=tuple(sorted(writers)),
         truncated=kept.dropped > 0 or begins_late,

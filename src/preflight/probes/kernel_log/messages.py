@@ -42,6 +42,18 @@ _FIRST_HAND = frozenset({"kernel", "nv-fabricmanager"})
 _SPEAKS = re.compile(
     r"\bS?Xid\b\W{0,6}(?:\(|\d)|fallen off the bus|detected NVSwitch \S*fatal error"
 )
+#: What nobody but the driver begins a message with, whoever passed it on; and the vGPU manager,
+#: which writes in capitals of an Xid that a virtual machine's driver caused.
+_PASSED_ON = re.compile(
+    r"(?:\[ *\d+\.\d+\] ?)?(?:NVRM: Xid\b|nvidia-nvswitch\d+:? SXid\b|NVRM: .*fallen off the bus"
+    r"|(?:error: )?vmiop_log: .*\bXID \d+ detected)"
+)
+# journald-kmsg.c; lib/ratelimit.c and kernel/printk; rsyslog, imklog and imjournal.
+_LEFT_OUT = re.compile(
+    r"Missed (?P<missed>\d{1,12}) kernel messages"
+    r"|\w{1,64}: \d{1,12} (?:callbacks|messages) suppressed"
+    r"|im(?:klog|journal)\b.{0,80} drop messages due to rate-limiting"
+)
 #: A program's line in a kernel log that has no host: python[123]: saw an Xid.
 _CITES = re.compile(r"(?:\S+ )?[\w.@/-]+\[\d+\]: ")
 
@@ -89,9 +101,32 @@ def _likely(message: str) -> list[Kind]:
 
 def speaks_of_an_xid(line: Line, text: str) -> bool:
     """Whether `line`, in full `text`, tells of an Xid first hand and not as a citation."""
+    if passed_on(line):
+        return True
     if line.program not in _FIRST_HAND or not _SPEAKS.search(text):
         return False
     return not _CITES.match(line.message) and not line.message.startswith("audit: ")
+
+
+def passed_on(line: Line) -> bool:
+    """Whether a program of a syslog passes on, in whole, what only the driver writes. In the ring
+    buffer such a line is a test of whoever watches it."""
+    return line.named and _PASSED_ON.match(line.message) is not None
+
+
+def left_out(line: Line) -> int | None:
+    """How many of the kernel's messages the line says are missing; 0 where it says only that some
+    are, None where it says nothing of the kind."""
+    match = _LEFT_OUT.match(line.message)
+    if not match or (match["missed"] and line.program != "systemd-journald"):
+        return None
+    return int(match["missed"] or 0)
+
+
+def cited_key(line: Line) -> tuple[str, ...] | None:
+    """Which fault of which device such a line is about."""
+    match = _XID.match(line.message)
+    return key_of(_xid(match, 0, None)) if match else None
 
 
 def _xid(match: re.Match[str], number: int, at_s: float | None) -> Xid:

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from preflight.facts.kernel import KernelEvent, KernelLog, Start, Sxid, Xid
+from preflight.facts.kernel import Gap, KernelEvent, KernelLog, Start, Sxid, Xid
+from preflight.model import Missing
 from preflight.probes.kernel_log.hosts import distinct
 from preflight.probes.kernel_log.lines import YEAR_S
 
@@ -32,6 +33,7 @@ def union(logs: Sequence[KernelLog], booted_at_s: float | None) -> KernelLog:
     """
     if len(logs) == 1:
         return logs[0]
+    dated = [log for log in logs if log.clock == "wall"]
     logs = _on_one_axis(logs, booted_at_s)
     within_s = _SAME_S + _DRIFT * max(_reach_s(log) for log in logs)
     times = [at for log in logs for at in (log.first_at_s, log.last_at_s) if at is not None]
@@ -50,12 +52,27 @@ def union(logs: Sequence[KernelLog], booted_at_s: float | None) -> KernelLog:
         truncated=all(log.truncated for log in logs),
         left_out=sum(log.left_out for log in logs),
         hosts=hosts_of_all(logs),
+        cut=_cut(logs),
+        utc=all(log.utc for log in dated) and bool(dated),
+        gap=max((log.gap for log in logs), key=_missed),
+        messages_left_out=tuple(one for log in logs for one in log.messages_left_out),
     )
 
 
 def hosts_of_all(logs: Sequence[KernelLog]) -> tuple[str, ...]:
     """The hosts whose kernels wrote the logs."""
     return distinct(host for log in logs for host in log.hosts)
+
+
+def _missed(gap: Gap) -> int:
+    return -1 if isinstance(gap.missed, Missing) else gap.missed
+
+
+def _cut(logs: Sequence[KernelLog]) -> str:
+    """Why an end is not there; of what a host was asked one whole answer is enough."""
+    recorded = [log.cut for log in logs if log.probe.startswith("kernel-log")]
+    asked = [log.cut for log in logs if not log.probe.startswith("kernel-log")]
+    return next(filter(None, recorded), "") or (asked[0] if asked and all(asked) else "")
 
 
 def relabelled(log: KernelLog, probe: str) -> KernelLog:
@@ -67,6 +84,8 @@ def relabelled(log: KernelLog, probe: str) -> KernelLog:
         sxids=tuple(replace(one, probe=probe) for one in log.sxids),
         events=tuple(replace(one, probe=probe) for one in log.events),
         unread=tuple(replace(one, probe=probe) for one in log.unread),
+        messages_left_out=tuple(replace(one, probe=probe) for one in log.messages_left_out),
+        gap=replace(log.gap, probe=probe),
         starts=tuple(replace(one, probe=probe) for one in log.starts),
     )
 
