@@ -99,3 +99,23 @@ def test_what_an_earlier_boot_told_is_over() -> None:
     (found,) = [one for one in judged(report(quiet, before)).results if one.check == "gpu.xid.79"]
     assert found.status is Status.WARN
     assert "before the last boot" in found.reason
+
+
+def test_one_that_lacks_its_last_line_is_undetermined_and_what_it_holds_is_judged() -> None:
+    text = report(sample(LOST))
+    assert statuses(text)["gpu.bug_report"] is Status.PASS
+    cut = statuses(text[: text.index("*** /proc/meminfo")])
+    assert cut["gpu.bug_report"] is Status.ERROR
+    assert cut["gpu.xid.79"] is Status.FAIL
+
+
+def statuses(text: str) -> dict[str, Status]:
+    return {one.check: one.status for one in judged(text).results}
+
+
+def test_half_a_packed_file_is_not_said_to_be_too_long() -> None:
+    packed = gzip.compress(sample("lspci/a10_nn.txt").encode() * 9)
+    (raw,) = recognise(packed[: len(packed) - 40], "x.gz")
+    (found, *_) = examine("h", [raw], load(["gpu"]).checks).results
+    assert found.status is Status.ERROR
+    assert "its file was cut short" in found.reason

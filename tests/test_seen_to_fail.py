@@ -21,7 +21,7 @@ from preflight.model import Check, Raw, Result, Status
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import server
-from tests.written import BMC, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
+from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
 
 ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "seen_to_fail.yaml").read_text(encoding="utf-8")
@@ -68,6 +68,7 @@ BASES: dict[str, dict[str, str]] = {
         "identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\nuptime 864000.0 1\nuid 0\n",
     },
     "tree": {"lspci": server()},
+    "bug-report": {"bug-report": BUG_REPORT},
     "switches": {
         "services": SERVICES,
         "nvidia-smi-q": "nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt",
@@ -140,6 +141,8 @@ def _raws(entry: dict[str, Any], case: dict[str, Any]) -> list[Raw]:
         raws[first] = Raw("node-07", first, (first,), 1, "", f"{first}: Operation not permitted")
     if "hung" in case:
         raws[case["hung"]] = Raw("node-07", case["hung"], (case["hung"],), 124, elapsed_s=32.0)
+    if "rc" in case:
+        raws[first] = replace(raws[first], rc=case["rc"])
     if "took" in case:
         raws[first] = replace(raws[first], elapsed_s=case["took"])
     if "absent" in case:

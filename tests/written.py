@@ -35,6 +35,7 @@ nvidia_uvm 1523712 4 - Live 0x0000000000000000 (PO)
 nvidia 56717312 42 nvidia_uvm, Live 0x0000000000000000 (PO)
 end
 """
+BUG_REPORT = "Start of NVIDIA bug report log file.\nEnd of NVIDIA bug report log file.\n"
 BMC = """\
 Inlet Temp       | 04h | ok  |  7.1 | 22 degrees C
 Fan1             | 30h | ok  |  7.1 | 5040 RPM
@@ -88,6 +89,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "services": (SERVICES,),
     "driver-module": (MODULES,),
     "ipmi-sdr": (BMC,),
+    "bug-report": (BUG_REPORT,),
     "ipmi-sel": (SEL,),
     "edac": (EDAC,),
     "dmidecode": (DIMMS,),

@@ -88,6 +88,9 @@ class Command(Struct, frozen=True):
     stdin: str = ""
     #: What --dry-run says of it besides.
     note: str = ""
+    #: What it waits for when it hangs, such as "driver": once that has hung a command, no other of
+    #: the same conversation is put to it.
+    waits_for: str = ""
 
 
 class Raw(Struct, frozen=True, omit_defaults=True):

@@ -13,6 +13,7 @@ from preflight import capture
 from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.pasted import MAX_BYTES, text_of
+from preflight.probes.bug_report import bug_report_of
 from preflight.probes.nvidia_smi.reports import tables, text_reports, xml_reports
 from preflight.probes.nvidia_smi.sentences import is_sentence
 from preflight.relayed import plain
@@ -130,7 +131,12 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     if not raws:
         raise _unrecognised(source, parts, text)
     _refuse_several(text, raws, source)
-    return [replace(raw, truncated=True) for raw in raws] if cut else raws
+    report = bug_report_of(text, source)
+    last = parts[-1].tool if parts[-1].end == len(text) else ""
+    # A bug report tells itself that it is cut; of other inputs nothing else would.
+    ends = {raw.probe for raw in raws if not report or raw.probe.partition("#")[0] == last}
+    told = [replace(raw, truncated=cut and raw.probe in ends) for raw in raws]
+    return [*told, report] if report else told
 
 
 def _earlier_boots(raw: Raw) -> Raw:

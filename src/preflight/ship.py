@@ -108,6 +108,7 @@ def watch_command(seconds: float, python: tuple[str, ...] = ("python3",)) -> Com
         (*python, "-I", "-", "watch", "--seconds", f"{seconds:g}", "--interval", f"{interval_s:g}"),
         timeout_s=int(seconds) + BEYOND_S,
         stdin=launch,
+        waits_for="driver",
         note=f"{seconds:g} s; {format_bytes(len(data))} are put into the first of "
         f"{', '.join(_FOLDERS)} that takes them, and removed",
     )

@@ -74,7 +74,7 @@ def test_a_sound_server_passes() -> None:
         ({"uesta": "DLP"}, {"WARN pcie.path.errors 0000:19:00.0"}),
         ({"root_uesta": "CmpltTO UnsupReq"}, {"WARN pcie.path.errors 0000:19:00.0"}),
         ({"uesta": "UnsupReq", "root_uesta": "UnsupReq"}, set()),
-        ({"acs": "SrcValid ReqRedir"}, set()),
+        ({"acs": "SrcValid ReqRedir"}, {"WARN pcie.path.acs 0000:19:00.0"}),
     ],
     ids=str,
 )  # fmt: skip

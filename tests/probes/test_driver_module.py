@@ -63,6 +63,7 @@ def test_as_preflight_asks() -> None:
         version="535.129.03",
         flavour="proprietary",
         modules=("nvidia", "nvidia_drm", "nvidia_peermem", "nvidia_uvm"),
+        absent=("vfio_pci",),
         uvm="loaded",
         peermem=True,
         gdrdrv=False,

@@ -136,7 +136,7 @@ def test_a_link_as_older_and_newer_versions_write_it() -> None:
         text = f"01:00.0 3D controller: NVIDIA Corporation x\n\t\tLnkSta:\t{said}\n"
         (gpu,) = lspci(text).devices
         assert (gpu.speed_gtps, gpu.width, gpu.width_word) == expected
-    unknown = "01:00.0 3D controller: x\n\tLnkSta: Speed unknown, Width x16\n\tLnkCap: Width x0"
+    unknown = "01:00.0 3D controller: x\n\tLnkSta: Speed unknown, Width x16\n\tLnkCap: Width x0\n"
     (gpu,) = lspci(unknown).devices
     assert _kind(gpu.speed_gtps) == "unreadable"
     assert gpu.width == 16

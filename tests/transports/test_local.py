@@ -82,3 +82,28 @@ def test_a_flood_is_capped_and_the_next_answer_still_comes() -> None:
     first, second = Local("here").run([flood, Command("b", ("echo", "b"))])
     assert (len(first.stdout), first.truncated) == (1000, True)
     assert second.stdout == "b\n"
+
+
+def test_what_waits_for_a_thing_that_hangs_is_not_asked_again() -> None:
+    commands = [
+        Command("a", ("sleep", "985"), timeout_s=1, waits_for="driver"),
+        Command("b", ("echo", "b"), waits_for="driver"),
+        Command("c", ("echo", "c"), waits_for="bmc"),
+        Command("d", ("echo", "d")),
+    ]
+    a, b, c, d = Local("here").run(commands)
+    assert (a.rc, b.rc, c.stdout, d.stdout) == (124, None, "c\n", "d\n")
+    assert b.missing is not None
+    assert b.missing.kind == "timeout"
+    assert b.missing.text.startswith("not asked (echo b); before it sleep hung for 1 s")
+
+
+def test_what_was_never_started_is_told_apart_from_what_was_cut_off() -> None:
+    commands = [Command("a", ("sleep", "984")), Command("b", ("true",))]
+    a, b = Local("here", deadline_s=1).run(commands)
+    assert a.missing is not None
+    assert b.missing is not None
+    assert a.missing.text == "the host's limit of 1 s was reached 1 s after it was asked"
+    assert b.missing.text == (
+        "not asked: the host's limit of 1 s was reached; sleep was waited for until then"
+    )

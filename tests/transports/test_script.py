@@ -88,5 +88,5 @@ def test_sudo_goes_before_the_commands_that_need_root_only() -> None:
     script = render(
         [Command("a", ("dmesg",), needs_root=True), Command("b", ("lscpu",))], MARK, sudo=True
     )
-    assert "ask 0 30 sudo -n dmesg" in script
-    assert "ask 1 30 lscpu" in script
+    assert "ask 0 30 - sudo -n dmesg" in script
+    assert "ask 1 30 - lscpu" in script

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from msgspec.structs import replace
@@ -28,6 +29,15 @@ _COMES_WITH = {
     "watch": "; another: --python 'CMD'",
 }
 
+#: The last line of a report that is whole.
+_END = "</nvidia_smi_log>"
+_EXPLAINED = Missing("not-applicable", "nvidia-smi says in words why it ended with an error")
+#: What the loader says (glibc, musl) of a program that is there and cannot start; it ends with 127,
+#: as a shell does for a command that is not there.
+_LOADER = ("error while loading shared libraries", "Error loading shared library",
+           "symbol lookup error")  # fmt: skip
+_NO_COMMAND = re.compile(r"sudo: \S+: command not found")
+
 _DENIED = ("Operation not permitted", "Permission denied", "password is required", "not permitted")
 
 
@@ -44,15 +54,30 @@ def read(raw: Raw) -> Any:
     except ParseError as error:
         return _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
     # A tool that failed may have told half of it; of nvidia-smi the text says what is wrong.
-    told = raw.rc == 0 or _explains(facts)
-    return _timed(facts, raw) if told else _exited(raw)
+    if raw.rc == 0 or _explains(facts):
+        return _timed(facts, raw)
+    return _with_status(facts, raw) or _exited(raw)
+
+
+def _with_status(facts: Any, raw: Raw) -> NvidiaSmi | None:
+    """A report that nvidia-smi told to its end, and then ended with an error: it is judged, and so
+    is the error."""
+    if not isinstance(facts, NvidiaSmi) or raw.probe != "nvidia-smi" or not facts.gpus:
+        return None
+    if raw.rc is None or (not 0 < raw.rc <= 127 and raw.rc != 255):  # ended by a signal
+        return None
+    if facts.cut or facts.attached != len(facts.gpus) or _END not in _text(raw.stdout):
+        return None
+    timed: NvidiaSmi = _timed(facts, raw)
+    return replace(timed, driver=replace(timed.driver, exit_status=raw.rc))
 
 
 def _timed(facts: Any, raw: Raw) -> Any:
     """nvidia-smi's answer with how long it took, where preflight itself has asked."""
     if not isinstance(facts, NvidiaSmi) or not raw.argv:
         return facts
-    return replace(facts, driver=replace(facts.driver, answer_s=raw.elapsed_s))
+    status = 0 if raw.rc == 0 else _EXPLAINED
+    return replace(facts, driver=replace(facts.driver, answer_s=raw.elapsed_s, exit_status=status))
 
 
 def _explains(facts: Any) -> bool:
@@ -112,7 +137,9 @@ def _failed(raw: Raw) -> Missing | None:
     tool = raw.argv[0] if raw.argv else raw.probe
     if raw.missing is not None:
         return Missing(raw.missing.kind, f"{tool}: {raw.missing.text}")
-    if raw.rc == 127:
+    if raw.rc == 127 and any(word in _text(raw.stderr) for word in _LOADER):
+        return None  # what it says is read
+    if raw.rc == 127 or (raw.rc == 1 and _NO_COMMAND.match(_text(raw.stderr))):
         comes_with = _COMES_WITH.get(tool) or _COMES_WITH.get(raw.probe, "")
         return Missing("no-tool", f"{tool} is not installed{comes_with}")
     if raw.rc == 125:

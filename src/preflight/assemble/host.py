@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -24,7 +25,7 @@ from preflight.assemble.gpu_looks import looks
 from preflight.assemble.gpu_peers import with_peers
 from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
-from preflight.assemble.pci_paths import functions, looks_virtual, paths
+from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
 from preflight.assemble.sources import SUPPLIERS, probe_of
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
@@ -59,9 +60,10 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
     )
     container = identity if isinstance(identity, Missing) else identity.container
     smi = not_asked(pci, smi)
+    covers = partial(shows, None if pci is not NOT_IN_INPUT else tree)
     if pci is NOT_IN_INPUT:
         pci = functions(tree, smi)
-    inventory = count_gpus(identity, pci, smi)
+    inventory = count_gpus(identity, pci, smi, parts["driver_module"], covers)
     smi = nothing_wrong_without_gpus(inventory, smi)
     virtualization = _virtualization(parts["cpu"], smi, tree)
     gpus = _gpus(smi)
@@ -93,6 +95,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         dimms=parts["dimms"],
         dcgm=parts["dcgm"],
         watch=told_once(parts["watch"], gpus),
+        bug_report=parts["bug_report"],
         site=site,
     )
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
+from preflight.assemble.pci_acs import gpus_with_acs, path_acs
+from preflight.assemble.pci_speeds import with_judged_speeds
 from preflight.expect.pcie import link_gbps
 from preflight.facts.gpu import NvidiaSmi
 from preflight.facts.host import PciFunction
@@ -32,6 +34,10 @@ _DATACENTRE = re.compile(
 #: Unsupported requests are what enumeration itself causes, unexpected completions what is masked by
 #: default (pci_regs.h, PCI_ERR_UNC_*; PCI Express Base Specification, 7.8.4.3).
 _COMMONPLACE = frozenset({"UnsupReq", "UnxCmplt"})
+_TWO_HOSTS = (
+    "lspci and nvidia-smi have no GPU in common, as of two hosts: give each its name, "
+    "--from NAME=FILE"
+)
 _NO_PARENT = Missing("not-in-input", "the bridges above it are not in the input")
 _DIRECT = Missing("not-applicable", "its own link leads to the root port, there is none above it")
 
@@ -45,21 +51,39 @@ def looks_virtual(tree: Known[PciTree]) -> bool:
 
 def functions(tree: Known[PciTree], smi: Known[NvidiaSmi]) -> Known[tuple[PciFunction, ...]]:
     """The same list that sysfs gives. An excerpt, which has fewer GPUs than nvidia-smi, has no say
-    in how many there are; nor a list in which the classes cannot be told."""
+    in how many there are, save for those that nvidia-smi lacks; nor a list in which the classes
+    cannot be told. Two lists without a GPU in common are of two hosts."""
     if isinstance(tree, Missing):
         return tree
     found = tuple(
         PciFunction(each.name, f"{each.class_id}00", str(each.vendor_id), _id(each), each.driver,
-                    each.line)
+                    each.line, tree.probe)
         for each in tree.devices
         if str(each.class_id)[:4] in ("0x03", "0x12") or each.class_id == _NVSWITCH
     )  # fmt: skip
-    gpus = sum(1 for each in tree.devices if _kind(each) == "gpu")
-    listed = 0 if isinstance(smi, Missing) else len(smi.gpus)
-    whole = gpus or any(each.class_id == _HOST_BRIDGE for each in tree.devices)
-    if gpus < listed or not whole:
+    shown = {_bus_id(each) for each in tree.devices if _kind(each) == "gpu"}
+    listed = set[str]() if isinstance(smi, Missing) else {gpu.bus_id for gpu in smi.gpus}
+    if shown and listed and "" not in listed and not shown & listed:
+        return Missing("unreadable", f"{_TWO_HOSTS} ({min(shown)[4:]}, {min(listed)[4:]})")
+    whole = shown or any(each.class_id == _HOST_BRIDGE for each in tree.devices)
+    excerpt = shown <= listed and not all(shows(tree, each) for each in listed - shown)
+    if excerpt or not whole:
         return Missing("not-in-input", "lspci is there in part only")
     return found
+
+
+def shows(tree: Known[PciTree] | None, bus_id: str) -> bool:
+    """Whether lspci would show the function with this address: it goes on behind it, and shows the
+    port above it or is no excerpt at all. True of sysfs, where there is no tree to ask."""
+    if tree is None or isinstance(tree, Missing):
+        return tree is None
+    domain, bus, _ = bus_id.split(":")
+    here = any(
+        each.class_id == _HOST_BRIDGE
+        or (each.secondary == int(bus, 16) and _bus_id(each).startswith(f"{domain}:"))
+        for each in tree.devices
+    )
+    return here and any(_bus_id(each) > bus_id for each in tree.devices)
 
 
 def _id(device: PciDevice) -> str:
@@ -77,7 +101,7 @@ def paths(
     judged = not isinstance(virtualization, Missing)  # else pcie.width cannot be
     told = {gpu.bus_id for gpu in gpus if judged and not isinstance(gpu.pcie.width, Missing)}
     view = _View(tree, virtualization, told)
-    found = tuple(
+    found = with_judged_speeds(
         view.path(device, kind, names.get(_bus_id(device), device.name))
         for device in tree.devices
         if (kind := _kind(device)) and device.driver != "vfio-pci"
@@ -89,6 +113,7 @@ def paths(
         gpus=_those(found, "NVIDIA GPU", ("gpu",)),
         board=_those(found, "NVIDIA GPU or NVSwitch", ("gpu", "nvswitch")),
         nics=_those(found, "NIC", ("nic",)),
+        acs=gpus_with_acs(tree, _those(found, "NVIDIA GPU", ("gpu",))),
     )
 
 
@@ -138,6 +163,7 @@ class _View:
             link=self._link(device, above[0] if above else None),
             above=self._slowest(above),
             errors=self._errors([device, *above]),
+            acs=path_acs(above, self.probe),
             line=device.line,
             probe=self.probe,
         )

@@ -9,8 +9,10 @@ from preflight.model import Check, Command
 from preflight.probes.spec import Probe
 
 #: Where each probe lives. Cheap ones first, vendor tools last: a tool that hangs costs no answer.
+#: The BMC comes before what else waits for the driver: its word is wanted most where that hangs.
 PROBES: dict[str, str] = {
     "identity": "identity:identity",
+    "bug-report": "bug_report:bug_report",
     "pci": "pci:pci",
     "meminfo": "system:meminfo",
     "os-release": "system:os_release",
@@ -26,12 +28,12 @@ PROBES: dict[str, str] = {
     "nvidia-smi": "nvidia_smi.xml:nvidia_smi_xml",
     "nvidia-smi-q": "nvidia_smi.text:nvidia_smi_text",
     "nvidia-smi-table": "nvidia_smi.table:nvidia_smi_table",
+    "ipmi-sdr": "ipmi.sdr:ipmi_sdr",
+    "ipmi-sel": "ipmi.sel:ipmi_sel",
     "nvlink-s": "nvidia_smi.nvlink:nvlink_status",
     "nvlink-e": "nvidia_smi.nvlink:nvlink_errors",
     "nvlink": "nvidia_smi.nvlink:nvlink",
     "dcgmi-diag": "dcgm.diag:dcgmi_diag",
-    "ipmi-sdr": "ipmi.sdr:ipmi_sdr",
-    "ipmi-sel": "ipmi.sel:ipmi_sel",
     "watch": "watch:watch",
     "nvidia-smi-dmon": "nvidia_smi.dmon:nvidia_smi_dmon",
     "dcgmi-dmon": "dcgm.dmon:dcgm_dmon",
@@ -57,13 +59,14 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "dimms": ("dmidecode",),
     "dcgm": ("dcgmi-diag",),
     "watch": ("watch", "nvidia-smi-dmon", "dcgmi-dmon"),
+    "bug_report": ("bug-report",),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.
 RECORDED_ONLY = frozenset(
     {
         "kernel-log", "nvidia-smi-q", "nvidia-smi-table", "nvlink", "dcgmi-diag",
-        "nvidia-smi-dmon", "dcgmi-dmon",
+        "nvidia-smi-dmon", "dcgmi-dmon", "bug-report",
     }
 )  # fmt: skip
 
@@ -95,6 +98,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "dimms": ("dimms",),
     "dcgm": ("dcgm",),
     "watch": ("watch", "pci"),
+    "bug_report": ("bug_report",),
     "site": (),
 }
 #: The same for facts of a GPU that are asked for by themselves: the word below `gpus[*]`.

@@ -14,6 +14,16 @@ from preflight.facts.watch import WatchedGpu
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
 
+def gpu_count(host: Host, _element: object) -> Known[Bound]:
+    """How many GPUs should be listed: those on PCI, or those granted; and which are missing."""
+    inventory = host.gpu_inventory
+    if isinstance(inventory.expected, Missing):
+        return inventory.expected
+    away = inventory.unlisted if inventory.basis == "PCI" else ()
+    named = f"on PCI, and nvidia-smi does not list {', '.join(away)}" if away else ""
+    return Bound(inventory.expected, named)
+
+
 def pcie_width(_host: Host, gpu: Gpu) -> Known[Bound]:
     """Lanes that card and slot can both do: nvidia-smi's maximum link width, which is the "maximum
     link width possible with this GPU and system configuration" (nvidia-smi(1), GPU Link Info)."""
@@ -37,6 +47,12 @@ def pci_link_width(_host: Host, path: PciPath) -> Known[Bound]:
     """Lanes that the device and the port above it can both do: the smaller of their LnkCap."""
     width = path.link.width_can
     return width if isinstance(width, Missing) else Bound(width, path.link.ends)
+
+
+def pci_link_speed(_host: Host, path: PciPath) -> Known[Bound]:
+    """GT/s that the device and the port above it can both do: the smaller of their LnkCap."""
+    speed = path.link.speed_can_gtps
+    return speed if isinstance(speed, Missing) else Bound(speed, path.link.ends)
 
 
 def pci_link_rate(_host: Host, path: PciPath) -> Known[Bound]:
@@ -154,9 +170,11 @@ def _of_any_link(gpu: WatchedGpu, unknown: Missing) -> Known[Bound]:
 
 
 BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
+    "gpu_count": gpu_count,
     "pcie_width": pcie_width,
     "pcie_gen": pcie_gen,
     "pci_link_width": pci_link_width,
+    "pci_link_speed": pci_link_speed,
     "pci_link_rate": pci_link_rate,
     "pci_path_built": pci_path_built,
     "nvidia_smi_answer": nvidia_smi_answer,

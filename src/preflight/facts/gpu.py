@@ -229,6 +229,7 @@ class Driver(Struct, frozen=True):
     line: int = 0
     probe: str = ""
     answer_s: Known[float] = NOT_IN_INPUT  # how long nvidia-smi took; a paste does not tell
+    exit_status: Known[int] = NOT_IN_INPUT  # of a whole report; a paste does not tell
 
 
 class NvidiaSmi(Struct, frozen=True):
@@ -249,13 +250,30 @@ class GpuLooks(Struct, frozen=True):
     probe: str = ""
 
 
+class PciGpu(Struct, frozen=True):
+    """One NVIDIA GPU on PCI that is not handed to a virtual machine."""
+
+    name: str  # gpu3 where nvidia-smi lists it, else its address
+    bus_id: str  # 00000000:1b:00.0
+    driver: Known[str] = NOT_IN_INPUT  # nvidia, nouveau ...; "none" where none is bound
+    line: int = 0
+    probe: str = ""
+
+
 class GpuInventory(Struct, frozen=True):
     """How many GPUs there are, by who says so."""
 
     on_pci: Known[int] = NOT_IN_INPUT  # NVIDIA display or 3D functions, vfio-pci left out
-    without_driver: Known[int] = NOT_IN_INPUT  # of these, bound to no driver or to nouveau
+    functions: Known[tuple[PciGpu, ...]] = NOT_IN_INPUT  # these, one by one
+    unlisted: tuple[str, ...] = ()  # of these, the addresses that nvidia-smi does not list
+    off_pci: Known[tuple[str, ...]] = NOT_IN_INPUT  # listed, and not on PCI: "gpu2 0000:4c:00.0"
     other_vendors: tuple[str, ...] = ()
     attached: Known[int] = NOT_IN_INPUT  # as announced by nvidia-smi
     listed: Known[int] = NOT_IN_INPUT  # as listed by nvidia-smi; missing where the list is cut
     expected: Known[int] = NOT_IN_INPUT  # what this host or its allocation should show
     basis: str = ""  # where `expected` comes from
+    #: What an installed nvidia-smi says where it fails and PCI shows no GPU; "" where it does not.
+    fails_without_gpu: Known[str] = NOT_IN_INPUT
+    #: Where the first GPU stands that only one of the two knows.
+    line: int = 0
+    probe: str = ""

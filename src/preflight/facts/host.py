@@ -43,6 +43,7 @@ class PciFunction(Struct, frozen=True):
     device_id: str
     driver: Known[str]  # "" where none is bound
     line: int = 0
+    probe: str = ""
 
 
 class Cpu(Struct, frozen=True):
@@ -69,6 +70,14 @@ class SiteAnswer(Struct, frozen=True):
     text: Known[str] = NOT_IN_INPUT
     lines: Known[int] = NOT_IN_INPUT
     number: Known[float] = NOT_IN_INPUT  # the first number in the text
+    line: int = 1
+    probe: str = ""
+
+
+class BugReport(Struct, frozen=True):
+    """The report of nvidia-bug-report.sh that answers were taken from."""
+
+    whole: Known[bool] = NOT_IN_INPUT
     line: int = 1
     probe: str = ""
 
@@ -100,4 +109,5 @@ class Host(Struct, frozen=True):
     dimms: Known[Dimms] = NOT_IN_INPUT
     dcgm: Known[DcgmDiag] = NOT_IN_INPUT
     watch: Known[Watch] = NOT_IN_INPUT
+    bug_report: Known[BugReport] = NOT_IN_INPUT
     site: dict[str, Known[SiteAnswer]] = field(default_factory=dict)

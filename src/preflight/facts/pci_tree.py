@@ -40,6 +40,7 @@ class PciDevice(Struct, frozen=True):
     numa_node: Known[int] = NOT_IN_INPUT
     iommu_group: Known[int] = NOT_IN_INPUT
     acs: Known[tuple[str, ...]] = NOT_IN_INPUT  # the flags of ACSCtl that are set
+    acs_line: int = 0
     uncorrected: Known[tuple[str, ...]] = NOT_IN_INPUT  # UESta, since it was last cleared
     corrected: Known[tuple[str, ...]] = NOT_IN_INPUT  # CESta
     errors_line: int = 0  # where UESta stands
@@ -64,6 +65,9 @@ class LinkState(Struct, frozen=True):
     speed_can_gtps: Known[float] = NOT_IN_INPUT
     rate_gbps: Known[float] = NOT_IN_INPUT
     rate_can_gbps: Known[float] = NOT_IN_INPUT
+    #: `speed_gtps` where it can be held against what both ends can do: not where the GPU may save
+    #: power at rest, as its peers do, nor where the slot is not known.
+    judged_gtps: Known[float] = NOT_IN_INPUT
     ends: str = ""  # "card 32 GT/s x16, slot 16 GT/s x16"
     line: int = 0
     probe: str = ""
@@ -74,6 +78,15 @@ class LinkErrors(Struct, frozen=True):
     "0000:17:00.0 DLP"; what enumeration itself causes is left out."""
 
     uncorrected: Known[tuple[str, ...]] = NOT_IN_INPUT
+    line: int = 0
+    probe: str = ""
+
+
+class PathAcs(Struct, frozen=True):
+    """Ports of switches above a device that send traffic between their devices up to the root: ACS
+    with ReqRedir or CmpltRedir."""
+
+    redirecting: Known[tuple[str, ...]] = NOT_IN_INPUT  # their addresses
     line: int = 0
     probe: str = ""
 
@@ -92,6 +105,7 @@ class PciPath(Struct, frozen=True):
     #: The slowest link above the device's own.
     above: Known[LinkState] = NOT_IN_INPUT
     errors: LinkErrors = field(default_factory=LinkErrors)
+    acs: PathAcs = field(default_factory=PathAcs)
     line: int = 0
     probe: str = ""
 
@@ -106,3 +120,4 @@ class PciPaths(Struct, frozen=True):
     gpus: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
     board: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # GPUs and NVSwitches
     nics: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
+    acs: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # GPUs, where no device is a virtual machine's

@@ -8,11 +8,12 @@ from preflight.model import NOT_IN_INPUT, Known
 
 
 class DriverModule(Struct, frozen=True):
-    """The kernel's side of the driver. Each of the last five: is the module loaded?"""
+    """The kernel's side of the driver. `peermem` and so on: is the module loaded?"""
 
     version: Known[str] = NOT_IN_INPUT  # of the module that is loaded
     flavour: Known[str] = NOT_IN_INPUT  # open | proprietary
     modules: Known[tuple[str, ...]] = NOT_IN_INPUT  # those loaded that concern GPUs
+    absent: tuple[str, ...] = ()  # of nvidia and vfio_pci those that a whole list does not show
     #: loaded | on-demand (nvidia-modprobe is there to load it at the first use) | absent
     uvm: Known[str] = NOT_IN_INPUT
     peermem: Known[bool] = NOT_IN_INPUT

@@ -275,7 +275,8 @@ def _resolve(host: Host, element: Any, declared: dict[str, Any]) -> Wanted:
     fraction = argument.get("fraction")
     value = bound.value if fraction is None else bound.value * fraction
     share = "" if fraction is None else f"{fraction:.0%} of {shown(bound.value)}, "
-    return Wanted(name, value, f"{OPERATORS[name].phrase(value)} ({share}{bound.formula})")
+    told = f" ({share}{bound.formula})" if share or bound.formula else ""
+    return Wanted(name, value, f"{OPERATORS[name].phrase(value)}{told}")
 
 
 def _known(value: Any) -> bool:

@@ -23,6 +23,7 @@ UNITS = {
     "percent": "%",
     "s": "s",
     "h": "h",
+    "gtps": "GT/s",
     "gbps": "GB/s",
     "pages": "pages",
 }

@@ -26,6 +26,7 @@ echo end"""
 _VERSION = re.compile(r"(?<![\w.])\d{2,4}(?:\.\d{1,4}){1,3}(?![\w.])")
 _SYSFS = re.compile(r"module version: (\S+)")
 _ROW = re.compile(r"([a-z]\w*) +\d+ +-?\d+(?: |$)")
+_HEAD = re.compile(r"Module +Size +Used by")
 #: Modules that concern GPUs; `nv_peer_mem` is the older name of nvidia_peermem.
 _OURS = re.compile(r"nvidia\w*|nv_peer_mem|gdrdrv|nouveau|nvidiafb")
 _NOT_LOADED = Missing("not-applicable", "the nvidia module is not loaded")
@@ -49,6 +50,7 @@ def driver_module(text: str) -> DriverModule:
         version=version,
         flavour=flavour,
         modules=ours if listed else NOT_IN_INPUT,
+        absent=_absent(lines, names, live),
         uvm=_uvm(lines, names, listed),
         peermem=bool(names & {"nvidia_peermem", "nv_peer_mem"}) if listed else NOT_IN_INPUT,
         gdrdrv="gdrdrv" in names if listed else NOT_IN_INPUT,
@@ -70,6 +72,12 @@ def _loaded(lines: list[str], nvrm: int | None, absent: bool) -> tuple[Known[str
         return sysfs, NOT_IN_INPUT
     missing = _NOT_LOADED if absent else NOT_IN_INPUT
     return missing, missing
+
+
+def _absent(lines: list[str], names: set[str], live: bool) -> tuple[str, ...]:
+    """Those that decide who has the GPUs, where the list is whole: `lsmod | grep` has no head."""
+    whole = bool(names) and (live or any(_HEAD.match(line.lstrip()) for line in lines))
+    return tuple(name for name in ("nvidia", "vfio_pci") if whole and name not in names)
 
 
 def _uvm(lines: list[str], names: set[str], listed: bool) -> Known[str]:

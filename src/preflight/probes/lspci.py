@@ -18,6 +18,7 @@ _DENIED = Missing(
     "lspci may not read the capabilities; run preflight as root or with --sudo "
     "(`sudo lspci -Dvvvnn`)",
 )
+_CUT = Missing("unreadable", "lspci is cut short within this function, the last of the input")
 _NO_LINK = Missing("not-applicable", "it has no PCI Express link")
 
 _HEAD = re.compile(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) +(\S.*)")
@@ -47,8 +48,9 @@ def lspci(text: str) -> PciTree:
             here = functions.setdefault(here.address, here).again(here)
         elif here is not None and (told := line.strip()) and not _TREE.match(told):
             here.detail(told, number)
-    if not functions:
+    if not functions or here is None:
         raise ParseError("expected a line such as `0000:1b:00.0 3D controller: ...`", 1)
+    here.ends(text, list(functions.values()))
     drivers = any("driver" in each.told for each in functions.values())
     return PciTree(tuple(each.device(drivers) for each in functions.values()), probe=_PROBE)
 
@@ -64,6 +66,7 @@ class _Function:
         self.line = number
         self.told: dict[str, Any] = {}
         self.express = self.capabilities = self.extended = self.denied = self.details = False
+        self.modules = self.cut = False
         self.flags = ""  # whose list of flags may go on in the next line
         self._head(said)
 
@@ -97,6 +100,7 @@ class _Function:
                     other.line,
                 )
         if other is not self:
+            self.modules |= other.modules
             self.told = {**self.told, **other.told, "answers": other.told["answers"]}
             self.line = other.line
         return self
@@ -113,9 +117,42 @@ class _Function:
         else:
             self.flags = ""
 
+    def ends(self, text: str, functions: list[_Function]) -> None:
+        """The last function of the text. Each closes with its driver and its modules, where it has
+        any: one that has neither, unlike others of its kind, is cut."""
+        if not text.endswith("\n"):
+            last = text.rpartition("\n")[2].strip()
+            if last.startswith(("LnkCap:", "LnkSta:", "UESta:", "CESta:", "ACSCtl:")):
+                self._forget(last)
+            elif "nvidia".startswith(str(self.told.get("driver", "-"))):
+                self.told.pop("driver")
+        if self.modules or self.told.get("driver"):
+            return
+        alike = [one for one in functions if one is not self and one.kind() == self.kind()]
+        closed = any(one.modules or one.told.get("driver") for one in alike)
+        gpu = self.told.get("vendor_id") == "0x10de" and self.capabilities
+        self.cut = closed or (gpu and not alike and not text.endswith("\n\n"))
+
+    def _forget(self, line: str) -> None:
+        """What a line says that may go on."""
+        word = line.partition(":")[0]
+        at = "_max" if word == "LnkCap" else ""
+        for name in {"UESta": ("uncorrected",), "CESta": ("corrected",), "ACSCtl": ("acs",)}.get(
+            word, (f"speed{at}_gtps", f"width{at}")
+        ):
+            self.told.pop(name, None)
+        self.cut = True
+
+    def kind(self) -> tuple[object, ...]:
+        """What functions of one model have in common."""
+        names = ("class_id", "vendor_id", "device_id", "product")
+        return tuple(self.told.get(name) for name in names)
+
     def device(self, drivers: bool) -> PciDevice:
         """The record; `drivers`: whether this form of lspci names them, so that none is none."""
         told = dict(self.told)
+        if self.cut:
+            told.setdefault("driver", _CUT)
         if self.details and drivers and told["answers"]:
             told.setdefault("driver", "")
         for name in ("speed_max_gtps", "width_max", "speed_gtps", "width"):
@@ -135,6 +172,8 @@ class _Function:
         """Why a capability is not there."""
         if self.denied:
             return _DENIED
+        if self.cut:
+            return _CUT
         return else_ if self.capabilities else NOT_IN_INPUT
 
 
@@ -193,12 +232,16 @@ def _set(line: str) -> tuple[str, ...]:
     return tuple(word[:-1] for word in line.split() if word.endswith("+"))
 
 
+#: Which lists of flags are shown as evidence, and who keeps their line.
+_LINE_OF = {"uncorrected": "errors_line", "acs": "acs_line"}
+
+
 def _flags_of(name: str) -> Callable[[_Function, str, int], None]:
     def read(function: _Function, line: str, number: int) -> None:
         function.told[name] = _set(line.partition(":")[2])
         function.flags = name
-        if name == "uncorrected":
-            function.told["errors_line"] = number
+        if name in _LINE_OF:
+            function.told[_LINE_OF[name]] = number
 
     return read
 
@@ -214,6 +257,7 @@ def _number_of(name: str, label: str) -> Callable[[_Function, str, int], None]:
 
 def _kernel(function: _Function, line: str, _number: int) -> None:
     label = "Kernel driver in use: "
+    function.modules |= line.startswith("Kernel modules: ")
     if line.startswith(label):
         function.told["driver"] = line.removeprefix(label).strip()
 

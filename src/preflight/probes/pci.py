@@ -42,4 +42,4 @@ def _function(line: str, number: int) -> PciFunction:
     if not match:
         raise ParseError(f"expected 'ADDRESS CLASS VENDOR DEVICE DRIVER', got {line!r}", number)
     address, class_id, vendor_id, device_id, driver = match.groups()
-    return PciFunction(address, class_id, vendor_id, device_id, driver, number)
+    return PciFunction(address, class_id, vendor_id, device_id, driver, number, "pci")

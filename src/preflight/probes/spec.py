@@ -29,13 +29,16 @@ def probe(
     *,
     timeout_s: int = 30,
     needs_root: bool = False,
+    waits_for: str = "",
     with_stderr: bool = False,
     locate: Callable[[str, int, str], int] | None = None,
 ) -> Callable[[F], F]:
     """Attach the question to the function that reads its answer, and nothing more."""
 
     def attach(parse: F) -> F:
-        command = Command(name, tuple(argv), timeout_s=timeout_s, needs_root=needs_root)
+        command = Command(
+            name, tuple(argv), timeout_s=timeout_s, needs_root=needs_root, waits_for=waits_for
+        )
         parse.probe = Probe(command, parse, with_stderr, locate)  # type: ignore[attr-defined]
         return parse
 

@@ -14,12 +14,12 @@ from typing import IO
 
 from msgspec import Struct
 
-from preflight.model import Command, Missing, Raw
-from preflight.transports.script import Frame, FrameReader, render
+from preflight.model import Command, Missing, MissingKind, Raw
+from preflight.transports.script import NOT_ASKED, Frame, FrameReader, render
 
 #: Bytes of all answers of one host that are kept.
 HOST_CAP_BYTES = 256 * 1024 * 1024
-_INTERRUPTED = Missing("timeout", "interrupted before it answered")
+_INTERRUPTED = "it was interrupted"
 
 
 class Local(Struct, frozen=True):
@@ -59,7 +59,7 @@ class Local(Struct, frozen=True):
         self, commands: Sequence[Command], stdout: IO[bytes], readers: dict[int, FrameReader]
     ) -> Iterator[Raw]:
         waiting: dict[int, Frame] = {}
-        answered = 0
+        told: list[Raw] = []
         deadline_s = time.monotonic() + self.deadline_s
         try:
             for fd, frame in _frames(readers, deadline_s):
@@ -68,29 +68,58 @@ class Local(Struct, frozen=True):
                     waiting[frame.number] = frame
                     continue
                 out, err = (frame, other) if fd == stdout.fileno() else (other, frame)
-                answered = frame.number + 1
-                yield _raw(self.host, commands[frame.number], out, err)
+                command = commands[frame.number]
+                told.append(_raw(self.host, command, out, err, _not_asked(command, out, told)))
+                yield told[-1]
         except KeyboardInterrupt:  # half of a long watch is worth keeping
-            yield from self._unfinished(commands, readers, answered, _INTERRUPTED)
+            yield from self._unfinished(commands, readers, told, _INTERRUPTED)
             raise
-        yield from self._unfinished(commands, readers, answered, self._cut(deadline_s))
+        yield from self._unfinished(commands, readers, told, self._cut(deadline_s))
 
     def _unfinished(
-        self, commands: Sequence[Command], readers: dict[int, FrameReader], answered: int,
-        cut: Missing,
+        self, commands: Sequence[Command], readers: dict[int, FrameReader], told: Sequence[Raw],
+        why: str,
     ) -> Iterator[Raw]:  # fmt: skip
-        """What did not come to its end, with what arrived of the first of them."""
-        for number, command in enumerate(commands[answered:], answered):
-            out, err = (
-                reader.unfinished(time.monotonic()) or Frame(number, b"")
-                for reader in readers.values()
-            )
-            yield _raw(self.host, command, out, err, cut)
+        """What did not come to its end, with what arrived of the first of them; the others were
+        never asked."""
+        before = _those_that_hung(told)
+        for number, command in enumerate(commands[len(told) :], len(told)):
+            found = [reader.unfinished(time.monotonic()) for reader in readers.values()]
+            out, err = (frame or Frame(number, b"") for frame in found)
+            begun = next((frame for frame in found if frame), None)
+            after_s = begun.ended_s - begun.began_s if begun else 0
+            text = f"{why} {after_s:.0f} s after it was asked" if begun else f"not asked: {why}"
+            kind: MissingKind = "exited" if why == _ENDED else "timeout"
+            missing = Missing(kind, text + before)
+            yield _raw(self.host, command, out, err, missing)
+            if begun:
+                before = before or f"; {_tool(command.argv)} was waited for until then"
 
-    def _cut(self, deadline_s: float) -> Missing:
+    def _cut(self, deadline_s: float) -> str:
         if time.monotonic() >= deadline_s:
-            return Missing("timeout", f"no answer within the host's {self.deadline_s:g} s")
-        return Missing("exited", "the shell ended before this command did")
+            return f"the host's limit of {self.deadline_s:g} s was reached"
+        return _ENDED
+
+
+_ENDED = "the shell ended"
+
+
+def _not_asked(command: Command, out: Frame, told: Sequence[Raw]) -> Missing | None:
+    if out.rc != NOT_ASKED:
+        return None
+    return Missing("timeout", f"not asked ({' '.join(command.argv[:4])}){_those_that_hung(told)}")
+
+
+def _those_that_hung(told: Sequence[Raw]) -> str:
+    """What to say of commands that took their whole limit, 124 and 137 by timeout(1)."""
+    hung = [raw for raw in told if raw.rc in (124, 137)]
+    each = (f"{_tool(raw.argv)} hung for {raw.elapsed_s:.0f} s" for raw in hung)
+    return f"; before it {', '.join(each)}" if hung else ""
+
+
+def _tool(argv: Sequence[str]) -> str:
+    """The name of a command; a script that reads files has none."""
+    return "a script" if argv[0] == "sh" else argv[0]
 
 
 def _frames(readers: dict[int, FrameReader], deadline_s: float) -> Iterator[tuple[int, Frame]]:
@@ -118,7 +147,7 @@ def _raw(
         host=host,
         probe=command.probe,
         argv=command.argv,
-        rc=out.rc,
+        rc=None if out.rc == NOT_ASKED else out.rc,
         stdout=_text(out.data),
         stderr=_text(err.data),
         started_at=f"{datetime.fromtimestamp(started, timezone.utc):%Y-%m-%dT%H:%M:%SZ}"

@@ -18,15 +18,22 @@ from preflight.model import Command
 #: (uninterruptible sleep) keeps the inner one; the outer one then kills the inner and goes on.
 _ASK = """\
 ask() {
-i=$1; s=$2; shift 2
+i=$1; s=$2; w=$3; shift 3
 printf '\\n%s begin %s 0\\n' "$mark" "$i"; printf '\\n%s begin %s 0\\n' "$mark" "$i" >&2
-if [ -n "$feed" ]
+case " $hung " in *" $w "*) w=;; esac
+if [ -z "$w" ]
+then (exit 3)
+elif [ -n "$feed" ]
 then printf '%s' "$feed" 2>/dev/null | timeout -k 2 $((s+4)) timeout -k 2 "$s" "$@"
 else timeout -k 2 $((s+4)) timeout -k 2 "$s" "$@" </dev/null
 fi
 r=$?
+case $w,$r in ,3) r=$not_asked;; -,*) ;; *,124|*,137) hung="$hung $w";; esac
 printf '\\n%s end %s %s\\n' "$mark" "$i" "$r"; printf '\\n%s end %s %s\\n' "$mark" "$i" "$r" >&2
 }"""
+
+#: In place of an exit status, which is less: an earlier command hung on what this one waits for.
+NOT_ASKED = 1000
 
 #: timeout(1) says 125 for its own failure, 126 for a command that cannot be run, 127 for none.
 _NO_TIMEOUT = """\
@@ -43,7 +50,7 @@ def render(commands: Sequence[Command], mark: str, *, sudo: bool = False) -> str
     ]
     body = [
         "LC_ALL=C; PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export LC_ALL PATH",
-        f"mark={shlex.quote(mark)}; feed=",
+        f"mark={shlex.quote(mark)}; feed=; hung=; not_asked={NOT_ASKED}",
         _NO_TIMEOUT,
         _ASK,
         *asks,
@@ -55,7 +62,8 @@ def render(commands: Sequence[Command], mark: str, *, sudo: bool = False) -> str
 def _ask_lines(number: int, command: Command, sudo: bool) -> Iterator[str]:
     """A question; what it reads stands in a variable, for a here-document would need a disk."""
     prefix = ("sudo", "-n") if sudo and command.needs_root else ()
-    ask = shlex.join(["ask", str(number), str(command.timeout_s), *prefix, *command.argv])
+    words = (str(number), str(command.timeout_s), command.waits_for or "-")
+    ask = shlex.join(["ask", *words, *prefix, *command.argv])
     if not command.stdin:
         yield ask
         return

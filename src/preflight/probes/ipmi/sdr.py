@@ -44,7 +44,14 @@ _RESERVE = (
 _NOT_ROOM = re.compile(r"cpu|gpu|dimm|vr[md]?\b|hdd|ssd|nvme|nic|ocp|pch|riser|psu?\d", re.I)
 
 
-@probe(_PROBE, ["ipmitool", "sdr", "elist"], timeout_s=40, needs_root=True, with_stderr=True)
+@probe(
+    _PROBE,
+    ["ipmitool", "sdr", "elist"],
+    timeout_s=40,
+    needs_root=True,
+    waits_for="bmc",
+    with_stderr=True,
+)
 def ipmi_sdr(text: str) -> Known[Chassis]:
     """All sensors of `ipmitool sdr`, `sdr list`, `sdr elist`, `sdr type X` or `sensor`."""
     answer = read(text)

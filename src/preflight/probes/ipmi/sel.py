@@ -36,7 +36,7 @@ _DIRECTION = re.compile(r"(?:De)?asserted", re.IGNORECASE)
 
 
 @probe(_PROBE, ["ipmitool", "sel", "elist", "last", "512"], timeout_s=40, needs_root=True,
-       with_stderr=True)  # fmt: skip
+       waits_for="bmc", with_stderr=True)  # fmt: skip
 def ipmi_sel(text: str) -> Known[EventLog]:
     """The entries, oldest first, as the log has them."""
     entries: list[SelEntry] = []

@@ -107,13 +107,27 @@ def _order(rate: Known[float]) -> float:
     return -1.0 if isinstance(rate, Missing) else rate
 
 
-@probe(_STATUS, ["nvidia-smi", "nvlink", "-s"], timeout_s=30, with_stderr=True, locate=_locate)
+@probe(
+    _STATUS,
+    ["nvidia-smi", "nvlink", "-s"],
+    timeout_s=30,
+    waits_for="driver",
+    with_stderr=True,
+    locate=_locate,
+)
 def nvlink_status(text: str) -> NvlinkAnswer:
     """The links of all GPUs; a GPU without a line has none. Raises ParseError."""
     return _answer(text, _STATUS, asked=True)
 
 
-@probe(_ERRORS, ["nvidia-smi", "nvlink", "-e"], timeout_s=30, with_stderr=True, locate=_locate)
+@probe(
+    _ERRORS,
+    ["nvidia-smi", "nvlink", "-e"],
+    timeout_s=30,
+    waits_for="driver",
+    with_stderr=True,
+    locate=_locate,
+)
 def nvlink_errors(text: str) -> NvlinkAnswer:
     """The error counters of all links of all GPUs. Raises ParseError."""
     return _answer(text, _ERRORS)

@@ -30,6 +30,9 @@ _DRIVER = tuple(
         (r"Failed to initialize NVML: ", "nvml-error"),
         (r"NVIDIA-SMI has failed because ", "not-running"),
         (r"NVIDIA-SMI couldn't find ", "not-running"),
+        # The loader's words, of glibc and of musl.
+        (r"(?:\S*/)?nvidia-smi: (?:error while loading shared|symbol lookup error)", "not-running"),
+        (r"Error loading shared library", "not-running"),
         (r"(?:NVIDIA )?Driver (?:is )?Not Loaded", "not-running"),
         (r"No (?:supported )?(?:devices|GPUs)(?: were)? found", "no-devices"),
     )

@@ -86,7 +86,14 @@ def _block_at(text: str, record_line: int) -> Block | None:
     return _block(root, lines)
 
 
-@probe("nvidia-smi", ["nvidia-smi", "-q", "-x"], timeout_s=30, with_stderr=True, locate=locate)
+@probe(
+    "nvidia-smi",
+    ["nvidia-smi", "-q", "-x"],
+    timeout_s=30,
+    waits_for="driver",
+    with_stderr=True,
+    locate=locate,
+)
 def nvidia_smi_xml(text: str) -> NvidiaSmi:
     """One report. Of a text that was cut, the GPUs that are whole; raises ParseError."""
     said = sentences(text)
