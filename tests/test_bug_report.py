@@ -118,4 +118,4 @@ def test_half_a_packed_file_is_not_said_to_be_too_long() -> None:
     (raw,) = recognise(packed[: len(packed) - 40], "x.gz")
     (found, *_) = examine("h", [raw], load(["gpu"]).checks).results
     assert found.status is Status.ERROR
-    assert "its file was cut short" in found.reason
+    assert "ends early: it is cut short or damaged" in found.reason
