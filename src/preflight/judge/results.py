@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from preflight.model import (
     STATUS_OF_MISSING,
     Action,
@@ -14,6 +16,11 @@ from preflight.model import (
 )
 from preflight.printable import printable
 from preflight.redact.secrets import secrets
+
+
+@lru_cache(maxsize=1024)  # eight GPUs and sixty checks give one reason
+def _safe(text: str) -> str:
+    return secrets(printable(text))
 
 
 def result(
@@ -30,10 +37,10 @@ def result(
     action: Action | None = None,
 ) -> Result:
     """One result of `check`; text from the host is made safe to print here, for all formats."""
-    shown = secrets(printable(measured)) if isinstance(measured, str) else measured
+    shown = _safe(measured) if isinstance(measured, str) else measured
     if status is Status.PASS:
         return Result(check.id, subject, status, shown, expected, unit)
-    reason = secrets(printable(reason))
+    reason = _safe(reason)
     if status is Status.SKIP:
         return Result(check.id, subject, status, shown, expected, unit, check.title, reason)
     if status is Status.ERROR:  # what the check would advise belongs to a fault nobody has seen

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from preflight.model import Known, Missing, MissingKind
 
@@ -83,6 +84,7 @@ _FLAGS = {
 _BANDWIDTH = {"full": False, "degraded": True}
 
 
+@lru_cache(maxsize=4096)  # each value is looked at several times, and most GPUs say the same
 def _words(text: str) -> str:
     return text.strip().strip("[]").rstrip(".").lower()
 
