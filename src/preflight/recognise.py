@@ -16,7 +16,6 @@ from preflight.pasted import MAX_BYTES, text_of
 from preflight.probes.bug_report import bug_report_of
 from preflight.probes.nvidia_smi.reports import tables, text_reports, xml_reports
 from preflight.probes.nvidia_smi.sentences import is_sentence
-from preflight.relayed import plain
 from preflight.signatures import (
     BOUNDARIES,
     GOES_ON,
@@ -115,6 +114,8 @@ def recognise(data: bytes, source: str) -> list[Raw]:
         raise UsageError(what, "give each file by itself: --from A --from B")
     if _is_one_document(text):
         return [Raw("", _XML, stdout=text, source=source, truncated=cut)]
+    from preflight.relayed import plain  # late: most reports are one document
+
     text = plain(text, source)
     parts = list(_parts(text))
     if any(part.tool == _LOG for part in parts):

@@ -11,21 +11,19 @@ from preflight.assemble.sources import SUPPLIERS
 from preflight.facts.host import Identity
 from preflight.facts.kernel import KernelLog
 from preflight.model import Known, Missing
-from preflight.probes.kernel_log.hosts import several
-from preflight.probes.kernel_log.union import hosts_of_all, relabelled, union
 
 
 def all_logs(read: Mapping[str, Any], first: Any, identity: Known[Identity]) -> Any:
     """All kernel logs of the host as one; one that is closed to this user hurts nobody."""
-    logs = [
-        log if log.probe == name else relabelled(log, name)
-        for name, log in read.items()
-        if isinstance(log, KernelLog)
-    ]
+    read = {name: log for name, log in read.items() if isinstance(log, KernelLog)}
+    if not read:
+        return first
+    from preflight.probes.kernel_log.hosts import several  # late: many hosts come without a log
+    from preflight.probes.kernel_log.union import hosts_of_all, relabelled, union
+
+    logs = [log if log.probe == name else relabelled(log, name) for name, log in read.items()]
     logs.sort(key=_best_log_first)
     booted_at_s = _booted_at_s(identity)
-    if not logs:
-        return first
     if len(hosts := hosts_of_all(logs)) > 1:
         return Missing("unreadable", f"the kernel logs: {several(hosts)}")
     log = union(logs, booted_at_s)

@@ -17,7 +17,7 @@ from preflight.judge import paths
 from preflight.judge.operators import NUMERIC, OFF, OPERATORS, majority, shown, wrong_type
 from preflight.judge.paths import Reached
 from preflight.judge.results import result, undetermined
-from preflight.judge.rules import RULES
+from preflight.judge.rules import judge_rule
 from preflight.model import STATUS_OF_MISSING, Check, Missing, Result, Scalar, Status
 
 _parse = cache(paths.parse)
@@ -35,7 +35,7 @@ class Wanted(Struct, frozen=True):
 def judge(host: Host, checks: Sequence[Check]) -> list[Result]:
     """Results of all checks on one host, in the order of the checks."""
     by_rule = {
-        rule: RULES[rule](host, list(group))
+        rule: judge_rule(rule, host, list(group))
         for rule, group in groupby(sorted(checks, key=_rule), key=_rule)
         if rule
     }

@@ -13,9 +13,7 @@ from msgspec import Struct, field
 from preflight import datafiles, model, strict_yaml
 from preflight.errors import UsageError
 from preflight.expect.bounds import BOUNDS
-from preflight.judge import paths, sel
-from preflight.judge.kernel_log import log as kernel_log
-from preflight.judge.kernel_log import rows as kernel_log_rows
+from preflight.judge import paths
 from preflight.judge.operators import OFF, OPERATORS
 from preflight.judge.rules import RULES
 from preflight.kept import kept
@@ -31,8 +29,11 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
 DOMAINS = ("gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel")
 
 #: What makes checks out of YAML.
-_READERS = [Path(str(each.__file__)) for each in (kernel_log, kernel_log_rows, model, sel)]
-_READERS.append(Path(__file__))
+_HERE = Path(__file__).parent
+_READERS = [
+    *(_HERE / name for name in ("load.py", "sel.py", "kernel_log/log.py", "kernel_log/rows.py")),
+    Path(model.__file__),
+]
 
 _ID = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
 _KEYS = {
@@ -111,8 +112,12 @@ def _table(path: Path, kind: str) -> tuple[Check, ...]:
     document = strict_yaml.load(_read(path), f"checks/data/{path.name}")
     source = f"checks/data/{path.name}"
     if kind == "sel":
+        from preflight.judge import sel
+
         return tuple(sel.sel_checks(document["rows"], source))
-    return tuple(kernel_log.table_checks(kind, document["rows"], source))
+    from preflight.judge.kernel_log.log import table_checks
+
+    return tuple(table_checks(kind, document["rows"], source))
 
 
 def table(path: Path, kind: str, domain: str) -> list[Check]:

@@ -1,54 +1,49 @@
-"""The rare checks that need code: name of the rule -> function from host and checks to results."""
+"""The rare checks that need code: name of the rule -> the function that judges them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
+
+from msgspec import Struct
 
 from preflight.facts.host import Host
-from preflight.judge.bmc_states import judge_states
-from preflight.judge.dcgm import judge_dcgm
-from preflight.judge.gpu_processes import judge_gpu_processes
-from preflight.judge.kernel_log.log import judge_kernel_log
-from preflight.judge.results import result, undetermined
-from preflight.judge.sel import judge_sel
-from preflight.model import Check, Missing, Result, Status
+from preflight.judge.results import undetermined
+from preflight.model import Check, Missing, Result
+
+_OF_HOST = Missing("not-applicable", "belongs to the host, not to a container")
 
 
-def gpu_present(host: Host, checks: Sequence[Check]) -> list[Result]:
-    """Is there a GPU at all? None is nothing to complain of (SKIP), unless the user asked about
-    GPUs (ERROR) or stated how many there should be (FAIL)."""
-    return [_present(host, check) for check in checks]
+class Rule(Struct, frozen=True):
+    """`judge`: module and function, from host and checks to results, loaded when it is needed.
+    `part` of the host: where that is missing, so are all results. `of_host`: inside a container it
+    belongs to the host."""
+
+    judge: str
+    part: str = ""
+    of_host: bool = False
 
 
-def _present(host: Host, check: Check) -> Result:
-    inventory = host.gpu_inventory
-    gpus = 0 if isinstance(host.gpus, Missing) else len(host.gpus)
-    counts = (inventory.on_pci, inventory.listed)
-    seen = [gpus, *(count for count in counts if isinstance(count, int))]
-    if any(seen):
-        return result(check, host.name, Status.PASS, max(seen), "at least 1")
-    if isinstance(inventory.on_pci, Missing) and isinstance(inventory.listed, Missing):
-        missing = min(inventory.on_pci, inventory.listed, key=_in_input)
-        return undetermined(check, host.name, missing, expected="at least 1")
-    # A driver that runs and lists none was installed for a GPU.
-    runs = not isinstance(host.driver, Missing) and host.driver.state == "answers"
-    status = Status.ERROR if check.row.get("asked") or runs else Status.SKIP
-    status = Status.FAIL if check.row.get("stated") else status
-    others = f"; there is {', '.join(inventory.other_vendors)}" if inventory.other_vendors else ""
-    where = "listed" if isinstance(inventory.on_pci, Missing) else "on PCI"
-    reason = f"no NVIDIA GPU {where}{others}"
-    return result(check, host.name, status, 0, "at least 1", reason=reason)
-
-
-def _in_input(missing: Missing) -> bool:
-    return missing.kind == "not-in-input"
-
-
-RULES: dict[str, Callable[[Host, Sequence[Check]], list[Result]]] = {
-    "kernel-log": judge_kernel_log,
-    "gpu-present": gpu_present,
-    "gpu-processes": judge_gpu_processes,
-    "bmc-states": judge_states,
-    "sel": judge_sel,
-    "dcgm": judge_dcgm,
+RULES: dict[str, Rule] = {
+    "kernel-log": Rule("kernel_log.log:judge_kernel_log", "kernel_log", of_host=True),
+    "gpu-present": Rule("gpu_present:judge_gpu_present"),
+    "gpu-processes": Rule("gpu_processes:judge_gpu_processes"),
+    "bmc-states": Rule("bmc_states:judge_states", "chassis", of_host=True),
+    "sel": Rule("sel:judge_sel", "sel", of_host=True),
+    "dcgm": Rule("dcgm:judge_dcgm", "dcgm"),
 }
+
+
+def judge_rule(name: str, host: Host, checks: Sequence[Check]) -> list[Result]:
+    """Results of the checks that share a rule."""
+    rule = RULES[name]
+    part = getattr(host, rule.part) if rule.part else None
+    if isinstance(part, Missing):
+        contained = isinstance(host.container, str) and host.container != "none"
+        missing = _OF_HOST if rule.of_host and contained else part
+        return [undetermined(check, host.name, missing) for check in checks]
+    module, _, function = rule.judge.partition(":")
+    found: list[Result] = getattr(import_module(f"preflight.judge.{module}"), function)(
+        host, checks
+    )
+    return found
