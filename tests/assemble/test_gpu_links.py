@@ -60,7 +60,10 @@ def test_by_design() -> None:
     up, skip, fail = [Status.PASS], [Status.SKIP], [Status.FAIL]
     for product, links, listed, expected in (
         ("NVIDIA H100 80GB HBM3", 18, 0, up), ("NVIDIA H100 80GB HBM3", 17, 18, fail),
-        ("NVIDIA H100 80GB HBM3", 0, 0, fail), ("NVIDIA H100 NVL", 12, 18, up),
+        # Given alone it may be the only GPU of a virtual machine, which has no peer to link to.
+        ("NVIDIA H100 80GB HBM3", 0, 0, [Status.ERROR]), ("NVIDIA H100 NVL", 12, 18, up),
+        # Without a switch the board decides how many links are wired.
+        ("Tesla V100-SXM2-32GB", 2, 6, skip),
         ("NVIDIA H100 NVL", 0, 0, skip), ("NVIDIA H100 NVL", 11, 18, fail),
         ("NVIDIA A100-PCIE-40GB", 0, 0, skip), ("NVIDIA GH200 480GB", 0, 0, skip),
         ("Tesla T4", 0, 0, skip), ("NVIDIA Z9000", 0, 0, skip), ("NVIDIA Z9000", 18, 0, skip),
@@ -155,4 +158,6 @@ def test_a_tool_that_fails_leaves_nothing_unknown_without_nvlink(
 
 def test_a_failing_exit_with_its_reason_is_an_answer() -> None:
     raw = Raw("node-07", "nvlink-s", ("nvidia-smi",), 255, status("NVIDIA H100 80GB HBM3", 0))
-    assert statuses("nvlink.up", nvlink=raw) == [Status.FAIL]
+    assert statuses("nvlink.up", nvlink=raw) == [Status.ERROR]
+    cpu = "CPU(s): 8\nFlags: fpu\n"
+    assert statuses("nvlink.up", nvlink=raw, lscpu=cpu) == [Status.FAIL]

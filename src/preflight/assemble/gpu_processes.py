@@ -8,6 +8,7 @@ from preflight.facts.gpu import Gpu
 from preflight.model import Known, Missing
 
 _IN_CONTAINER = Missing("not-applicable", "in a container the processes of others cannot be seen")
+_AT_WORK = Missing("not-applicable", "it is at work for a process that is not shown here")
 _VIRTUAL = Missing("not-applicable", "virtual machines hold memory of this GPU, not processes")
 
 
@@ -28,6 +29,8 @@ def _unexplained(gpu: Gpu, container: Known[str]) -> Known[int]:
         return _VIRTUAL
     if isinstance(gpu.processes, Missing):
         return gpu.processes
+    if not gpu.processes and isinstance(busy := gpu.utilization_percent, int) and busy > 0:
+        return _AT_WORK
     used = gpu.memory.used_bytes
     if isinstance(used, Missing):
         return used

@@ -36,9 +36,18 @@ def run(options: Options, streams: Streams) -> int:
         streams.report(_catalogue(fitting))
     elif words in runbooks.load():
         streams.report(_runbook(runbooks.load()[words]))
+    elif _reads_like_a_check(words, checks):
+        near = f"preflight explain '{words.partition('.')[0]}.*' lists those that there are"
+        raise UsageError(f"there is no check {words}", near)
     else:
         streams.report(_text(options.words, checks))
     return Exit.OK
+
+
+def _reads_like_a_check(words: str, checks: list[Check]) -> bool:
+    first = words.partition(".")[0]
+    known = {each.id.partition(".")[0] for each in checks}
+    return first in known and bool(re.fullmatch(r"\w+(\.\w+)+", words))
 
 
 def _text(words: list[str], checks: list[Check]) -> list[str]:

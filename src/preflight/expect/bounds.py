@@ -111,13 +111,23 @@ def nvlinks(host: Host, gpu: Gpu) -> Known[Bound]:
     up = gpu.nvlink if isinstance(gpu.nvlink, Missing) else gpu.nvlink.up
     if up == 0 and design.bridged:
         return Missing("not-applicable", "no bridge to another card, which is no fault")
-    if host.virtualization == "vm" and design.form == "sxm" and not design.nvswitch:
-        text = "links straight to other GPUs, of which a virtual machine was given some"
+    if up != 0 and design.form == "sxm" and not design.nvswitch:
+        text = f"links straight to other GPUs: how many of the {design.nvlinks} the board decides"
         return Missing("not-applicable", text)
-    alone = not isinstance(host.gpus, Missing) and len(host.gpus) == 1
-    if up == 0 and alone and host.virtualization == "vm":
-        return Missing("not-applicable", "the only GPU of a virtual machine has no peer to link to")
+    if up == 0 and (of_vm := _only_gpu_of_a_vm(host, gpu)):
+        return of_vm
     return Bound(design.nvlinks, f"{gpu.product} by design")
+
+
+def _only_gpu_of_a_vm(host: Host, gpu: Gpu) -> Missing | None:
+    """One GPU of a board, given to a virtual machine by itself, has no peer to link to."""
+    alone = not isinstance(host.gpus, Missing) and len(host.gpus) == 1
+    if alone and host.virtualization == "vm":
+        return Missing("not-applicable", "the only GPU of a virtual machine has no peer to link to")
+    if alone and gpu.index == 0 and isinstance(host.virtualization, Missing):
+        text = "all links are down, or it is the only GPU of a virtual machine: add `nvidia-smi -q`"
+        return Missing("unreadable", text)
+    return None
 
 
 def nvlink_gbps(_host: Host, gpu: Gpu) -> Known[Bound]:
