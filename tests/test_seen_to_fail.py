@@ -110,6 +110,7 @@ BASES["dmon-ecc"] = {
     "nvidia-smi-dmon": "# gpu  sbecc  dbecc    pci\n# Idx   errs   errs   errs\n"
     + "    0      0      0      0\n" * 6
 }
+BASES["dcgm-xid"] = {"dcgmi-dmon": "#Entity   XIDER\nID\n" + "GPU 0     0\n" * 6}
 BASES["table"] = {"nvidia-smi-table": "nvidia_smi_table/h100_sxm_x8_550.90_idle.txt"}
 #: Edits that make the base sound: the sample announces four GPUs and holds one.
 WHOLE = {"host": [["<attached_gpus>4", "<attached_gpus>1"]]}

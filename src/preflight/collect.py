@@ -185,7 +185,12 @@ def _watch(host: Host) -> str:
     longest_s = max(times, default=0.0)
     span = f" over {format_duration(longest_s)}" if longest_s else ""
     least = f"{looks[0]:,} to " if len(looks) > 1 else ""
-    return f"{told}{span}, {least}{looks[-1]:,} {'sample' if looks[-1] == 1 else 'samples'} each"
+    told += f"{span}, {least}{looks[-1]:,} {'sample' if looks[-1] == 1 else 'samples'} each"
+    return (
+        f"{told}; columns not judged: {', '.join(unread)}"
+        if (unread := host.watch.unread)
+        else told
+    )
 
 
 def _machine(host: Host) -> str:

@@ -95,6 +95,7 @@ class WatchedGpu(Struct, frozen=True):
     nvlink_tx_gbps: Known[Span] = NOT_IN_INPUT
     nvlink_rx_gbps: Known[Span] = NOT_IN_INPUT
     throttle: ThrottleShares = field(default_factory=ThrottleShares)
+    last_xid: Known[int] = NOT_IN_INPUT  # 0 where the driver has told of none
     ecc_uncorrected_before: Known[int] = NOT_IN_INPUT  # the counter at the first look
     growth: Growth = field(default_factory=Growth)
 
@@ -106,5 +107,6 @@ class Watch(Struct, frozen=True):
     interval_s: Known[float] = NOT_IN_INPUT
     interval_basis: str = ""  # measured, or why it is taken to be that
     ended: Known[str] = NOT_IN_INPUT  # done | interrupted | cut
+    unread: tuple[str, ...] = ()  # columns that nothing here knows
     line: int = 1
     probe: str = ""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from preflight.errors import ParseError
 from preflight.facts.watch import Watch
-from preflight.model import Missing
+from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.spec import probe
 from preflight.probes.watch_lost import Rounds, find_lost
 from preflight.probes.watch_series import Series, looked_twice, watched
@@ -29,6 +31,7 @@ _COLUMNS: dict[str, tuple[str, float]] = {
     "RPCTR": ("pcie_replays", 1),  # 202
     "GPUTL": ("utilization_percent", 1),  # 203
     "MCUTL": ("memory_utilization_percent", 1),  # 204
+    "XIDER": ("xid", 1),  # 230: the last one
     "FBUSD": ("memory_used_bytes", 2**20),  # 252
     "ESVTL": ("ecc_corrected", 1),  # 310
     "EDVTL": ("ecc_uncorrected", 1),  # 311
@@ -61,7 +64,7 @@ _DEFAULT_S = 1.0
 def dcgm_dmon(text: str) -> Watch:
     """Rows `GPU 0  value ...` under a header `#Entity  TAG ...` (again after some rows) and its
     line of units; N/A is no value. Raises ParseError where a row does not fit or there is none."""
-    tags: list[str] = []
+    tags, seen = list[str](), dict[str, None]()
     series: dict[int, Series] = {}
     lines, ended = text.split("\n"), ""
     rounds = Rounds()
@@ -71,6 +74,7 @@ def dcgm_dmon(text: str) -> Watch:
             continue
         if words[0].lower() == "entity":
             tags = words[1:]
+            seen.update(dict.fromkeys(tags))
             rounds.header()
         elif line.startswith(_STOPPED):
             ended = "interrupted"
@@ -84,7 +88,7 @@ def dcgm_dmon(text: str) -> Watch:
             raise ParseError(f"expected a row `GPU 0  value ...`, got {line[:60]!r}", number)
     if not series:
         raise ParseError("expected `#Entity` and rows of values as dcgmi dmon prints", 1)
-    return _watch(series, ended)
+    return _watch(series, ended, tuple(tag for tag in seen if tag not in _COLUMNS))
 
 
 def _row(words: list[str], tags: list[str], series: dict[int, Series], number: int) -> int:
@@ -125,11 +129,18 @@ def _with_work(sample: dict[str, float], one: Series) -> None:
             one.missing[name] = one.missing[other]
 
 
-def _watch(series: dict[int, Series], ended: str) -> Watch:
+def _watch(series: dict[int, Series], ended: str, unread: tuple[str, ...]) -> Watch:
     for one in series.values():
         one.watched_s = (len(one.samples) - 1) * _DEFAULT_S
         looked_twice(one)
     find_lost(series.values())
     gpus = watched(list(series.values()), _PROBE)
+    if not isinstance(gpus, Missing):
+        gpus = tuple(replace(gpu, last_xid=_last_xid(series[gpu.index])) for gpu in gpus)
     basis = "1 s, the default of dcgmi dmon, which prints no times"
-    return Watch(gpus, _DEFAULT_S, basis, ended or "done", probe=_PROBE)
+    return Watch(gpus, _DEFAULT_S, basis, ended or "done", unread=unread, probe=_PROBE)
+
+
+def _last_xid(one: Series) -> Known[int]:
+    told = [int(sample["xid"]) for sample in one.samples if "xid" in sample]
+    return next(filter(None, reversed(told)), 0) if told else one.missing.get("xid", NOT_IN_INPUT)
