@@ -213,3 +213,8 @@ def test_a_gpu_that_lacks_a_sample_or_two_was_not_lost() -> None:
         if one.get("gpu") != 3 or not ("last" in one or one.get("t", 0) > 40)
     ]
     assert all(gpu.answers is True for gpu in gpus("\n".join(kept) + "\n"))
+
+
+def test_a_number_beyond_all_counters_is_none() -> None:
+    text = watch_lines(every={"power_w": 10**400})
+    assert kind(gpus(text)[0].power_w)

@@ -100,12 +100,16 @@ def _sample(one: Series, line: dict[str, Any], number: int) -> None:
     one.samples.append(values)
 
 
+#: No counter or mask of NVML is larger (64 bits).
+_MOST = 2.0**65
+
+
 def _numbers(values: Any) -> dict[str, float]:
     """What is a number; whole for counters and masks, which a float would round."""
     return {
         name: value
         for name, value in (values or {}).items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _MOST
     }
 
 

@@ -112,7 +112,8 @@ def judge_kernel_log(host: Host, checks: Sequence[Check]) -> list[Result]:
         seen_against = replace(moment, settled=_settled(host, row)) if row.settled_by else moment
         found = episodes(row, mine(host, row, seen), seen_against)
         if found:
-            results += [_result(host, log, check, row, one) for one in found]
+            told = [_result(host, log, check, row, one) for one in found]
+            results += [_or_more(host, log, check, one) for one in told]
         elif log.unread and may_be_unread(row):
             results.append(_unread(host, log, check))
         elif contained and check.host_only:
@@ -120,6 +121,13 @@ def judge_kernel_log(host: Host, checks: Sequence[Check]) -> list[Result]:
         else:
             results.append(_nothing(host, log, check, row))
     return results
+
+
+def _or_more(host: Host, log: KernelLog, check: Check, found: Result) -> Result:
+    """In a log without its end there may be more of what is well so far."""
+    if found.status is not Status.PASS or not log.cut:
+        return found
+    return undetermined(check, found.subject, Missing("unreadable", log.cut))
 
 
 def _settled(host: Host, row: Row) -> dict[str, str]:

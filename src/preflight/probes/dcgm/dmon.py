@@ -102,7 +102,7 @@ def _row(words: list[str], tags: list[str], series: dict[int, Series], number: i
         if not name:
             continue
         if name == "reasons" and _MASK.fullmatch(word):
-            sample[name] = int(word, 0)
+            sample[name] = int(word, 16 if "x" in word else 10)
         elif _NUMBER.fullmatch(word):
             (one.card if name in _OF_CARD else sample)[name] = float(word) * factor
         else:

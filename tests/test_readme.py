@@ -1,0 +1,22 @@
+"""The output that the README shows is the command's own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.cli.command import preflight
+
+ROOT = Path(__file__).resolve().parents[1]
+_SHOWN = re.compile(
+    r"^\$ (preflight [^\n]* tests/samples/[^\n]*)\n(preflight .*?)^```$", re.DOTALL | re.MULTILINE
+)
+
+
+def test_what_it_shows_is_what_the_command_prints() -> None:
+    found = _SHOWN.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert found
+    for command, shown in found:
+        ran = preflight(*command.split()[1:], cwd=ROOT)
+        # The first line holds the time.
+        assert ran.out.splitlines()[1:] == shown.splitlines()[1:]
