@@ -77,6 +77,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="targets whose name holds this")
     asked = parser.parse_args()
     names = [name for name in targets() if asked.only in name]
+    if not names:
+        parser.error(f"--only {asked.only}: one of {', '.join(targets())}")
     begun = time.monotonic()
     tallies = _all(names, asked.n, asked.seed, asked.jobs)
     _show(list(tallies.values()))
