@@ -15,8 +15,9 @@ from preflight.collect import examine
 from preflight.errors import UsageError
 from preflight.facts.gpu import Gpu, Remap, Retired
 from preflight.facts.host import Host, Identity
-from preflight.judge.kernel_log.log import judge_kernel_log, table_checks
+from preflight.judge.kernel_log.log import table_checks
 from preflight.judge.load import load
+from preflight.judge.rules import judge_rule
 from preflight.model import Action, Check, Evidence, Missing, Raw, Result, Status
 from preflight.probes.kernel_log.log import kernel_log
 from tests.conftest import sample
@@ -39,7 +40,7 @@ def host(text: str, **fields: Any) -> Host:
 
 
 def judged(text: str, **fields: Any) -> list[Result]:
-    return judge_kernel_log(host(text, **fields), shipped())
+    return judge_rule("kernel-log", host(text, **fields), shipped())
 
 
 def bad(results: Sequence[Result]) -> dict[tuple[str, str], str]:
@@ -439,7 +440,7 @@ def test_unknown_codes_are_told_apart() -> None:
     assert reasons[1].startswith("Xid 999 2 times from 2.0 s to 3.0 s after boot, first by a")
     # Only the row `other` is asked for: it still knows which codes have rows.
     only = [check for check in shipped() if check.id == "gpu.xid.other"]
-    assert bad(judge_kernel_log(host(xid("1.0", 79)), only)) == {}
+    assert bad(judge_rule("kernel-log", host(xid("1.0", 79)), only)) == {}
 
 
 def test_the_links_of_a_switch_error() -> None:
@@ -453,7 +454,7 @@ def test_the_links_of_a_switch_error() -> None:
 )
 def test_a_missing_log_is_undetermined(kind: Any, status: str) -> None:
     missing = Host("node-07", kernel_log=Missing(kind, "why not"))
-    results = judge_kernel_log(missing, shipped())
+    results = judge_rule("kernel-log", missing, shipped())
     assert [one.check for one in results] == [check.id for check in shipped()]
     assert {(one.status.value, one.subject, one.reason) for one in results} == {
         (status, "node-07", "why not")
@@ -463,7 +464,7 @@ def test_a_missing_log_is_undetermined(kind: Any, status: str) -> None:
 def test_in_a_container() -> None:
     skip = (Status.SKIP, "belongs to the host, not to a container")
     closed = Host("node-07", container="docker", kernel_log=Missing("denied", "why not"))
-    results = judge_kernel_log(closed, shipped())
+    results = judge_rule("kernel-log", closed, shipped())
     assert {(one.status, one.reason) for one in results} == {skip}
     # A log that is readable tells of nothing that was not there: what it shows is not hidden.
     results = judged(xid("1.0", 79), container="docker")
@@ -531,7 +532,9 @@ def test_all_wrong_rows_are_told_at_once() -> None:
 
 def test_marks_of_the_command_line_change_nothing() -> None:
     marked = [structs.replace(one, row={**one.row, "asked": True}) for one in shipped()]
-    assert bad(judge_kernel_log(host(xid("1.0", 48)), marked)) == {("gpu.xid.48", GPU_3B): "FAIL"}
+    assert bad(judge_rule("kernel-log", host(xid("1.0", 48)), marked)) == {
+        ("gpu.xid.48", GPU_3B): "FAIL"
+    }
 
 
 def test_a_flood_is_judged_in_time() -> None:
@@ -543,7 +546,7 @@ def test_a_flood_is_judged_in_time() -> None:
     flood += "".join(f"[{at}.0] {switch}\n" for at in range(12000, 18000))
     flooded = host(flood)
     begin = time.process_time()
-    judge_kernel_log(flooded, shipped())
+    judge_rule("kernel-log", flooded, shipped())
     assert time.process_time() - begin < 2  # about 0.1 on an idle machine
 
 

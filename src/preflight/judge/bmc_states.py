@@ -71,12 +71,9 @@ def severity(sensor: str, states: str) -> Status | None:
 
 
 def judge_states(host: Host, checks: Sequence[Check]) -> list[Result]:
-    """Results of every part that tells its state in words. In a container they are the host's."""
+    """Results of every part that tells its state in words."""
     chassis = host.chassis
-    contained = isinstance(host.container, str) and host.container != "none"
-    if isinstance(chassis, Missing):
-        skip = Missing("not-applicable", "belongs to the host, not to a container")
-        return [undetermined(check, host.name, skip if contained else chassis) for check in checks]
+    assert not isinstance(chassis, Missing), "judge_rule sees to that"
     parts = chassis.parts
     if isinstance(parts, Missing):
         return [undetermined(check, host.name, parts) for check in checks]

@@ -14,7 +14,7 @@ from preflight.facts.chassis import EventLog, SelEntry
 from preflight.facts.host import Host
 from preflight.judge.bmc_states import severity
 from preflight.judge.kernel_log.seen import ago
-from preflight.judge.results import result, undetermined
+from preflight.judge.results import result
 from preflight.model import Action, Check, Evidence, Missing, Result, Status
 
 #: The BMC's clock may run in another zone than the host's (UTC-12 to UTC+14): an entry counts as
@@ -69,12 +69,9 @@ def sel_checks(rows: Sequence[Any], source: str) -> list[Check]:
 
 
 def judge_sel(host: Host, checks: Sequence[Check]) -> list[Result]:
-    """Results of the rows on one host. In a container the log is the host's: SKIP."""
+    """Results of the rows on one host."""
     log = host.sel
-    if isinstance(host.container, str) and host.container != "none" and isinstance(log, Missing):
-        log = Missing("not-applicable", "belongs to the host, not to a container")
-    if isinstance(log, Missing):
-        return [undetermined(check, host.name, log) for check in checks]
+    assert not isinstance(log, Missing), "judge_rule sees to that"
     now_s = _now_s(host, log)
     return [one for check in checks for one in _judge(host, log, check, now_s)]
 

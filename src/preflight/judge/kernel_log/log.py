@@ -97,10 +97,9 @@ def judge_kernel_log(host: Host, checks: Sequence[Check]) -> list[Result]:
     real as elsewhere and is judged.
     """
     log = host.kernel_log
+    assert not isinstance(log, Missing), "judge_rule sees to that"
     contained = isinstance(host.container, str) and host.container != "none"
     skip = Missing("not-applicable", "belongs to the host, not to a container")
-    if isinstance(log, Missing):
-        return [undetermined(check, host.name, skip if contained else log) for check in checks]
     seen = events_of(host, log)
     moment = Moment(
         seen.xids, _now_s(host, log), log.starts,
