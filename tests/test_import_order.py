@@ -17,7 +17,7 @@ SRC = Path(__file__).resolve().parents[1] / "src"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "units", "printable", "unpack"),
     ("model",),
-    ("nodesets", "verdict", "datafiles", "strict_yaml", "kept"),
+    ("nodesets", "verdict", "datafiles", "strict_yaml", "kept", "faults"),
     ("facts", "runbooks", "error_texts"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
     ("pasted", "relayed"),

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from preflight.assemble.host import assemble
 from preflight.facts.host import Host
+from preflight.faults import CONNECTION
 from preflight.judge.causes import attribute
 from preflight.judge.evaluate import judge
 from preflight.judge.evidence import attach
-from preflight.model import Check, Command, HostReport, Missing, Raw
+from preflight.model import Check, Command, HostReport, Missing, MissingProbe, Raw
 from preflight.units import format_bytes, format_duration
 from preflight.verdict import host_verdict
 
@@ -61,20 +62,31 @@ def ask(
 def examine(
     name: str, raws: Sequence[Raw], checks: Sequence[Check], *, facts: bool = False
 ) -> HostReport:
-    """Facts of one host, judged, with the evidence of what did not pass."""
+    """Facts of one host, judged, with the evidence of what did not pass. A host that gave no answer
+    has no results: why stands in `missing`."""
+    faults = tuple(_faults(raws))
+    if faults and all(raw.missing for raw in raws):
+        return HostReport(name, host_verdict((), faults), faults)
     assembled = assemble(name, raws)
     results = judge(assembled.host, checks)
     attribute(results)
     attach(results, raws)
     return HostReport(
         host=name,
-        verdict=host_verdict(results, assembled.missing),
-        missing=tuple(assembled.missing),
+        verdict=host_verdict(results, (*faults, *assembled.missing)),
+        missing=(*faults, *assembled.missing),
         summary=summary(assembled.host),
         reach="; ".join(filter(None, (_kernel_log(assembled.host), _watch(assembled.host)))),
         facts=_facts(assembled.host) if facts else None,
         results=tuple(results),
     )
+
+
+def _faults(raws: Sequence[Raw]) -> Iterator[MissingProbe]:
+    """Why the asking of this host failed, or broke off."""
+    for raw in raws:
+        if raw.probe == CONNECTION and raw.missing:
+            yield MissingProbe(CONNECTION, raw.missing.kind, raw.missing.text, raw.missing.fault)
 
 
 def examine_all(

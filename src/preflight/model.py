@@ -23,11 +23,12 @@ MissingKind = Literal[
 ]
 
 
-class Missing(Struct, frozen=True):
-    """Why a fact, or one field of it, could not be had."""
+class Missing(Struct, frozen=True, omit_defaults=True):
+    """Why a fact, or one field of it, could not be had. `fault`: of a whole host, see faults.py."""
 
     kind: MissingKind
     text: str
+    fault: str = ""
 
 
 Known = Union[T, Missing]  # noqa: UP007 - a generic alias; `T | Missing` is none before 3.12
@@ -147,7 +148,8 @@ class Check(Struct, frozen=True, omit_defaults=True):
     level: Level = "quick"
     when: dict[str, Any] = {}
     where: dict[str, Any] = {}
-    across: Literal["", "host"] = ""
+    across: Literal["", "host", "fleet"] = ""
+    like: tuple[str, ...] = ()  # paths that must be equal for two values to be compared
     optional: bool = False
     host_only: bool = False
     fail_unless: dict[str, Any] = {}
@@ -156,6 +158,7 @@ class Check(Struct, frozen=True, omit_defaults=True):
     fix: tuple[str, ...] = ()
     action: Action = Action.NONE
     runbook: str = ""
+    everywhere: bool = False  # over the fleet: what most hosts have, and one has not, is odd
     rule: str = ""
     row: dict[str, Any] = {}
 
@@ -192,12 +195,13 @@ class Finding(Struct, omit_defaults=True):
     fix: tuple[str, ...] = ()
 
 
-class MissingProbe(Struct, frozen=True):
-    """A question that got no usable answer."""
+class MissingProbe(Struct, frozen=True, omit_defaults=True):
+    """A question that got no usable answer; with a `fault` (faults.py) it is the whole host."""
 
     probe: str
     kind: MissingKind
     text: str
+    fault: str = ""
 
 
 class HostReport(Struct):

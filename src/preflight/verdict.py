@@ -32,7 +32,9 @@ def host_verdict(results: Sequence[Result], missing: Iterable[MissingProbe]) -> 
     the checks that needed them, save that the host went away.
     """
     unanswered = (
-        STATUS_OF_MISSING[one.kind] for one in missing if not results or one.kind == "unreachable"
+        STATUS_OF_MISSING[one.kind]
+        for one in missing
+        if not results or one.fault or one.kind == "unreachable"
     )
     return verdict_of([*(one.status for one in results), *unanswered])
 

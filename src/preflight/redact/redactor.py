@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from preflight.model import HostReport, Missing, Raw, Report
+from preflight.model import HostReport, Raw, Report
 from preflight.redact.files import NO_FILE, is_path
 from preflight.redact.secrets import MASK, in_arguments, secrets
 from preflight.redact.stand_ins import Redactor
@@ -65,7 +65,7 @@ def redact_raw(raw: Raw, redactor: Redactor, *, full: bool = True) -> Raw:
         argv=tuple(map(clean, in_arguments(raw.argv))),
         stdout=_answer(raw.stdout, clean),
         stderr=_answer(raw.stderr, clean),
-        missing=raw.missing and Missing(raw.missing.kind, clean(raw.missing.text)),
+        missing=raw.missing and replace(raw.missing, text=clean(raw.missing.text)),
     )
 
 

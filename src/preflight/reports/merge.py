@@ -121,9 +121,17 @@ def _missing(found: Sequence[HostReport]) -> tuple[MissingProbe, ...]:
     kept: dict[str, MissingProbe] = {}
     for host in found:
         if host.results:
-            kept = {probe: one for probe, one in kept.items() if one.kind != "unreachable"}
+            kept = {
+                probe: one
+                for probe, one in kept.items()
+                if not (one.fault or one.kind == "unreachable")
+            }
         kept.update((one.probe, one) for one in host.missing)
     return tuple(kept.values())
+
+
+def _of_host(one: MissingProbe) -> bool:
+    return bool(one.fault) or one.kind == "unreachable"
 
 
 def _facts(found: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

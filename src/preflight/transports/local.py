@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import selectors
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
 from typing import IO
 
 from msgspec import Struct
 
-from preflight.model import Command, Missing, MissingKind, Raw
-from preflight.transports.script import NOT_ASKED, Frame, FrameReader, render
-
-#: Bytes of all answers of one host that are kept.
-HOST_CAP_BYTES = 256 * 1024 * 1024
-_INTERRUPTED = "it was interrupted"
+from preflight.model import Command, Missing, Raw
+from preflight.transports.conversation import ERR, OUT, Conversation
 
 
 class Local(Struct, frozen=True):
@@ -35,7 +29,7 @@ class Local(Struct, frozen=True):
         What the deadline cut off comes with `missing` set. When the caller stops early (Ctrl-C)
         the processes are ended.
         """
-        mark = "preflight-" + secrets.token_hex(16)
+        talk = Conversation(self.host, commands, sudo=self.sudo)
         process = subprocess.Popen(
             ["/bin/sh", "-s"],
             stdin=subprocess.PIPE,
@@ -44,126 +38,38 @@ class Local(Struct, frozen=True):
             start_new_session=True,
         )
         assert process.stdin and process.stdout and process.stderr
-        caps = [command.max_bytes for command in commands]
-        readers = {
-            process.stdout.fileno(): FrameReader(mark, caps, HOST_CAP_BYTES),
-            process.stderr.fileno(): FrameReader(mark, caps, HOST_CAP_BYTES),
-        }
+        deadline_s = time.monotonic() + self.deadline_s
         try:
-            _send(process.stdin, render(commands, mark, sudo=self.sudo).encode())
-            yield from self._answers(commands, process.stdout, readers)
+            _send(process.stdin, talk.script)
+            try:
+                yield from _answers(talk, process.stdout, process.stderr, deadline_s)
+            except KeyboardInterrupt:  # half of a long watch is worth keeping
+                yield from talk.cut(Missing("timeout", "it was interrupted"), time.monotonic())
+                raise
+            yield from talk.cut(self._why(deadline_s), time.monotonic())
         finally:
             _end(process)
 
-    def _answers(
-        self, commands: Sequence[Command], stdout: IO[bytes], readers: dict[int, FrameReader]
-    ) -> Iterator[Raw]:
-        waiting: dict[int, Frame] = {}
-        told: list[Raw] = []
-        deadline_s = time.monotonic() + self.deadline_s
-        try:
-            for fd, frame in _frames(readers, deadline_s):
-                other = waiting.pop(frame.number, None)
-                if other is None:
-                    waiting[frame.number] = frame
-                    continue
-                out, err = (frame, other) if fd == stdout.fileno() else (other, frame)
-                command = commands[frame.number]
-                told.append(_raw(self.host, command, out, err, _not_asked(command, out, told)))
-                yield told[-1]
-        except KeyboardInterrupt:  # half of a long watch is worth keeping
-            yield from self._unfinished(commands, readers, told, _INTERRUPTED)
-            raise
-        yield from self._unfinished(commands, readers, told, self._cut(deadline_s))
-
-    def _unfinished(
-        self, commands: Sequence[Command], readers: dict[int, FrameReader], told: Sequence[Raw],
-        why: str,
-    ) -> Iterator[Raw]:  # fmt: skip
-        """What did not come to its end, with what arrived of the first of them; the others were
-        never asked."""
-        before = _those_that_hung(told)
-        for number, command in enumerate(commands[len(told) :], len(told)):
-            found = [reader.unfinished(time.monotonic()) for reader in readers.values()]
-            out, err = (frame or Frame(number, b"") for frame in found)
-            begun = next((frame for frame in found if frame), None)
-            after_s = begun.ended_s - begun.began_s if begun else 0
-            text = f"{why} {after_s:.0f} s after it was asked" if begun else f"not asked: {why}"
-            kind: MissingKind = "exited" if why == _ENDED else "timeout"
-            missing = Missing(kind, text + before)
-            yield _raw(self.host, command, out, err, missing)
-            if begun:
-                before = before or f"; {_tool(command.argv)} was waited for until then"
-
-    def _cut(self, deadline_s: float) -> str:
+    def _why(self, deadline_s: float) -> Missing:
         if time.monotonic() >= deadline_s:
-            return f"the host's limit of {self.deadline_s:g} s was reached"
-        return _ENDED
+            return Missing("timeout", f"the host's limit of {self.deadline_s:g} s was reached")
+        return Missing("exited", "the shell ended")
 
 
-_ENDED = "the shell ended"
-
-
-def _not_asked(command: Command, out: Frame, told: Sequence[Raw]) -> Missing | None:
-    if out.rc != NOT_ASKED:
-        return None
-    return Missing("timeout", f"not asked ({' '.join(command.argv[:4])}){_those_that_hung(told)}")
-
-
-def _those_that_hung(told: Sequence[Raw]) -> str:
-    """What to say of commands that took their whole limit, 124 and 137 by timeout(1)."""
-    hung = [raw for raw in told if raw.rc in (124, 137)]
-    each = (f"{_tool(raw.argv)} hung for {raw.elapsed_s:.0f} s" for raw in hung)
-    return f"; before it {', '.join(each)}" if hung else ""
-
-
-def _tool(argv: Sequence[str]) -> str:
-    """The name of a command; a script that reads files has none."""
-    return "a script" if argv[0] == "sh" else argv[0]
-
-
-def _frames(readers: dict[int, FrameReader], deadline_s: float) -> Iterator[tuple[int, Frame]]:
-    """(file descriptor, frame) as frames end; stops at the last mark, at end of file, in time."""
+def _answers(
+    talk: Conversation, stdout: IO[bytes], stderr: IO[bytes], deadline_s: float
+) -> Iterator[Raw]:
+    """Answers as they end; stops at the last mark, at end of file, in time."""
     with selectors.DefaultSelector() as selector:
-        for fd in readers:
-            os.set_blocking(fd, False)
-            selector.register(fd, selectors.EVENT_READ)
+        for stream, pipe in ((OUT, stdout), (ERR, stderr)):
+            os.set_blocking(pipe.fileno(), False)
+            selector.register(pipe, selectors.EVENT_READ, stream)
         while selector.get_map() and time.monotonic() < deadline_s:
             for key, _ in selector.select(max(deadline_s - time.monotonic(), 0)):
                 data = os.read(key.fd, 1 << 16)
-                now_s = time.monotonic()
-                for frame in readers[key.fd].feed(data, now_s):
-                    yield key.fd, frame
-                if not data or readers[key.fd].done:
-                    selector.unregister(key.fd)
-
-
-def _raw(
-    host: str, command: Command, out: Frame, err: Frame, missing: Missing | None = None
-) -> Raw:
-    elapsed_s = max(out.ended_s - out.began_s, 0.0)
-    started = datetime.now(timezone.utc).timestamp() - (time.monotonic() - out.began_s)
-    return Raw(
-        host=host,
-        probe=command.probe,
-        argv=command.argv,
-        rc=None if out.rc == NOT_ASKED else out.rc,
-        stdout=_text(out.data),
-        stderr=_text(err.data),
-        started_at=f"{datetime.fromtimestamp(started, timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
-        if out.began_s
-        else "",
-        elapsed_s=round(elapsed_s, 3),
-        truncated=out.truncated or err.truncated,
-        missing=missing,
-    )
-
-
-def _text(data: bytes) -> str | bytes:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data
+                yield from talk.feed(key.data, data, time.monotonic())
+                if not data or talk.stream_done(key.data):
+                    selector.unregister(key.fileobj)
 
 
 def _send(stdin: IO[bytes], script: bytes) -> None:

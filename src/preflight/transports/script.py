@@ -35,6 +35,9 @@ printf '\\n%s end %s %s\\n' "$mark" "$i" "$r"; printf '\\n%s end %s %s\\n' "$mar
 #: In place of an exit status, which is less: an earlier command hung on what this one waits for.
 NOT_ASKED = 1000
 
+#: What a login shell says in place of running the script is told; so much of it.
+_STRAY_BYTES = 400
+
 #: timeout(1) says 125 for its own failure, 126 for a command that cannot be run, 127 for none.
 _NO_TIMEOUT = """\
 command -v timeout >/dev/null 2>&1 || timeout() { return 125; }"""
@@ -86,7 +89,7 @@ class Frame(Struct):
 class FrameReader:
     """Cuts one stream into frames as its bytes arrive; keeps at most `caps[number]` of each.
 
-    Text outside the marks (login banners, a profile's echo) is dropped.
+    Text outside the marks (login banners, a profile's echo) is dropped, but for the first of it.
     """
 
     def __init__(self, mark: str, caps: Sequence[int], total_cap: int) -> None:
@@ -97,6 +100,8 @@ class FrameReader:
         self._open: Frame | None = None
         self._kept = bytearray()
         self.done = False
+        self.begun = False
+        self.stray = b""
 
     def feed(self, data: bytes, now_s: float) -> Iterator[Frame]:
         """Take `data`, yield the frames that it completes. `now_s`: the reader's own clock."""
@@ -112,6 +117,8 @@ class FrameReader:
             frame = self._turn(words, now_s)
             if frame is not None:
                 yield frame
+        if not self.begun and len(self.stray) < _STRAY_BYTES:
+            self.stray = bytes(self._pending[:_STRAY_BYTES])
         # Hold back what may be the beginning of a mark; the rest can go.
         spare = len(self._pending) - len(self._mark) - 32
         if spare > 0 and self._pending.find(self._mark) < 0:
@@ -129,6 +136,7 @@ class FrameReader:
 
     def _turn(self, words: list[bytes], now_s: float) -> Frame | None:
         kind, number, rc = words[0], int(words[1]), int(words[2])
+        self.begun = True
         if kind == b"begin":
             self._open, self._kept = Frame(number, b"", began_s=now_s), bytearray()
             return None
