@@ -150,11 +150,7 @@ def steps(action: str, fix: Sequence[str], view: View) -> Iterator[Line]:
 
 
 def _devices(group: Group, view: View) -> Iterator[Line]:
-    known: dict[str, list[Place]] = {}
-    for place in group.places:
-        if place.device and place.device != place.subject:
-            known.setdefault(place.device, []).append(place)
-    told = [f"{_where(places, view)}{GLUE}{device}" for device, places in known.items()]
+    told = [f"{_where(at, view)}{GLUE}{device}" for device, at in group.by_device.items()]
     if told:
         yield from labelled("device", some(told, view.most(8)), view)
 

@@ -66,6 +66,15 @@ class Group(Struct):
         """All places of the group, in order."""
         return [place for variant in self.variants for place in variant.places]
 
+    @property
+    def by_device(self) -> dict[str, list[Place]]:
+        """The places where others know the subject by another name, under that name."""
+        found: dict[str, list[Place]] = {}
+        for place in self.places:
+            if place.device and place.device != place.subject:
+                found.setdefault(place.device, []).append(place)
+        return found
+
 
 Entry = tuple[str, Result]
 

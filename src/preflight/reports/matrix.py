@@ -41,7 +41,7 @@ def matrix(report: Report, view: View) -> Iterator[Line]:
     shown = rows[:_ROWS] if len(rows) > _ROWS + 1 and not view.verbose else rows
     names = [_name(row, row is rows[-1], view) for row in shown]
     broad = max(map(cells, names))
-    columns = _order(row.marks for row in rows)
+    columns = order(rows)
     quiet: list[str] = []
     if _columns_wide(columns) > view.width - broad:
         quiet = [name for name in columns if _is_quiet(name, rows)]
@@ -117,9 +117,10 @@ def _of_fleet(report: Report) -> dict[str, Marks]:
     return marks
 
 
-def _order(rows: Iterable[Marks]) -> list[str]:
+def order(rows: Iterable[Row]) -> list[str]:
+    """The domains that any row has, as a person looks for them."""
     places = {name: at for at, name in enumerate(DOMAINS)}
-    found = dict.fromkeys(name for marks in rows for name in marks)
+    found = dict.fromkeys(name for row in rows for name in row.marks)
     return sorted(found, key=lambda name: (places.get(name, len(places)), name))
 
 
