@@ -82,6 +82,26 @@ def cluster() -> Report:
     )  # fmt: skip
 
 
+def yesterday() -> Report:
+    """The same hosts a day before: another GPU was hot, one PCIe link was narrow already, one host
+    was silent, one had another driver, one is not there any more."""
+    now = cluster()
+    told = {one.host: one for one in now.hosts}
+    for name in ("node017", "node030", "node042", "node064", "node099", "node111"):
+        told[name] = host(name, *healthy(name), passed("pcie.width", "gpu3", "x16", "x16"),
+                          summary=SUMMARY)  # fmt: skip
+    told["node108"] = now.hosts[107]
+    told["node050"] = broken("node050", "no-answer", "ping node050: nothing for 10 s")
+    told["node060"] = host("node060", *healthy("node060"), width("gpu1", 9), summary=SUMMARY)
+    told["node070"] = host("node070", *healthy("node070"),
+                           summary=SUMMARY.replace("550.54.15", "535.104.05"))  # fmt: skip
+    told["node129"] = host("node129", *healthy("node129"), summary=SUMMARY)
+    return report(
+        *told.values(), command="run", started_at="2026-01-01T03:04:05Z",
+        fleet=[odd("node[003,007,070]")],
+    )  # fmt: skip
+
+
 def thousand(hosts: int = 1000, results: int = 800) -> Report:
     """Many hosts with many results each, some of them off; equal results are one object."""
     per_check = [

@@ -16,7 +16,8 @@ from preflight.cli.asking import Captures, Keeper, ask_here, shown_commands
 from preflight.cli.clock import now
 from preflight.cli.exit import Exit, exit_status
 from preflight.cli.options import Options
-from preflight.cli.saving import Targets, capture_paths, opened_targets
+from preflight.cli.saving import Targets, capture_paths, host_paths, opened_targets
+from preflight.cli.stored import changed_since, earlier
 from preflight.cli.streams import Streams
 from preflight.collect import examine, examine_all
 from preflight.errors import UsageError
@@ -78,13 +79,14 @@ def judge_and_report(question: Question, options: Options, streams: Streams) -> 
     plan = make_plan(question, options)
     if options.dry_run:
         return _dry_run(plan, options, streams)
+    then = earlier(options)
     captures = Captures(capture_paths(options.save), options.redact)
-    with opened_targets(options.save) as targets:
+    with opened_targets(options) as targets:
         began, started_at = time.monotonic(), now()
         hosts = _hosts(plan, options, streams, captures)
         report = _report(question, plan, options, hosts, started_at, began)
         streams.done()
-        report = shown(report, options, captures)
+        report = shown(changed_since(report, then), options, captures)
         return finish(report, options, streams, targets, captures)
 
 
@@ -261,6 +263,6 @@ def _dry_run(plan: Plan, options: Options, streams: Streams) -> int:
         streams.report([f"would read {', '.join(options.from_)}; nothing would be run\n"])
         return Exit.OK
     streams.report(shown_commands(plan.commands(), options))
-    files = ", ".join(options.save) or "nothing"
+    files = ", ".join([*options.save, *map(str, host_paths(options))]) or "nothing"
     streams.report([f"{len(plan.checks)} checks; would write {files}\n"])
     return Exit.OK

@@ -33,6 +33,10 @@ def _records(report: Report) -> Iterator[dict[str, Any]]:
     for finding in report.findings:
         told = msgspec.to_builtins(finding)
         yield {"schema": "preflight.finding/1", "host": None, **run, **told}
+    changes = report.changes
+    for change in changes.each if changes else ():
+        told = {"since": changes and changes.since, **msgspec.to_builtins(change)}
+        yield {"schema": "preflight.change/1", **run, **told}
     yield {
         "schema": "preflight.summary/1",
         **run,

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from preflight.model import Evidence, Finding, Report, Status
 from preflight.nodesets import fold
 from preflight.printable import printable
+from preflight.reports.changes import headline as changed
+from preflight.reports.changes import rows
 from preflight.reports.groups import LONG, Group, bad, entries, headline, where
 from preflight.reports.matrix import kinds, order
 from preflight.reports.silent import silences
@@ -80,13 +82,14 @@ def _ticket(report: Report) -> Iterator[str]:
     yield ""
     yield f"**{escape(verdict(report))}**"
     yield ""
-    told = (when(report), f"level {report.level}", format_duration(report.elapsed_s))
+    told = (when(report.started_at), f"level {report.level}", format_duration(report.elapsed_s))
     yield escape(", ".join((*told, f"version {report.preflight}")))
     yield from [""] if report.overrides else []
     for one in report.overrides:
         yield f"- not the built-in value: {escape(f'{one.id}={one.value} ({one.source})')}"
     yield from _machines(report)
     yield from _matrix(report)
+    yield from _changes(report)
     yield from _sections(report)
     yield from _not_checked(report)
     if report.hints:
@@ -121,6 +124,17 @@ def _matrix(report: Report) -> Iterator[str]:
         yield f"| {escape(_brief(row.hosts))} | {' | '.join(told)} |"
     if len(rows) > _MOST_ROWS:
         yield from ("", f"and {len(rows) - _MOST_ROWS} more kinds, in the JSON report")
+
+
+def _changes(report: Report) -> Iterator[str]:
+    if report.changes is None:
+        return
+    yield from ("", "## What changed", "", escape(changed(report.changes)), "")
+    for note in report.changes.notes:
+        yield f"- {escape(note)}"
+    for row in rows(report.changes, hosts=len(report.hosts) > 1, most=_MOST_EVIDENCE):
+        told = ", ".join(filter(None, (row.about, row.at, row.told)))
+        yield f"- **{row.kind}** {escape(told)}"
 
 
 def _brief(names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from preflight.model import SEVERITY, HostReport, Report, Status
 from preflight.nodesets import fold
 from preflight.printable import printable
 from preflight.reports.blocks import STYLES, View
-from preflight.reports.layout import Line, Span, cells, flow
+from preflight.reports.layout import Line, Span, cells, cropped, flow, padded
 from preflight.reports.subjects import hosts_named
 from preflight.reports.wording import DOMAINS, plural
 
@@ -135,13 +135,11 @@ def _name(row: Row, last: bool, view: View) -> str:
         return names
     if len(row.hosts) > 1:
         return f"{'the other ' if last else ''}{plural(len(row.hosts), 'host')}"
-    while cells(names) > most - 3:
-        names = names[:-1]
-    return f"{names}..."
+    return cropped(names, most)
 
 
 def _head(name: str) -> str:
-    return printable(name)[:_HEAD_COLUMNS]
+    return cropped(printable(name), _HEAD_COLUMNS)
 
 
 def _wide(name: str) -> int:
@@ -166,12 +164,12 @@ def _bands(names: Sequence[str], room: int) -> Iterator[list[str]]:
 def _band(
     columns: Sequence[str], rows: Sequence[Row], names: Sequence[str], broad: int
 ) -> Iterator[Line]:
-    head = "".join(f"  {_head(name):<{_wide(name) - 2}}" for name in columns)
+    head = "".join(f"  {padded(_head(name), _wide(name) - 2)}" for name in columns)
     yield (Span(" " * broad), Span(head.rstrip(), "dim"))
     for row, name in zip(rows, names, strict=True):
         marks = [*_cells(row, columns)]
         marks[-1:] = [Span(span.text.rstrip(), span.style) for span in marks[-1:]]
-        yield (Span(f"{name}{' ' * (broad - cells(name))}"), *marks)
+        yield (Span(padded(name, broad)), *marks)
 
 
 def _cells(row: Row, columns: Sequence[str]) -> Iterator[Span]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight.printable import printable
-from preflight.reports.layout import cells
+from preflight.reports.layout import cells, cropped
 from preflight.transports.progress import Progress
 from preflight.units import format_duration
 
@@ -21,18 +21,10 @@ def progress_line(progress: Progress, limit_s: float) -> str:
         return head
     left_s = max(0.0, limit_s - progress.slowest_s)
     waits = printable(progress.waits_for) or "connecting"
-    tail = f" ({_cut(waits, 24)}, {_whole(progress.slowest_s)}); at most {_whole(left_s)} left"
-    name = _cut(printable(progress.slowest), _COLUMNS - cells(f"{head}; slowest {tail}"))
+    tail = f" ({cropped(waits, 24)}, {_whole(progress.slowest_s)}); at most {_whole(left_s)} left"
+    name = cropped(printable(progress.slowest), _COLUMNS - cells(f"{head}; slowest {tail}"))
     return f"{head}; slowest {name}{tail}"
 
 
 def _whole(seconds: float) -> str:
     return format_duration(round(seconds)) if seconds >= 0.5 else "0 s"
-
-
-def _cut(text: str, columns: int) -> str:
-    if cells(text) <= columns:
-        return text
-    while text and cells(text) > columns - 3:
-        text = text[:-1]
-    return f"{text}..."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from preflight.model import SEVERITY, STATUS_OF_MISSING, HostReport, Report, Status
+from preflight.model import SEVERITY, STATUS_OF_MISSING, ChangeKind, HostReport, Report, Status
 from preflight.reports.blocks import (
     STYLES,
     View,
@@ -15,6 +15,7 @@ from preflight.reports.blocks import (
     group_block,
     silence_block,
 )
+from preflight.reports.changes import headline, rows
 from preflight.reports.groups import Entry, bad, entries, followers, gather, leads, where
 from preflight.reports.layout import Line, Span, Style, flow, plain
 from preflight.reports.matrix import matrix
@@ -29,6 +30,11 @@ __all__ = ["Line", "Span", "Style", "lines", "plain", "render"]
 
 _EMPTY: Line = ()
 
+_CHANGE_STYLES: dict[ChangeKind, Style] = {
+    "silent": "error", "failed": "fail", "unknown": "error", "gone": "fail", "warned": "warn",
+    "better": "pass", "fixed": "pass",
+}  # fmt: skip
+
 
 def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterator[str]:
     """The text without styles, a line at a time."""
@@ -42,7 +48,7 @@ def lines(
     """The whole text, none of it wider than `width`; with `quiet` only the verdict."""
     view = View(width, verbose, hosts=len(report.hosts) > 1)
     if not quiet:
-        parts = (_header, _checklist, _blocks, _tables, _rest, _hints)
+        parts = (_header, _checklist, _changes, _blocks, _tables, _rest, _hints)
         for part in parts:
             found = list(part(report, view))
             if found:
@@ -54,7 +60,7 @@ def lines(
 
 
 def _header(report: Report, view: View) -> Iterator[Line]:
-    told = [f"level {report.level}" if report.level else "", when(report)]
+    told = [f"level {report.level}" if report.level else "", when(report.started_at)]
     told.append(format_duration(report.elapsed_s))
     body = [Span(f"preflight {report.command}", "bold"), Span(", " + ", ".join(filter(None, told)))]
     yield from flow([], [Span(plain(tuple(body)), "bold")], hang=0, width=view.width)
@@ -134,6 +140,19 @@ def _checklist(report: Report, view: View) -> Iterator[Line]:
             hang=broad + 9,
             width=view.width,
         )
+
+
+def _changes(report: Report, view: View) -> Iterator[Line]:
+    """What became of the hosts since an earlier report, worst first."""
+    if report.changes is None:
+        return
+    yield from flow([], [Span(headline(report.changes), "bold")], hang=2, width=view.width)
+    for note in report.changes.notes:
+        yield from flow([Span("  ")], [Span(note)], hang=4, width=view.width)
+    for row in rows(report.changes, hosts=view.hosts, most=view.most(20)):
+        told = _row(*filter(None, (row.about, row.at, row.told)))
+        head = Span(f"{row.kind:<9}", _CHANGE_STYLES.get(row.kind, ""))
+        yield from flow([head], told, hang=9, width=view.width)
 
 
 def _blocks(report: Report, view: View) -> Iterator[Line]:
