@@ -63,11 +63,12 @@ COMMANDS = (
     ),
     Spec(
         "report", "report",
-        "Convert stored reports, or merge several into one.",
-        ("reports", "format", "save", "redact", "strict", "exit_zero", "quiet", "verbose", "color",
-         "debug"),
+        "Convert stored reports, merge several into one, tell what changed.",
+        ("reports", "format", "save", "save_hosts", "against", "redact", "strict", "exit_zero",
+         "quiet", "verbose", "color", "debug"),
         ("preflight report report.json --format markdown",
-         "preflight report node-*.json --save all.json -q"),
+         "preflight report node-*.json --save all.json -q",
+         "preflight report report.json --against last-good.json"),
     ),
     Spec(
         "explain", "explain",

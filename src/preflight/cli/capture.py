@@ -10,8 +10,8 @@ from preflight.assemble.host import assemble
 from preflight.cli.asking import CAPTURE_SUFFIX, Captures, ask_here, shown_commands
 from preflight.cli.exit import Exit
 from preflight.cli.hosts import Asking, are_many, asking
-from preflight.cli.judging import Question, hold_duration, make_plan
 from preflight.cli.options import Options
+from preflight.cli.plan import Question, hold_duration, make_plan
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
 from preflight.judge.load import DOMAINS

@@ -32,6 +32,8 @@ class Options(Struct):
     checks: list[str] = []
     format: str = "text"
     save: list[str] = []
+    save_hosts: str | None = None
+    against: str | None = None
     redact: bool = False
     facts: bool = False
     dry_run: bool = False
@@ -117,6 +119,14 @@ OPTIONS: dict[str, Option] = {
         "Also write a file, by its suffix: .json .jsonl .xml .md .txt .capture.gz. Repeatable.",
         "FILE",
     ),
+    "save_hosts": Option(
+        str, ("--save-hosts",),
+        "Also write the names of the hosts that can take a job to PREFIX.pass, of the others to "
+        "PREFIX.fail: for srun --nodelist=./PREFIX.pass, mpirun --hostfile, --hostfile.", "PREFIX",
+    ),
+    "against": Option(
+        str, ("--against",), "Also tell what changed since an earlier report.", "REPORT"
+    ),
     "redact": Option(
         bool, ("--redact",), "Names, addresses, UUIDs and serials become stand-ins."
     ),
@@ -147,7 +157,10 @@ ARGUMENTS: dict[str, Option] = {
 HOSTS = ("hosts", "hostfile", "slurm", "slurm_args", "ssh", "accept_new_host_keys")
 WHERE = ("from_", *HOSTS, "sudo", "host_timeout", "duration", "python")
 JUDGE = ("level", "profile", "only", "skip", "set_", "checks")
-WRITE = ("format", "save", "redact", "facts", "strict", "exit_zero", "quiet", "verbose", "color")
+WRITE = (
+    "format", "save", "save_hosts", "against", "redact", "facts", "strict", "exit_zero", "quiet",
+    "verbose", "color",
+)  # fmt: skip
 RUN = ("dry_run", "debug")
 
 
