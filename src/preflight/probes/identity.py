@@ -21,7 +21,7 @@ ALLOCATION = ("NVIDIA_VISIBLE_DEVICES", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
 # podman's files, systemd's container= (https://systemd.io/CONTAINER_INTERFACE/), Kubernetes' and
 # Apptainer's variables.
 _ASK = """\
-printf 'hostname '; uname -n
+printf 'hostname '; hostname 2>/dev/null || uname -n
 printf 'kernel '; uname -r
 printf 'boot_id '; cat /proc/sys/kernel/random/boot_id || echo
 printf 'date '; date -u +%Y-%m-%dT%H:%M:%SZ
