@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
+from preflight.assemble.host import assemble
 from preflight.errors import ParseError
-from preflight.model import Missing
+from preflight.model import Missing, Raw
 from preflight.probes.board import board
 from preflight.probes.packages import packages
 from preflight.probes.software import software
 from preflight.probes.sysctls import sysctls
 from tests.conftest import require
+from tests.probes.test_pci_robust import damaged
 from tests.setup_text import BOARD, PACKAGES, SETUP, SOFTWARE, SYSCTLS
 
 PARSERS: dict[str, Callable[[str], Any]] = {
@@ -80,6 +82,7 @@ def test_parameters_are_asked_and_read(tmp_path: Path) -> None:
         "/proc/sys/vm/swappiness": "10\n",
         "/proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
         "/proc/sys/net/ipv4/ip_local_reserved_ports": "\n",
+        "/proc/driver/nvidia/params": "EnableMSI: 1\nDeviceFileUID: 0\nRegistryDwords: \"\"\n",
         "/proc/cmdline": "BOOT_IMAGE=/vmlinuz root=UUID=0f3c ro token=s3cret iommu=pt pci=noaer "
         "hugepagesz=1G hugepages=16 intel_iommu=on hugepagesz=2M hugepages=8 -- iommu=off\n",
         "/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]\n",
@@ -93,6 +96,8 @@ def test_parameters_are_asked_and_read(tmp_path: Path) -> None:
         "vm.swappiness": "10",
         "net.ipv4.tcp_rmem": "4096 131072 6291456",
         "net.ipv4.ip_local_reserved_ports": "none",
+        "nvidia.EnableMSI": "1",
+        "nvidia.RegistryDwords": '""',
         "thp.enabled": "never",
         "cpu.governor": "mixed",
         "cpu.driver": "intel_pstate",
@@ -206,6 +211,13 @@ def test_what_is_cut_short_or_something_else(name: str) -> None:
     for text in ("", "\n", "hello\n", whole.removesuffix("end\n"), whole[: len(whole) // 2]):
         with pytest.raises(ParseError):
             PARSERS[name](text)
+
+
+@pytest.mark.parametrize("name", list(SETUP))
+def test_damaged_text_is_read_or_refused(name: str) -> None:
+    for seed in range(60):
+        raw = Raw("h", name, ("sh",), 0, damaged(SETUP[name], seed))
+        assemble("h", [raw])
 
 
 @pytest.mark.parametrize("name", list(PARSERS))

@@ -131,6 +131,15 @@ _OPTIONS = (
     "ipv6.disable=*", "net.ifnames=*", "biosdevname=*", "crashkernel=*", "log_buf_len=*",
 )  # fmt: skip
 
+#: Options of the nvidia module (/proc/driver/nvidia/params), as patterns: what a file in
+#: /etc/modprobe.d changes. Others name a host's GPUs or files.
+_DRIVER_OPTIONS = (
+    "Enable*", "NvLinkDisable", "RmProfilingAdminOnly", "DynamicPowerManagement",
+    "RegistryDwords", "DmaRemapPeerMmio", "CoherentGPUMemoryMode", "GrdmaPciTopoCheckOverride",
+    "InitializeSystemMemoryAllocations", "PreserveVideoMemoryAllocations", "ImexChannelCount",
+    "UsePageAttributeTable",
+)  # fmt: skip
+
 # One process for /proc/sys: `read` takes byte after byte in some shells, and the kernel gives the
 # rest of a number to nobody who comes back for it. The other files are read by the shell itself.
 _ASK = f"""\
@@ -144,6 +153,9 @@ one() {{ n=$1; shift; a=
   [ -z "$a" ] || echo "$n $a"
 }}
 {chr(10).join(f"one {name} {files}" for name, files in _FILES.items())}
+{{ while read -r k v; do
+  case ${{k%:}} in {"|".join(_DRIVER_OPTIONS)}) echo "nvidia.${{k%:}} $v" ;; esac
+done </proc/driver/nvidia/params; }} 2>/dev/null
 set -f; l=; {{ read -r l </proc/cmdline; }} 2>/dev/null && for o in $l; do
   case $o in
     --) break ;;
