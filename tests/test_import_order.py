@@ -28,6 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("judge", "diagnosis"),
     ("reports",),
     ("collect", "bench"),
+    ("examiner",),
     ("cli",),
     ("__main__",),
 )

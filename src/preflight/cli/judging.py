@@ -18,9 +18,11 @@ from preflight.cli.exit import Exit, exit_status
 from preflight.cli.options import Options
 from preflight.cli.saving import Targets, capture_paths, opened_targets
 from preflight.cli.streams import Streams
-from preflight.collect import examine, examine_all
+from preflight.collect import Examined, examine
 from preflight.errors import UsageError
+from preflight.examiner import examine_all
 from preflight.judge import load, overrides
+from preflight.judge.fleet import judge_fleet
 from preflight.model import (
     LEVELS,
     Check,
@@ -30,6 +32,7 @@ from preflight.model import (
     Override,
     Raw,
     Report,
+    Result,
     Status,
 )
 from preflight.redact.secrets import in_arguments
@@ -81,8 +84,8 @@ def judge_and_report(question: Question, options: Options, streams: Streams) -> 
     captures = Captures(capture_paths(options.save), options.redact)
     with opened_targets(options.save) as targets:
         began, started_at = time.monotonic(), now()
-        hosts = _hosts(plan, options, streams, captures)
-        report = _report(question, plan, options, hosts, started_at, began)
+        hosts, fleet = _judged(plan, options, streams, captures)
+        report = _report(question, plan, options, hosts, fleet, started_at, began)
         streams.done()
         report = shown(report, options, captures)
         return finish(report, options, streams, targets, captures)
@@ -192,14 +195,19 @@ def _profile(name: str | None) -> Iterator[Override]:
         yield Override(identifier, value, f"profile {name}")
 
 
-def _hosts(plan: Plan, options: Options, streams: Streams, captures: Captures) -> list[HostReport]:
-    if options.from_:
-        return list(_recorded(plan, options, captures))
-    raws = ask_here(plan.commands(), options, streams, captures)
-    return [examine(raws[0].host, raws, plan.checks, facts=_wants_facts(options))]
+def _judged(
+    plan: Plan, options: Options, streams: Streams, captures: Captures
+) -> tuple[list[HostReport], list[Result]]:
+    """Every host, and what only their comparison shows."""
+    if not options.from_:
+        raws = ask_here(plan.commands(), options, streams, captures)
+        return [examine(raws[0].host, raws, plan.checks, facts=_wants_facts(options))], []
+    found = list(_recorded(plan, options, captures))
+    read = [one.readings for one in found if one.readings]
+    return [one.report for one in found], judge_fleet(read, plan.checks)
 
 
-def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[HostReport]:
+def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[Examined]:
     """Hosts from files. A file that is not recognised is there as a host without results, so that
     it cannot be overlooked."""
     from preflight.transports.recorded import open_inputs
@@ -211,7 +219,8 @@ def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[Host
             hosts, plan.checks, all_facts=options.facts, one_hosts_facts=_wants_facts(options)
         )
     for file, why in source.bad():
-        yield HostReport(file, Status.ERROR, (MissingProbe(file, "unreadable", why),))
+        missing = MissingProbe(file, "unreadable", why)
+        yield Examined(HostReport(file, Status.ERROR, (missing,)))
 
 
 def _wants_facts(options: Options) -> bool:
@@ -230,7 +239,7 @@ def _kept(
 
 def _report(
     question: Question, plan: Plan, options: Options, hosts: Sequence[HostReport],
-    started_at: str, began: float,
+    fleet: Sequence[Result], started_at: str, began: float,
 ) -> Report:  # fmt: skip
     return Report(
         command=question.command,
@@ -238,11 +247,12 @@ def _report(
         level=options.level,
         started_at=started_at,
         elapsed_s=round(time.monotonic() - began, 2),
-        verdict=report_verdict(hosts, (), ()),
-        counts=count(result for host in hosts for result in host.results),
+        verdict=report_verdict(hosts, fleet, ()),
+        counts=count([*(result for host in hosts for result in host.results), *fleet]),
         hosts=tuple(hosts),
         profile=options.profile,
         overrides=plan.overrides,
+        fleet=tuple(fleet),
         hints=tuple(_hints(options, hosts)),
         preflight=__version__,
     )
