@@ -47,7 +47,7 @@ def test_hosts_that_are_alike_pass() -> None:
     assert _off(_fleet()) == []
     passed = {one.check for one in results if one.status is Status.PASS}
     assert {
-        "fleet.board.product.same", "fleet.bios.version.same", "fleet.sysctl.same",
+        "fleet.board.product.same", "fleet.board.bios.same", "fleet.sysctl.same",
         "fleet.software.same", "fleet.packages.same", "fleet.topology.same", "fleet.nic.count.same",
         "fleet.nic.model.same", "fleet.nic.firmware.same", "fleet.nic.state.same",
         "fleet.nic.link_layer.same", "fleet.nic.rate.same", "fleet.nic.mtu.same",
@@ -55,11 +55,11 @@ def test_hosts_that_are_alike_pass() -> None:
     } <= passed  # fmt: skip
 
 
-#: Probe, what is replaced in its answer by what; the check, its subject, status, part of `measured`.
+#: Probe, what is replaced in its answer by what; the check, its subject, status, what is measured.
 ODD = [
     ("board", "SYS-821GE-TNHR", "SYS-521GE", "fleet.board.product.same", "node3", "WARN", "521"),
     ("board", "X13DEG-OAD", "X13DEG-OA", "fleet.board.name.same", "node3", "WARN", "X13DEG-OAD"),
-    ("board", "bios_version 2.1", "bios_version 1.4a", "fleet.bios.version.same", "node3", "WARN",
+    ("board", "bios_version 2.1", "bios_version 1.4a", "fleet.board.bios.same", "node3", "WARN",
      "1.4a; the other 4 have 2.1"),
     ("sysctls", "vm/swappiness:10", "vm/swappiness:60", "fleet.sysctl.same", "node3 vm.swappiness",
      "WARN", "60; the other 4 have 10"),

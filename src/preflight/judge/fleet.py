@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from statistics import median
 from typing import Any
 
@@ -188,7 +189,7 @@ def _result(
 ) -> Result:  # fmt: skip
     return result(
         compared.check, places(peers), status, measured, OPERATORS["uniform"].phrase(True),
-        reason=_among(compared, group), evidence=_evidence(part[0] for part in shown_by),
+        reason=_among(compared, group), evidence=_evidence(*shown_by),
     )  # fmt: skip
 
 
@@ -224,7 +225,7 @@ def _apart(name: str, compared: Compared, status: Status, wanted: Any) -> Iterat
         measured = f"{_span(check, [one.value for one in off])}; the median {_span(check, medians)}"
         yield result(
             check, places(off), status, measured, OPERATORS[name].phrase(wanted),
-            reason=listed(told, "others") if len(off) > 1 else "", evidence=_evidence(off[:2]),
+            reason=listed(told, "others") if len(off) > 1 else "", evidence=_evidence(off),
         )  # fmt: skip
 
 
@@ -256,13 +257,14 @@ def _span(check: Check, values: Sequence[Any]) -> str:
     return f"{with_unit(check, low) if timed else shown(low)} to {with_unit(check, high)}"
 
 
-def _evidence(peers: Iterator[Peer] | Sequence[Peer]) -> tuple[Evidence, ...]:
-    """The line of each that has one, with the host that it is of."""
-    return tuple(
-        replace(seen, text=f"{peer.host}: {seen.text}")
-        for peer in peers
-        if (seen := peer.reading.evidence) is not None
-    )
+def _evidence(*shown_by: Sequence[Peer]) -> tuple[Evidence, ...]:
+    """A line for each value, with the host that it is of: a value's line is read once."""
+    found = []
+    for peers in shown_by:
+        lines = ((peer.host, peer.reading.evidence) for peer in peers if peer.reading.evidence)
+        for host, seen in islice(lines, 1):
+            found.append(replace(seen, text=f"{host}: {seen.text}"))
+    return tuple(found)
 
 
 _OFF: dict[str, Callable[[Compared, Status, Any], Iterator[Result]]] = {
