@@ -3,8 +3,8 @@
     python -m bench.fleet [--hosts 1000]
 
 Each host has eight GPUs, about 300 kB of nvidia-smi's XML and 2,000 lines of kernel log; one host
-in a hundred has lost a GPU. Three are unlike the others: an older driver, seven GPUs, another VBIOS
-on one GPU.
+in a hundred has lost a GPU. Three are unlike the others: an older driver, seven GPUs, another
+VBIOS on one GPU.
 """
 
 from __future__ import annotations

@@ -55,6 +55,8 @@ SHARED_WITHIN = {
     "facts.kernel": "a host holds a kernel log",
     "facts.pci_tree": "a host holds what lspci shows",
     "facts.services": "a host holds its services and modules",
+    "facts.nics": "a host holds its network adapters",
+    "facts.setup": "a host holds its board, parameters and software",
     "probes.lspci_names": "the ids behind lspci's names",
     "facts.watch": "a host's GPUs were watched",
     "expect.bound": "what every bound is",

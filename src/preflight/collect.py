@@ -15,7 +15,7 @@ from preflight.faults import CONNECTION
 from preflight.judge.causes import attribute
 from preflight.judge.evaluate import judge
 from preflight.judge.evidence import Lines, attach
-from preflight.judge.readings import Readings, readings
+from preflight.judge.readings import Reading, Readings, readings
 from preflight.model import Check, Command, HostReport, Missing, MissingProbe, Raw
 from preflight.units import format_bytes, format_duration
 from preflight.verdict import host_verdict
@@ -73,10 +73,12 @@ def examine(
 
 
 def examine_one_of_many(
-    name: str, raws: Sequence[Raw], checks: Sequence[Check], *, facts: bool = False
-) -> Examined:
+    name: str, raws: Sequence[Raw], checks: Sequence[Check], *, facts: bool = False,
+    told: set[Reading] | None = None,
+) -> Examined:  # fmt: skip
     """Facts of one host, judged, with the evidence of what did not pass, and its readings for the
-    checks over the fleet. A host that gave no answer has neither: why stands in `missing`."""
+    checks over the fleet (`told`: those of the hosts before it). A host that gave no answer has
+    neither: why stands in `missing`."""
     faults = tuple(_faults(raws))
     if faults and all(raw.missing for raw in raws):
         return Examined(HostReport(name, host_verdict((), faults), faults), Readings(name))
@@ -94,7 +96,7 @@ def examine_one_of_many(
         facts=_facts(assembled.host) if facts else None,
         results=tuple(results),
     )
-    return Examined(report, readings(assembled.host, checks, lines))
+    return Examined(report, readings(assembled.host, checks, lines, told))
 
 
 def _faults(raws: Sequence[Raw]) -> Iterator[MissingProbe]:

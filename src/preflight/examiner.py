@@ -46,8 +46,9 @@ def examine_all(
     first = list(islice(waiting, 2))
     facts = all_facts or (one_hosts_facts and len(first) == 1)
     waiting = chain(_given_away(first), waiting)
+    told: set[Reading] = set()
     for name, raws in islice(waiting, FIRST_HOSTS):
-        yield examine_one_of_many(name, raws, checks, facts=facts)
+        yield examine_one_of_many(name, raws, checks, facts=facts, told=told)
     beyond = list(islice(waiting, 1))
     if beyond:
         with Examiner(checks, facts=all_facts) as examiner:
@@ -89,6 +90,7 @@ class Examiner:
         self._checks, self._facts = checks, facts
         self._results: _Shared[Result] = _Shared(Result)
         self._readings: _Shared[Reading] = _Shared(Reading)
+        self._told: set[Reading] = set()
         self._put, self._ready = 0, list[tuple[int, Examined]]()
         self._idle: list[_Worker] = []
         self._busy: dict[Connection, tuple[_Worker, int, str]] = {}
@@ -122,7 +124,7 @@ class Examiner:
             with suppress(OSError):  # that it has ended is seen when its answer is awaited
                 worker.pipe.send((name, raws))
         else:
-            one = examine_one_of_many(name, raws, self._checks, facts=self._facts)
+            one = examine_one_of_many(name, raws, self._checks, facts=self._facts, told=self._told)
             self._ready.append((number, one))
 
     def poll(self) -> list[tuple[int, Examined]]:
@@ -237,13 +239,14 @@ def _work(
         signal.signal(number, signal.SIG_IGN)  # the parent, which gets it too, decides
     for other in others:
         other.close()
+    told: set[Reading] = set()
     gc.disable()  # what one host leaves behind is looked through once, not all the time
     with suppress(EOFError, OSError):
         while True:
             name, raws = pipe.recv()
             try:
-                packed = _packed(examine_one_of_many(name, raws, checks, facts=facts))
-                pipe.send((packed, ""))
+                one = examine_one_of_many(name, raws, checks, facts=facts, told=told)
+                pipe.send((_packed(one), ""))
             except Exception:  # noqa: BLE001 - a bug is told by the parent, with where it was
                 pipe.send((b"", f"{name}: {traceback.format_exc()}"))
             del raws

@@ -11,6 +11,7 @@ from preflight.judge import paths
 from preflight.judge.operators import NUMERIC, OPERATORS, shown, wrong_type
 from preflight.judge.paths import Reached
 from preflight.model import STATUS_OF_MISSING, Check, Missing, Scalar, Status
+from preflight.units import format_duration
 
 #: Each path is parsed once.
 parsed = cache(paths.parse)
@@ -73,6 +74,8 @@ def short(value: Any) -> Scalar:
 def with_unit(check: Check, value: Any) -> str:
     """A value within a text, where no unit can stand behind it."""
     unit = parsed(check.fact).unit
+    if unit == "s" and isinstance(value, (int, float)):
+        return format_duration(value)
     return f"{shown(value)} {unit}" if unit else shown(value)
 
 

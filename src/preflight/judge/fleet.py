@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
 from statistics import median
 from typing import Any
 
@@ -11,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight.judge.conditions import parsed, with_unit
-from preflight.judge.operators import OPERATORS, majority, outliers, shown
+from preflight.judge.operators import OFF, OPERATORS, majority, shown
 from preflight.judge.peers import (
     Group,
     Peer,
@@ -29,6 +31,8 @@ from preflight.model import Check, Evidence, Missing, Result, Status
 
 #: Odd values that have a result each; what else is odd in a group is told in one.
 _ODD_MAX = 8
+#: The operator that is about one host as well as about many.
+_ALONE = "median"
 
 
 class Compared(Struct):
@@ -48,20 +52,26 @@ class Compared(Struct):
 
 
 def judge_fleet(found: Sequence[Readings], checks: Sequence[Check]) -> list[Result]:
-    """Results of the fleet checks among `checks`, in their order; none where fewer than two hosts
-    gave an answer. Hosts that told nothing count in how many were compared of how many."""
-    if sum(1 for one in found if one.of) < 2:
+    """Results of the fleet checks among `checks`, in their order. Hosts that told nothing count in
+    how many were compared of how many. Of a single host there is only what can be said without
+    others: where it is off the machine that asked."""
+    answered = sum(1 for one in found if one.of)
+    alone = answered == 1
+    if alone:
+        checks = [check for check in checks if _ALONE in check.fail_unless | check.warn_unless]
+    if not answered or not checks:
         return []
     by_check: dict[str, list[Peer]] = {}
     for host in found:
         for reading in host.of:
             by_check.setdefault(reading.check, []).append(Peer(host.host, reading))
-    return [
+    results = [
         one
         for check in checks
         if check.across == "fleet"
         for one in _judge(_compared(check, by_check.get(check.id, []), len(found)))
     ]
+    return [one for one in results if not (alone and one.status is Status.SKIP)]
 
 
 def _compared(check: Check, peers: Sequence[Peer], total: int) -> Compared:
@@ -100,16 +110,19 @@ def _judge(compared: Compared) -> list[Result]:
 def _nothing_off(compared: Compared, name: str, argument: Any) -> Result:
     """PASS with how many hosts were compared; SKIP where not even two were."""
     check = compared.check
-    least = argument["of"] if name == "outlier" else 2
-    groups = [group for group in compared.across if size(group.peers) >= least]
+    least = argument["of"] if name == "outlier" else 1 if name == _ALONE else 2
+    across = compared.groups if name == _ALONE else compared.across
+    groups = [group for group in across if size(group.peers) >= least]
     hosts = set().union(*(group.hosts for group in groups))
     subject = folded(compared.hosts)
-    if len(hosts) < 2:
+    if len(hosts) < min(least, 2):
         return result(check, subject, Status.SKIP, reason=_not_compared(compared, least))
     whole = f" on {len(hosts):,} of {compared.total:,} hosts" if len(hosts) < compared.total else ""
     phrase = OPERATORS[name].phrase(argument)
     if name == "outlier":
         told = f"{sum(size(group.peers) for group in groups):,} values"
+    elif name != "uniform":
+        told = _span(check, [peer.value for group in groups for peer in group.peers])
     elif len(groups) == 1:
         value = groups[0].peers[0].value
         if not whole:  # a number stays one
@@ -176,7 +189,7 @@ def _result(
 ) -> Result:  # fmt: skip
     return result(
         compared.check, places(peers), status, measured, OPERATORS["uniform"].phrase(True),
-        reason=_among(compared, group), evidence=_evidence(part[0] for part in shown_by),
+        reason=_among(compared, group), evidence=_evidence(*shown_by),
     )  # fmt: skip
 
 
@@ -194,13 +207,13 @@ def _among(compared: Compared, group: Group) -> str:
     )
 
 
-def _outliers(compared: Compared, status: Status, wanted: dict[str, float]) -> Iterator[Result]:
-    """One result for all that is far off the median of its group."""
+def _apart(name: str, compared: Compared, status: Status, wanted: Any) -> Iterator[Result]:
+    """One result for all that is far off the median of its group, by this operator."""
     check, off, told, medians = compared.check, [], [], []
     for group in compared.across:
         singles = [single for peer in group.peers for single in _singles(peer)]
         values = [float(single.value) for single in singles]  # type: ignore[arg-type]
-        found = [singles[at] for at in outliers(values, wanted)]
+        found = [singles[at] for at in OFF[name](values, wanted)]
         if found:
             off += found
             medians.append(median(values))
@@ -211,9 +224,23 @@ def _outliers(compared: Compared, status: Status, wanted: dict[str, float]) -> I
     if off:
         measured = f"{_span(check, [one.value for one in off])}; the median {_span(check, medians)}"
         yield result(
-            check, places(off), status, measured, OPERATORS["outlier"].phrase(wanted),
-            reason=listed(told, "others") if len(off) > 1 else "", evidence=_evidence(off[:2]),
+            check, places(off), status, measured, OPERATORS[name].phrase(wanted),
+            reason=listed(told, "others") if len(off) > 1 else "", evidence=_evidence(off),
         )  # fmt: skip
+
+
+def _off_centre(compared: Compared, status: Status, wanted: Any) -> Iterator[Result]:
+    """One result for a group whose median is not where it should be: it is nobody's in it."""
+    for group in compared.groups:
+        values = [float(peer.value) for peer in group.peers for _ in range(peer.count)]  # type: ignore[arg-type]
+        if OFF[_ALONE](values, wanted):
+            told = with_unit(compared.check, median(values))
+            measured = told if len(values) == 1 else f"{told} is the median of {len(values):,}"
+            nearest = min(group.peers, key=lambda peer: abs(float(peer.value) - median(values)))  # type: ignore[arg-type]
+            yield result(
+                compared.check, places(group.peers), status, measured,
+                OPERATORS[_ALONE].phrase(wanted), evidence=_evidence([nearest]),
+            )  # fmt: skip
 
 
 def _singles(peer: Peer) -> Iterator[Peer]:
@@ -224,16 +251,25 @@ def _singles(peer: Peer) -> Iterator[Peer]:
 
 def _span(check: Check, values: Sequence[Any]) -> str:
     low, high = min(values), max(values)
-    return with_unit(check, low) if low == high else f"{shown(low)} to {with_unit(check, high)}"
+    if low == high:
+        return with_unit(check, low)
+    timed = parsed(check.fact).unit == "s"  # either may be in another unit of time
+    return f"{with_unit(check, low) if timed else shown(low)} to {with_unit(check, high)}"
 
 
-def _evidence(peers: Iterator[Peer] | Sequence[Peer]) -> tuple[Evidence, ...]:
-    """The line of each that has one, with the host that it is of."""
-    return tuple(
-        replace(seen, text=f"{peer.host}: {seen.text}")
-        for peer in peers
-        if (seen := peer.reading.evidence) is not None
-    )
+def _evidence(*shown_by: Sequence[Peer]) -> tuple[Evidence, ...]:
+    """A line for each value, with the host that it is of: a value's line is read once."""
+    found = []
+    for peers in shown_by:
+        lines = ((peer.host, peer.reading.evidence) for peer in peers if peer.reading.evidence)
+        for host, seen in islice(lines, 1):
+            found.append(replace(seen, text=f"{host}: {seen.text}"))
+    return tuple(found)
 
 
-_OFF = {"uniform": _not_uniform, "outlier": _outliers}
+_OFF: dict[str, Callable[[Compared, Status, Any], Iterator[Result]]] = {
+    "uniform": _not_uniform,
+    "outlier": partial(_apart, "outlier"),
+    "near": partial(_apart, "near"),
+    _ALONE: _off_centre,
+}

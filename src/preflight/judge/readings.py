@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from preflight.facts.host import Host
 from preflight.judge import paths
@@ -16,14 +17,16 @@ from preflight.model import NOT_IN_INPUT, Check, Evidence, Missing, Scalar
 
 #: A longer text is told by its beginning; a digest keeps two such texts apart.
 _TEXT_MAX = 120
+#: Readings that are remembered as told: of values that differ on all hosts there is no end.
+_TOLD_MAX = 10_000
 
 
 class Reading(Struct, frozen=True, array_like=True, gc=False):
     """What a fleet check reads on one host, once for all elements of one value and one likeness.
 
-    `subjects` are the elements' names, none where the fact is the host's own. `like` has the values
-    that must be equal for two readings to be compared, None for one that is not known. A `value` of
-    None says that the list was read and nothing is in it.
+    A value's line is given once. `subjects` are the elements' names, none where the fact is the
+    host's own. `like` has the values that must be equal for two readings to be compared, None for
+    one that is not known. A `value` of None says that the list was read and nothing is in it.
     """
 
     check: str
@@ -40,15 +43,29 @@ class Readings(Struct, frozen=True, array_like=True, gc=False):
     of: tuple[Reading, ...] = ()
 
 
-def readings(host: Host, checks: Sequence[Check], lines: Lines) -> Readings:
-    """What the fleet checks among `checks` read on this host."""
+def readings(
+    host: Host, checks: Sequence[Check], lines: Lines, told: set[Reading] | None = None
+) -> Readings:
+    """What the fleet checks among `checks` read on this host.
+
+    `told`: readings of earlier hosts whose line was looked up. One line for each value is enough to
+    show it, and looking them all up would take a fifth of the time of judging a host.
+    """
+    told = set() if told is None else told
     found = (_of_check(host, check) for check in checks if check.across == "fleet")
-    return Readings(host.name, tuple(_with_line(one, lines) for part in found for one in part))
+    return Readings(host.name, tuple(_told(one, lines, told) for part in found for one in part))
 
 
-def _with_line(one: Reading, lines: Lines) -> Reading:
-    seen = lines.shown(one.evidence) if one.evidence else None
-    return Reading(one.check, one.value, one.like, one.subjects, seen)
+def _told(one: Reading, lines: Lines, told: set[Reading]) -> Reading:
+    """The reading, with its line where it is the first of its kind."""
+    if one.evidence is None:
+        return one
+    bare = Reading(one.check, one.value, one.like, one.subjects)
+    if bare in told:
+        return bare
+    if len(told) < _TOLD_MAX:
+        told.add(bare)
+    return replace(one, evidence=lines.shown(one.evidence))
 
 
 def _of_check(host: Host, check: Check) -> Iterator[Reading]:
