@@ -118,7 +118,7 @@ def _nothing_off(compared: Compared, name: str, argument: Any) -> Result:
     if len(hosts) < min(least, 2):
         return result(check, subject, Status.SKIP, reason=_not_compared(compared, least))
     whole = f" on {len(hosts):,} of {compared.total:,} hosts" if len(hosts) < compared.total else ""
-    phrase = OPERATORS[name].phrase(argument)
+    phrase = _wanted(check, name, argument)
     if name == "outlier":
         told = f"{sum(size(group.peers) for group in groups):,} values"
     elif name != "uniform":
@@ -224,7 +224,7 @@ def _apart(name: str, compared: Compared, status: Status, wanted: Any) -> Iterat
     if off:
         measured = f"{_span(check, [one.value for one in off])}; the median {_span(check, medians)}"
         yield result(
-            check, places(off), status, measured, OPERATORS[name].phrase(wanted),
+            check, places(off), status, measured, _wanted(check, name, wanted),
             reason=listed(told, "others") if len(off) > 1 else "", evidence=_evidence(off),
         )  # fmt: skip
 
@@ -239,8 +239,18 @@ def _off_centre(compared: Compared, status: Status, wanted: Any) -> Iterator[Res
             nearest = min(group.peers, key=lambda peer: abs(float(peer.value) - median(values)))  # type: ignore[arg-type]
             yield result(
                 compared.check, places(group.peers), status, measured,
-                OPERATORS[_ALONE].phrase(wanted), evidence=_evidence([nearest]),
+                _wanted(compared.check, _ALONE, wanted), evidence=_evidence([nearest]),
             )  # fmt: skip
+
+
+def _wanted(check: Check, name: str, argument: Any) -> str:
+    """What was expected; distances in the fact's own unit."""
+    if name == "near":
+        return f"within {with_unit(check, argument)} of the median"
+    if name == _ALONE:
+        low, high = (with_unit(check, each) for each in argument)
+        return f"a median of {low} to {high}"
+    return OPERATORS[name].phrase(argument)
 
 
 def _singles(peer: Peer) -> Iterator[Peer]:
