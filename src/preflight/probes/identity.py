@@ -45,7 +45,13 @@ _CONTAINERS = {
 }
 
 
-@probe("identity", ["sh", "-c", _ASK], timeout_s=10)
+def _locate(text: str, record_line: int, field: str) -> int:
+    """The line of a field, which begins with its name."""
+    lines = enumerate(text.splitlines(), 1)
+    return next((number for number, line in lines if line.startswith(f"{field} ")), record_line)
+
+
+@probe("identity", ["sh", "-c", _ASK], timeout_s=10, locate=_locate)
 def identity(text: str) -> Identity:
     """Read the `key value` lines."""
     told: dict[str, list[str]] = {}
