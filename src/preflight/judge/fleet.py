@@ -142,9 +142,9 @@ def _not_compared(compared: Compared, least: int) -> str:
     if len(have) > 1:
         alike = " and ".join(path.lstrip(".") for path in compared.check.like)
         return f"no two of {len(have):,} hosts are alike in {alike}"
-    count = "one host tells it" if have else "no host tells it"
+    count = "only one host tells it; of the others" if have else "no host tells it"
     why = Counter(compared.missing).most_common(1)
-    return f"nothing to compare: {count}" + (f"; of the others: {why[0][0]}" if why else "")
+    return f"nothing to compare: {count}: {why[0][0] if why else 'no answer'}"
 
 
 def _not_uniform(compared: Compared, status: Status, _wanted: Any) -> Iterator[Result]:
@@ -164,7 +164,7 @@ def _mixed(
 ) -> Result:
     check = compared.check
     told = [f"{with_unit(check, peers[0].value)} on {briefly(peers)}" for peers in by_value]
-    measured = f"mixed: {listed(told, 'values')}"
+    measured = f"mixed: {listed(told)}"
     return _result(compared, status, group, group.peers, measured, by_value[:2])
 
 
@@ -178,7 +178,7 @@ def _odd(
         measured = f"{with_unit(check, peers[0].value)}; {others}"
         yield _result(compared, status, group, peers, measured, [peers])
     if rest := odd[_ODD_MAX:]:
-        told = listed([with_unit(check, peers[0].value) for peers in rest], "values")
+        told = listed([with_unit(check, peers[0].value) for peers in rest])
         peers = [peer for part in rest for peer in part]
         yield _result(compared, status, group, peers, f"{told}; {others}", rest[:2])
 
@@ -225,7 +225,7 @@ def _apart(name: str, compared: Compared, status: Status, wanted: Any) -> Iterat
         measured = f"{_span(check, [one.value for one in off])}; the median {_span(check, medians)}"
         yield result(
             check, places(off), status, measured, _wanted(check, name, wanted),
-            reason=listed(told, "others") if len(off) > 1 else "", evidence=_evidence(off),
+            reason=listed(told) if len(off) > 1 else "", evidence=_evidence(off),
         )  # fmt: skip
 
 
