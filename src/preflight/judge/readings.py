@@ -16,7 +16,7 @@ from preflight.judge.paths import Reached
 from preflight.model import NOT_IN_INPUT, Check, Evidence, Missing, Scalar
 
 #: A longer text is told by its beginning; a digest keeps two such texts apart.
-_TEXT_MAX = 120
+_TEXT_MAX = 240
 #: Readings that are remembered as told: of values that differ on all hosts there is no end.
 _TOLD_MAX = 10_000
 
