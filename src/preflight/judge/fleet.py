@@ -187,8 +187,10 @@ def _result(
     compared: Compared, status: Status, group: Group, peers: Sequence[Peer], measured: str,
     shown_by: Sequence[list[Peer]],
 ) -> Result:  # fmt: skip
+    hosts = tuple(dict.fromkeys(peer.host for peer in peers))
+    fix = tuple(step.replace("HOSTS", folded(hosts)) for step in compared.check.fix)
     return result(
-        compared.check, places(peers), status, measured, OPERATORS["uniform"].phrase(True),
+        replace(compared.check, fix=fix), places(peers), status, measured, OPERATORS["uniform"].phrase(True),
         reason=_among(compared, group), evidence=_evidence(*shown_by),
     )  # fmt: skip
 
