@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "units", "printable", "unpack"),
     ("model",),
     ("nodesets", "verdict", "datafiles", "strict_yaml", "kept", "faults"),
+    ("hostlists",),
     ("facts", "runbooks", "error_texts"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
     ("pasted", "relayed"),
@@ -73,6 +74,7 @@ LIBRARIES = {
     "torch": ("payload", "guard"),
     "pynvml": ("payload",),
     "fabric": ("transports.ssh",),
+    "paramiko": ("transports.ssh", "transports.ssh_errors"),
 }
 VAGUE = ("utils", "util", "common", "misc", "helpers", "helper", "base", "manager")
 
