@@ -5,6 +5,7 @@ from __future__ import annotations
 import selectors
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 SILENT, STUCK, CLOSING, HTTP = 2023, 2024, 2025, 2080
@@ -27,14 +28,21 @@ def main() -> None:
                 assert isinstance(key.fileobj, socket.socket)
                 connection, _ = key.fileobj.accept()
                 text, close = SAID[key.data]
-                connection.settimeout(1)
-                if text and close:
-                    connection.recv(1024)  # unread bytes would make the end a reset
-                connection.sendall(text)
                 if close:
-                    connection.close()
+                    leave(connection, text)
                 else:
+                    connection.sendall(text)
                     kept.append(connection)
+
+
+def leave(connection: socket.socket, text: bytes) -> None:
+    """Say the text and close. What the other said is read before: unread, it would be a reset."""
+    with connection, suppress(OSError):
+        connection.settimeout(0.5)
+        if text:
+            with suppress(TimeoutError):
+                connection.recv(1024)
+        connection.sendall(text)
 
 
 if __name__ == "__main__":
