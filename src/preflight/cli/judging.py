@@ -15,6 +15,7 @@ from preflight.assemble.sources import commands_for
 from preflight.cli.asking import Captures, Keeper, ask_here, shown_commands
 from preflight.cli.clock import now
 from preflight.cli.exit import Exit, exit_status
+from preflight.cli.hosts import Asking, are_many, asking
 from preflight.cli.options import Options
 from preflight.cli.saving import Targets, capture_paths, opened_targets
 from preflight.cli.streams import Streams
@@ -81,11 +82,13 @@ def judge_and_report(question: Question, options: Options, streams: Streams) -> 
     captures = Captures(capture_paths(options.save), options.redact)
     with opened_targets(options.save) as targets:
         began, started_at = time.monotonic(), now()
-        hosts = _hosts(plan, options, streams, captures)
+        many = asking(options, plan.commands(), streams) if are_many(options) else None
+        hosts = _hosts(plan, options, streams, captures, many)
         report = _report(question, plan, options, hosts, started_at, began)
         streams.done()
         report = shown(report, options, captures)
-        return finish(report, options, streams, targets, captures)
+        status = finish(report, options, streams, targets, captures)
+        return Exit.INTERRUPTED if many and many.interrupted.is_set() else status
 
 
 def shown(report: Report, options: Options, captures: Captures | None = None) -> Report:
@@ -128,6 +131,8 @@ def finish(
 
 def _hold(options: Options) -> None:
     """Refuse values that are no choice, before anything is done."""
+    if options.from_ and are_many(options):
+        raise UsageError("--from reads what was recorded, --hosts asks", "leave one of them out")
     choices = (("--format", options.format, tuple(RENDERERS)), ("--level", options.level, LEVELS),
                ("--color", options.color, ("auto", "always", "never")))  # fmt: skip
     for flag, value, allowed in choices:
@@ -192,9 +197,15 @@ def _profile(name: str | None) -> Iterator[Override]:
         yield Override(identifier, value, f"profile {name}")
 
 
-def _hosts(plan: Plan, options: Options, streams: Streams, captures: Captures) -> list[HostReport]:
+def _hosts(
+    plan: Plan, options: Options, streams: Streams, captures: Captures, many: Asking | None
+) -> list[HostReport]:
     if options.from_:
         return list(_recorded(plan, options, captures))
+    if many:
+        answers = many.answers(plan.commands(), options, streams, captures)
+        found = {name: examine(name, raws, plan.checks) for name, raws in answers}
+        return [found[name] for name in many.hosts if name in found]
     raws = ask_here(plan.commands(), options, streams, captures)
     return [examine(raws[0].host, raws, plan.checks, facts=_wants_facts(options))]
 
@@ -260,7 +271,8 @@ def _dry_run(plan: Plan, options: Options, streams: Streams) -> int:
     if options.from_:
         streams.report([f"would read {', '.join(options.from_)}; nothing would be run\n"])
         return Exit.OK
-    streams.report(shown_commands(plan.commands(), options))
+    where = asking(options, plan.commands(), streams).told() if are_many(options) else ""
+    streams.report(shown_commands(plan.commands(), options, where))
     files = ", ".join(options.save) or "nothing"
     streams.report([f"{len(plan.checks)} checks; would write {files}\n"])
     return Exit.OK

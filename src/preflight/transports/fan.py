@@ -107,7 +107,7 @@ class Fan(Struct):
         try:
             yield from loop.finished()
         finally:
-            self.interrupted.set()
+            loop.ended.set()  # where the caller stops early
 
 
 class _Loop(threading.Thread):
@@ -125,7 +125,9 @@ class _Loop(threading.Thread):
         self._opened: queue.SimpleQueue[tuple[_Talk, Session | Missing]] = queue.SimpleQueue()
         self._selector = selectors.DefaultSelector()
         self._woken, self._wake = os.pipe()
+        self.ended = threading.Event()
         self._done = 0
+        self._told_s = 0.0
         self._most = min(OPEN, _more_descriptors(len(fan.hosts)) // _DESCRIPTORS)
 
     def finished(self) -> Iterator[tuple[str, list[Raw]]]:
@@ -146,18 +148,21 @@ class _Loop(threading.Thread):
         """The loop; an error in it is raised where the answers are read."""
         try:
             self._selector.register(self._woken, selectors.EVENT_READ)
-            while (self._waiting or self._talks) and not self._fan.interrupted.is_set():
+            while (self._waiting or self._talks) and not self._is_over():
                 self._begin_hosts()
                 self._read()
                 self._welcome()
                 self._end_late()
-                self._fan.progress(self._progress())
+                self._tell()
             self._end_all()
             self._finished.put(None)
         except BaseException as error:  # noqa: BLE001 - told to the one who waits
             self._finished.put(error)
         finally:
             self._selector.close()
+
+    def _is_over(self) -> bool:
+        return self._fan.interrupted.is_set() or self.ended.is_set()
 
     def _begin_hosts(self) -> None:
         while self._waiting and self._room():
@@ -263,6 +268,12 @@ class _Loop(threading.Thread):
             _close(talk.session)
         self._finished.put((talk.host, pack(raws)))
         self._done += 1
+
+    def _tell(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._told_s >= _LOOK_EVERY_S:
+            self._told_s = now_s
+            self._fan.progress(self._progress())
 
     def _progress(self) -> Progress:
         slowest = min(self._talks.values(), key=lambda talk: talk.began_s, default=None)

@@ -10,7 +10,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -281,14 +281,16 @@ def _known_hosts_files(settings: dict[str, Any]) -> list[Path]:
 
 def _dial(host: str, port: int, wait_s: float, phase: Callable[[str], None]) -> socket.socket:
     """A connection on which an SSH server has begun to speak."""
-    try:
-        phase("connect")
-        sock = socket.create_connection((host, port), timeout=wait_s)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        phase("banner")
-        ssh_errors.hear_banner(sock, BANNER_S)
-    except OSError as error:
-        raise ssh_errors.at_dialing(error, host) from None
+    with ExitStack() as stack:  # closes it unless all goes well
+        try:
+            phase("connect")
+            sock = stack.enter_context(socket.create_connection((host, port), timeout=wait_s))
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            phase("banner")
+            ssh_errors.hear_banner(sock, BANNER_S)
+        except OSError as error:
+            raise ssh_errors.at_dialing(error, host) from None
+        stack.pop_all()
     return sock
 
 
