@@ -41,8 +41,13 @@ def the_fault(host: HostReport) -> MissingProbe:
 
 
 def judged(host: HostReport) -> Judged:
-    """What its checks came to."""
-    return tuple(sorted((one.check, one.subject, one.status) for one in host.results))
+    """What its checks came to, the host itself called `host`, so that hosts can be compared."""
+    return tuple(
+        sorted(
+            (one.check, "host" if one.subject == host.host else one.subject, one.status)
+            for one in host.results
+        )
+    )
 
 
 @cache
