@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,7 @@ from preflight.assemble.sources import commands_for
 from preflight.judge.load import DOMAINS, load
 from preflight.transports.script import render
 from tests.lab.ssh_hosts import LabHost
-from tests.lab.sshd import Lab, lab
+from tests.lab.sshd import Lab, lab, lacking
 
 HOSTS = 128
 ROUNDS = 5
@@ -158,6 +159,9 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, default=HOSTS)
     options = parser.parse_args()
     hosts = {f"node{number:03}": LabHost() for number in range(1, options.hosts + 1)}
+    missing = lacking(hosts) or ("" if shutil.which("pdsh") else "pdsh")
+    if missing:
+        sys.exit(f"error: bench.fanout needs {missing}\nhint: as root: make packages")
     with tempfile.TemporaryDirectory() as name, lab(Path(name), hosts) as made:
         write_passive(made.base)
         quick = asked(made, "uname", options.rounds, SIDES)

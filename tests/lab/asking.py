@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
 import msgspec
 
@@ -56,3 +58,11 @@ def alone(made: Lab, name: str = "node-1") -> Judged:
     found = judged(by_host(asked(made, name))[name])
     assert len(found) > 20
     return found
+
+
+def wait_for(path: Path, limit_s: float = 10) -> None:
+    """Until a file is there."""
+    deadline_s = time.monotonic() + limit_s
+    while not path.exists():
+        assert time.monotonic() < deadline_s, f"{path} never came"
+        time.sleep(0.02)

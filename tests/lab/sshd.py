@@ -19,8 +19,9 @@ from pathlib import Path
 import psutil
 
 from tests.conftest import require
-from tests.lab.ssh_hosts import LabHost, Place, places, write_texts, write_tools, write_users
+from tests.lab.ssh_hosts import USERS, LabHost, Place, places, write_texts, write_tools, write_users
 
+_TOOLS = ("sshd", "ssh", "ssh-keygen", "ip", "unshare", "nsenter", "setpriv")
 #: A killed test run leaves no lab behind either.
 _APART = ("setpriv", "--pdeathsig", "KILL", "unshare", "-m", "-n", "-p", "--fork",
           "--kill-child", "--mount-proc")  # fmt: skip
@@ -120,7 +121,8 @@ class Lab:
 @contextmanager
 def lab(base: Path, hosts: Mapping[str, LabHost], *, banner: str = "") -> Iterator[Lab]:
     """Start the lab with these hosts in the empty folder `base`; end all of it afterwards."""
-    require("root and OpenSSH's server", _possible())
+    missing = lacking(hosts)
+    require(missing or "all", not missing)
     made = Lab(base, hosts)
     write_files(made, banner)
     script = _ENTER + _own_servers(made) + _READY.format(awaited=" ".join(_awaited(made)))
@@ -143,10 +145,13 @@ def lab(base: Path, hosts: Mapping[str, LabHost], *, banner: str = "") -> Iterat
         process.stdout.close()
 
 
-def _possible() -> bool:
-    tools = ("sshd", "ssh-keygen", "ip", "unshare", "nsenter", "setpriv")
+def lacking(hosts: Mapping[str, LabHost]) -> str:
+    """What a lab with these hosts needs and this machine has not; empty where it has all."""
+    if os.geteuid() != 0:
+        return "root"
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    return os.geteuid() == 0 and all(shutil.which(tool, path=path) for tool in tools)
+    shells = {USERS[host.user][0] for host in hosts.values()}
+    return ", ".join(tool for tool in (*_TOOLS, *shells) if not shutil.which(tool, path=path))
 
 
 def _own_servers(made: Lab) -> str:

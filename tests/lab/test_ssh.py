@@ -17,7 +17,7 @@ from preflight.assemble.sources import commands_for
 from preflight.capture import read
 from preflight.judge.load import DOMAINS, load
 from preflight.model import HostReport, Report, Status
-from tests.lab.asking import REPORTED, alone, asked, by_host, faults, judged, the_fault
+from tests.lab.asking import REPORTED, alone, asked, by_host, faults, judged, the_fault, wait_for
 from tests.lab.fleet import FAULTY, HOSTS, NOWHERE, SOUND
 from tests.lab.sshd import Lab, lab
 
@@ -190,15 +190,17 @@ def test_sudo_stands_before_the_commands_that_need_root_and_no_other(made: Lab) 
 
 
 def test_ctrl_c_keeps_what_has_come(made: Lab, tmp_path: Path) -> None:
-    capture = tmp_path / "x.capture.gz"
-    words = ("run", "--hosts", "node-1,hangs", "--save", str(capture))
+    capture, mark = tmp_path / "x.capture.gz", made.base / "home" / "dash" / "hangs"
+    mark.unlink(missing_ok=True)
+    words = ("run", "--hosts", "node-1,hangs", "--format", "json", "--save", str(capture))
     process = subprocess.Popen(
         made.inside(made.program(*words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    time.sleep(6)
+    wait_for(mark, 30)
+    time.sleep(3)  # node-1 has its answers by then
     [inner] = psutil.Process(process.pid).children()
     inner.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=20)
+    shown, told = process.communicate(timeout=20)
     assert process.returncode == 130, told
     assert str(capture) in told
     raws = read(capture).raws
@@ -206,8 +208,9 @@ def test_ctrl_c_keeps_what_has_come(made: Lab, tmp_path: Path) -> None:
                 for host in ("node-1", "hangs")}  # fmt: skip
     assert {"identity", "nvidia-smi"} <= answered["node-1"]
     assert "identity" in answered["hangs"] and "nvidia-smi" not in answered["hangs"]
-    interrupted = [raw.missing.text for raw in raws if raw.host == "hangs" and raw.missing]
-    assert any("interrupted" in text for text in interrupted)
+    report = by_host(msgspec.json.decode(shown, type=Report))
+    assert judged(report["node-1"]) == alone(made)
+    assert faults(report["hangs"]) == ["interrupted"]
 
 
 def test_a_clock_wrong_by_a_day_is_told(made: Lab) -> None:

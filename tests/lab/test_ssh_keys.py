@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.lab.asking import asked, by_host, faults, the_fault
+from tests.lab.asking import asked, by_host, faults, the_fault, wait_for
 from tests.lab.ssh_hosts import LabHost
 from tests.lab.sshd import lab
 
@@ -45,10 +44,3 @@ def test_an_encrypted_key_is_told_and_the_agent_opens_it(tmp_path: Path) -> None
         finally:
             agent.kill()
             agent.wait()
-
-
-def wait_for(path: Path, limit_s: float = 10) -> None:
-    deadline_s = time.monotonic() + limit_s
-    while not path.exists():
-        assert time.monotonic() < deadline_s, f"{path} never came"
-        time.sleep(0.02)
