@@ -29,6 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("judge", "diagnosis"),
     ("reports",),
     ("collect", "bench"),
+    ("examiner",),
     ("cli",),
     ("__main__",),
 )

@@ -136,6 +136,7 @@ def _parts(path: str) -> Iterator[str]:
 def _paths(check: Check) -> Iterator[str]:
     """All facts of the host that a check reads: its own, its conditions', what it compares with."""
     yield from (check.fact, *check.when)
+    yield from (path for path in check.like if not path.startswith("."))
     for declared in (check.fail_unless, check.warn_unless):
         for argument in declared.values():
             if isinstance(argument, dict) and not str(argument.get("fact", ".")).startswith("."):

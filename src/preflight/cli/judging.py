@@ -19,9 +19,11 @@ from preflight.cli.hosts import Asking, are_many, asking
 from preflight.cli.options import Options
 from preflight.cli.saving import Targets, capture_paths, opened_targets
 from preflight.cli.streams import Streams
-from preflight.collect import examine, examine_all
+from preflight.collect import Examined, examine
 from preflight.errors import UsageError
+from preflight.examiner import FIRST_HOSTS, Examiner, examine_all
 from preflight.judge import load, overrides
+from preflight.judge.fleet import judge_fleet
 from preflight.model import (
     LEVELS,
     Check,
@@ -31,6 +33,7 @@ from preflight.model import (
     Override,
     Raw,
     Report,
+    Result,
     Status,
 )
 from preflight.redact.secrets import in_arguments
@@ -83,8 +86,8 @@ def judge_and_report(question: Question, options: Options, streams: Streams) -> 
     with opened_targets(options.save) as targets:
         began, started_at = time.monotonic(), now()
         many = asking(options, plan.commands(), streams) if are_many(options) else None
-        hosts = _hosts(plan, options, streams, captures, many)
-        report = _report(question, plan, options, hosts, started_at, began)
+        hosts, fleet = _judged(plan, options, streams, captures, many)
+        report = _report(question, plan, options, hosts, fleet, started_at, began)
         streams.done()
         report = shown(report, options, captures)
         status = finish(report, options, streams, targets, captures)
@@ -197,20 +200,38 @@ def _profile(name: str | None) -> Iterator[Override]:
         yield Override(identifier, value, f"profile {name}")
 
 
-def _hosts(
+def _judged(
     plan: Plan, options: Options, streams: Streams, captures: Captures, many: Asking | None
-) -> list[HostReport]:
-    if options.from_:
-        return list(_recorded(plan, options, captures))
+) -> tuple[list[HostReport], list[Result]]:
+    """Every host, and what only their comparison shows."""
     if many:
-        answers = many.answers(plan.commands(), options, streams, captures)
-        found = {name: examine(name, raws, plan.checks) for name, raws in answers}
-        return [found[name] for name in many.hosts if name in found]
-    raws = ask_here(plan.commands(), options, streams, captures)
-    return [examine(raws[0].host, raws, plan.checks, facts=_wants_facts(options))]
+        found = _asked(plan, options, streams, captures, many)
+    elif options.from_:
+        found = list(_recorded(plan, options, captures))
+    else:
+        raws = ask_here(plan.commands(), options, streams, captures)
+        return [examine(raws[0].host, raws, plan.checks, facts=_wants_facts(options))], []
+    read = [one.readings for one in found if one.readings]
+    return [one.report for one in found], judge_fleet(read, plan.checks)
 
 
-def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[HostReport]:
+def _asked(
+    plan: Plan, options: Options, streams: Streams, captures: Captures, many: Asking
+) -> list[Examined]:
+    """Many hosts, judged as they come, in the order in which they were named."""
+    facts = options.facts or (len(many.hosts) == 1 and _wants_facts(options))
+    found: dict[str, Examined] = {}
+    # The processes start before the first thread.
+    workers = 0 if len(many.hosts) < FIRST_HOSTS else None
+    with Examiner(plan.checks, facts=facts, workers=workers) as examiner:
+        for name, raws in many.answers(plan.commands(), options, streams, captures):
+            examiner.put(name, raws)
+            found |= {one.report.host: one for _, one in examiner.poll()}
+        found |= {one.report.host: one for _, one in examiner.rest()}
+    return [found[name] for name in many.hosts if name in found]
+
+
+def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[Examined]:
     """Hosts from files. A file that is not recognised is there as a host without results, so that
     it cannot be overlooked."""
     from preflight.transports.recorded import open_inputs
@@ -222,7 +243,8 @@ def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[Host
             hosts, plan.checks, all_facts=options.facts, one_hosts_facts=_wants_facts(options)
         )
     for file, why in source.bad():
-        yield HostReport(file, Status.ERROR, (MissingProbe(file, "unreadable", why),))
+        missing = MissingProbe(file, "unreadable", why)
+        yield Examined(HostReport(file, Status.ERROR, (missing,)))
 
 
 def _wants_facts(options: Options) -> bool:
@@ -241,7 +263,7 @@ def _kept(
 
 def _report(
     question: Question, plan: Plan, options: Options, hosts: Sequence[HostReport],
-    started_at: str, began: float,
+    fleet: Sequence[Result], started_at: str, began: float,
 ) -> Report:  # fmt: skip
     return Report(
         command=question.command,
@@ -249,11 +271,12 @@ def _report(
         level=options.level,
         started_at=started_at,
         elapsed_s=round(time.monotonic() - began, 2),
-        verdict=report_verdict(hosts, (), ()),
-        counts=count(result for host in hosts for result in host.results),
+        verdict=report_verdict(hosts, fleet, ()),
+        counts=count([*(result for host in hosts for result in host.results), *fleet]),
         hosts=tuple(hosts),
         profile=options.profile,
         overrides=plan.overrides,
+        fleet=tuple(fleet),
         hints=tuple(_hints(options, hosts)),
         preflight=__version__,
     )

@@ -29,8 +29,10 @@ from preflight.transports.progress import Progress
 #: Hosts that arrive at the same time. More than this thrash a small machine: at 48 the wall time
 #: of 128 loopback hosts on two cores grew by half.
 ARRIVING = 16
-#: After so long a host that has not arrived is waiting for a network, not for a CPU.
+#: After so long a host that has not arrived is waiting for a network, not for a CPU. To be
+#: connected takes none.
 WAITING_AFTER_S = 2.0
+CONNECTING_AFTER_S = 0.2
 #: Hosts that are open at the same time.
 OPEN = 512
 #: File descriptors that one host takes: its socket and the pipe that tells of bytes, or a process'
@@ -176,10 +178,8 @@ class _Loop(threading.Thread):
             threading.Thread(target=self._open, args=(talk,), daemon=True).start()
 
     def _room(self) -> bool:
-        young_s = time.monotonic() - WAITING_AFTER_S
-        arriving = sum(
-            talk.began_s > young_s and not talk.conversation.begun for talk in self._talks.values()
-        )
+        now_s = time.monotonic()
+        arriving = sum(_arrives(talk, now_s) for talk in self._talks.values())
         held = sum(talk.conversation.held_bytes for talk in self._talks.values())
         return arriving < ARRIVING and len(self._talks) < self._most and held < _HELD_BYTES
 
@@ -282,6 +282,12 @@ class _Loop(threading.Thread):
         waits_for = slowest.conversation.waits_for if slowest.session else slowest.phase
         taken_s = time.monotonic() - slowest.began_s
         return Progress(len(self._fan.hosts), self._done, slowest.host, waits_for, taken_s)
+
+
+def _arrives(talk: _Talk, now_s: float) -> bool:
+    """Whether it takes CPU to let this host in, here and there."""
+    after_s = CONNECTING_AFTER_S if talk.phase == "connect" else WAITING_AFTER_S
+    return not talk.conversation.begun and now_s - talk.began_s < after_s
 
 
 #: What it is called where a host did not get beyond a phase within its time.

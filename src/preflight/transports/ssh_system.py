@@ -40,8 +40,9 @@ class SystemSsh(Struct, frozen=True):
     targets: dict[str, Target]
     accept_new: bool = False
 
-    def open(self, host: str, script: bytes, _phase: Callable[[str], None]) -> SshProcess:
+    def open(self, host: str, script: bytes, phase: Callable[[str], None]) -> SshProcess:
         """Start ssh; it may still have to connect when this returns."""
+        phase("login")
         target = self.targets[host]
         options = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "LogLevel=ERROR"]
         if self.accept_new:
