@@ -58,6 +58,6 @@ OTHERS = {
     "ported": LabHost(mounts=":"),
     "sudoer": SUDO,
     "ahead": LabHost(clock_ahead_s=86400),
-    **{f"off-{number:02}": LabHost(reach="dropped") for number in range(1, 41)},
+    **{f"off-{number:02}": LabHost(reach="dropped") for number in range(1, 81)},
 }
 HOSTS = {**SOUND, **{name: host for name, (host, _) in FAULTY.items()}, **OTHERS}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.lab.asking import asked, by_host, faults, the_fault, wait_for
+from tests.lab.asking import asked, by_host, faults, the_fault
 from tests.lab.ssh_hosts import LabHost
 from tests.lab.sshd import lab
 
@@ -29,18 +28,12 @@ def test_a_new_host_key_is_accepted_where_the_user_says_so(tmp_path: Path) -> No
 def test_an_encrypted_key_is_told_and_the_agent_opens_it(tmp_path: Path) -> None:
     with lab(tmp_path, {"node-1": LabHost()}) as own:
         key, socket = "/srv/client/.ssh/id_ed25519", "/srv/run/agent"
-        agent = subprocess.Popen(own.inside(["ssh-agent", "-D", "-a", socket]),
-                                 stdout=subprocess.DEVNULL)  # fmt: skip
         env = {"SSH_AUTH_SOCK": socket}
-        try:
-            wait_for(tmp_path / "run" / "agent")
-            assert own.run("ssh-add", key, env=env).returncode == 0
-            assert own.run("ssh-keygen", "-q", "-p", "-N", "secret", "-f", key).returncode == 0
-            locked = the_fault(by_host(asked(own, "node-1"))["node-1"])
-            assert locked.fault == "denied"
-            assert "encrypted" in locked.text and "ssh-add" in locked.text
-            opened = by_host(asked(own, "node-1", env=env))["node-1"]
-            assert faults(opened) == [] and opened.results
-        finally:
-            agent.kill()
-            agent.wait()
+        assert own.run("ssh-agent", "-a", socket).returncode == 0
+        assert own.run("ssh-add", key, env=env).returncode == 0
+        assert own.run("ssh-keygen", "-q", "-p", "-N", "secret", "-f", key).returncode == 0
+        locked = the_fault(by_host(asked(own, "node-1"))["node-1"])
+        assert locked.fault == "denied"
+        assert "encrypted" in locked.text and "ssh-add" in locked.text
+        opened = by_host(asked(own, "node-1", env=env))["node-1"]
+        assert faults(opened) == [] and opened.results
