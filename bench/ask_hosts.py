@@ -12,9 +12,8 @@ import sys
 from collections.abc import Sequence
 
 from preflight.hostlists import Target, parse
-from preflight.transports.fan import Fan, Way
-
 from preflight.model import Command, Raw
+from preflight.transports.fan import Fan, Way
 
 SLOW_S = 10
 QUESTIONS = {

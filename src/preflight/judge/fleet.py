@@ -190,9 +190,14 @@ def _result(
     hosts = tuple(dict.fromkeys(peer.host for peer in peers))
     fix = tuple(step.replace("HOSTS", folded(hosts)) for step in compared.check.fix)
     return result(
-        replace(compared.check, fix=fix), places(peers), status, measured, OPERATORS["uniform"].phrase(True),
-        reason=_among(compared, group), evidence=_evidence(*shown_by),
-    )  # fmt: skip
+        replace(compared.check, fix=fix),
+        places(peers),
+        status,
+        measured,
+        OPERATORS["uniform"].phrase(True),
+        reason=_among(compared, group),
+        evidence=_evidence(*shown_by),
+    )
 
 
 def _among(compared: Compared, group: Group) -> str:
