@@ -168,6 +168,13 @@ def test_one_that_is_right_here_among_those_that_are_not() -> None:
     }  # fmt: skip
 
 
+def test_of_two_that_differ_both_are_named() -> None:
+    one = _clocks(0, 3600)["fleet.clock.same"]
+    assert (one.subject, one.status) == ("node[1-2]", Status.FAIL)
+    assert "node1 0 s" in one.reason
+    assert "node2 1 h" in one.reason
+
+
 def test_one_host_is_held_against_this_machine() -> None:
     assert _clocks(5) == {}
     (found,) = _clocks(-86400).values()
