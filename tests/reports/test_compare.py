@@ -207,15 +207,33 @@ def test_facts_of_one_report_alone_are_compared_with_nothing() -> None:
     assert compare(report(then), report(now, **OLD)).each == ()
 
 
-def test_over_the_fleet_other_odd_hosts_are_a_change() -> None:
+def test_over_the_fleet_a_host_that_is_odd_now_has_failed() -> None:
     hosts = [host(f"n{i}", KNOWN) for i in range(3)]
-    one, other = (report(*hosts, fleet=[odd(at)], **when) for at, when in (("n1", {}), ("n2", OLD)))
-    (change,) = compare(one, other).each
-    assert (change.kind, change.hosts, change.subject) == ("changed", (), "n1")
+    one, both = report(*hosts, fleet=[odd("n1")]), report(*hosts, fleet=[odd("n[1-2]")])
+    ((kind, _, at, text),) = told(compare(both, replace(one, **OLD)))
+    assert (kind, at, text[:22]) == ("failed", "n2", "was not odd, now 535.1")
+    (change,) = compare(one, replace(both, **OLD)).each
+    assert (change.kind, change.hosts) == ("changed", ())
+    assert change.was.startswith("n[1-2]: ")
+    assert change.now.startswith("n1: ")
     assert compare(one, replace(one, **OLD)).each == ()
-    fine = replace(other, fleet=(odd("n[0-2]", status=PASS),))
-    assert [change.kind for change in compare(one, fine).each] == ["failed"]
-    assert [change.kind for change in compare(fine, other).each] == ["fixed"]
+
+
+def test_over_the_fleet_a_second_odd_value_is_not_overlooked() -> None:
+    hosts = [host(f"n{i}", KNOWN) for i in range(4)]
+    then = report(*hosts, fleet=[odd("n1")], **OLD)
+    now = report(*hosts, fleet=[odd("n1"), odd("n3 gpu0", measured="530; the other 2 have 550")])
+    ((kind, _, at, text),) = told(compare(now, then))
+    assert (kind, at) == ("failed", "n3")
+    assert "n3 gpu0: 530; the other 2 have 550" in text
+
+
+def test_over_the_fleet_the_status_changes_as_on_a_host() -> None:
+    hosts = [host(f"n{i}", KNOWN) for i in range(3)]
+    bad = report(*hosts, fleet=[odd("n1")])
+    fine = report(*hosts, fleet=[odd("n[0-2]", status=PASS)])
+    assert [one.kind for one in compare(bad, replace(fine, **OLD)).each] == ["failed"]
+    assert [one.kind for one in compare(fine, replace(bad, **OLD)).each] == ["fixed"]
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,14 @@ def test_without_a_fault_what_was_said_stands_for_it() -> None:
     assert "ERROR  a, b  unreadable: it is no report\n" in text or "ERROR  a,b  unre" in text
 
 
+def test_files_that_could_not_be_read_are_one_block() -> None:
+    files = [host(name, missing=[MissingProbe(name, "unreadable", f"is no {i}")])
+             for i, name in enumerate(("a.bin", "b.bin"))]  # fmt: skip
+    text = text_of(report(*files, host("n1", GOOD)))
+    assert "ERROR  a.bin, b.bin  could not be read" in text.replace("a.bin,b.bin", "a.bin, b.bin")
+    assert "said:   a.bin: unreadable: is no 0\n               b.bin: unreadable: is no 1\n" in text
+
+
 def test_a_name_for_the_shell_is_quoted() -> None:
     (one,) = silences([broken("$(reboot)", "proxy", "x")])
     assert one.steps == ("ssh -v '$(reboot)' true",)

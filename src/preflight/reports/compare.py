@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import get_args
 
 from msgspec import Struct
@@ -23,6 +23,7 @@ from preflight.reports.fact_changes import fact_changes
 from preflight.reports.groups import entries
 from preflight.reports.notes import notes
 from preflight.reports.silent import silences
+from preflight.reports.subjects import hosts_named
 from preflight.reports.wording import value
 
 _ORDER = {kind: at for at, kind in enumerate(get_args(ChangeKind))}
@@ -214,25 +215,39 @@ def _told(one: Result) -> str:
 def _fleet(now: Report, then: Report, checks: Catalogues) -> Iterator[Change]:
     """What is judged over all hosts: its subject names the odd ones, and so differs."""
     after, before = _by_check(now.fleet), _by_check(then.fleet)
+    known = {host.host for host in now.hosts}
     for check, one in after.items():
         earlier = before.get(check)
+        if earlier is None and (check not in checks.then or one.status not in _BAD):
+            continue
         if earlier is None or earlier.status is not one.status:
-            if earlier is not None or (check in checks.then and one.status in _BAD):
-                yield from _change(check, one.subject, earlier, one)
-        elif one.status in _BAD and (one.subject, one.measured) != (
-            earlier.subject,
-            earlier.measured,
-        ):
-            yield Change(
-                "changed", check, (), one.subject, earlier.status, one.status,
-                f"{earlier.subject}: {_told(earlier)}", _told(one),
-            )  # fmt: skip
+            yield from _change(check, one.subject, earlier, one)
+        elif one.status in _BAD:
+            yield from _still_odd(one, earlier, known)
 
 
-def _by_check(results: Iterable[Result]) -> Mapping[str, Result]:
-    found: dict[str, Result] = {}
-    for one in results:
-        other = found.get(one.check)
-        if other is None or _SEVERITY[one.status] < _SEVERITY[other.status]:
-            found[one.check] = one
-    return found
+def _still_odd(now: Result, then: Result, known: set[str]) -> Iterator[Change]:
+    """Hosts that are odd now and were not; else what is told otherwise of the same ones."""
+    odd = hosts_named(now.subject, known) - hosts_named(then.subject, known)
+    was, told = f"{then.subject}: {_told(then)}", f"{now.subject}: {_told(now)}"
+    kind = _kind(Status.PASS, now.status)
+    if odd and kind:
+        yield Change(kind, now.check, tuple(sorted(odd)), now=_told(now), was="not odd")
+    elif was != told:
+        yield Change("changed", now.check, (), "", then.status, now.status, was, told)
+
+
+def _by_check(results: Iterable[Result]) -> dict[str, Result]:
+    """The worst of each check; several that are equally bad, such as two odd versions, as one."""
+    found: dict[str, list[Result]] = {}
+    for one in sorted(results, key=lambda one: _SEVERITY[one.status]):
+        of_check = found.setdefault(one.check, [])
+        if not of_check or of_check[0].status is one.status:
+            of_check.append(one)
+    return {check: same[0] if len(same) == 1 else _joined(same) for check, same in found.items()}
+
+
+def _joined(same: Sequence[Result]) -> Result:
+    subject = ", ".join(one.subject for one in same)
+    told = "; ".join(dict.fromkeys(f"{one.subject}: {_told(one)}" for one in same))
+    return Result(same[0].check, subject, same[0].status, told)

@@ -34,6 +34,8 @@ class Silence(Struct):
     @property
     def title(self) -> str:
         """What it is in few words; empty where no fault was named."""
+        if not self.fault and len(self.told) > 1:
+            return "could not be read"  # files in place of hosts, each for a reason of its own
         known = FAULTS.get(self.fault)
         title = known.title if known else self.fault
         return f"{title}; what came before that is judged" if self.broke_off else title
@@ -65,22 +67,19 @@ def silences(hosts: Iterable[HostReport]) -> list[Silence]:
         name = fault.fault if fault else ""
         key = (host.verdict if not host.results else Status.ERROR, name, bool(host.results))
         # Without a fault only what is told alike is alike.
-        one = alike.setdefault((*key, "" if name else texts), Silence(*key, {}))
+        kind = "a file" if _is_file(host) else texts
+        one = alike.setdefault((*key, "" if name else kind), Silence(*key, {}))
         one.told.setdefault(texts, []).append(host.host)
     return sorted(alike.values(), key=lambda one: -len(one.hosts))
 
 
 def machines(hosts: Iterable[HostReport]) -> list[HostReport]:
     """The hosts among them: a file that could not be read stands there as one."""
-    return [
-        host
-        for host in hosts
-        if host.results or not any(_is_file(one, host) for one in host.missing)
-    ]
+    return [host for host in hosts if host.results or not _is_file(host)]
 
 
-def _is_file(one: MissingProbe, host: HostReport) -> bool:
-    return one.probe == host.host and one.kind == "unreadable"
+def _is_file(host: HostReport) -> bool:
+    return any(one.probe == host.host and one.kind == "unreadable" for one in host.missing)
 
 
 def _text(one: MissingProbe, host: str) -> str:
