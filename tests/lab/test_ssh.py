@@ -189,6 +189,18 @@ def test_sudo_stands_before_the_commands_that_need_root_and_no_other(made: Lab) 
     assert sum(line.startswith("-n ") for line in lines) == len(needing)
 
 
+def test_what_was_captured_of_a_run_gives_its_report_again(made: Lab, tmp_path: Path) -> None:
+    capture = str(tmp_path / "x.capture.gz")
+    live = by_host(asked(made, "node-1,refuses,dies,stranger", "--save", capture))
+    done = made.preflight("run", "--from", capture, "--format", "json")
+    assert done.returncode in REPORTED, done.stderr
+    again = by_host(msgspec.json.decode(done.stdout, type=Report))
+    assert set(again) == set(live)
+    for name, host in live.items():
+        assert host.missing == again[name].missing
+        assert judged(host) == judged(again[name])
+
+
 def test_ctrl_c_keeps_what_has_come(made: Lab, tmp_path: Path) -> None:
     capture, mark = tmp_path / "x.capture.gz", made.base / "home" / "dash" / "hangs"
     mark.unlink(missing_ok=True)
