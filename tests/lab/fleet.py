@@ -14,6 +14,7 @@ kill -9 $p; sleep 5"""
 _NO_DISK = """\
 for d in /tmp /dev/shm /srv/home/dash; do
   mount -t tmpfs -o noexec,mode=1777,size=64k tmpfs $d; head -c 1M /dev/zero >$d/x || :; done"""
+_TWO_FACTORS = "AuthenticationMethods publickey,password\nPasswordAuthentication yes\n"
 _REPLAY = "/bin/cat /srv/nvidia-smi.xml"
 
 #: Nothing is wrong with these, whatever their login shell is and says.
@@ -35,6 +36,11 @@ FAULTY = {
     "silent": (LabHost(reach="silent"), "no-banner"),
     "closes": (LabHost(reach="closing"), "no-banner"),
     "web": (LabHost(reach="http"), "not-ssh"),
+    "beyond": (LabHost(reach="jump-refused"), "proxy"),
+    "twofold": (LabHost(sshd=_TWO_FACTORS), "denied"),
+    "crowded": (LabHost(sshd="MaxSessions 0\n"), "no-session"),
+    "forced": (LabHost(sshd="ForceCommand echo 'Use the portal'\n"), "no-shell"),
+    "stuck": (LabHost(reach="stuck"), "silent"),
     "keyless": (LabHost(user="keyless"), "denied"),
     "changed": (LabHost(key="changed"), "host-key-changed"),
     "stranger": (LabHost(key="unknown"), "host-key-unknown"),

@@ -14,6 +14,7 @@ from bench.inputs import small_xml
 Reach = Literal[
     "direct",
     "jump",  # in a network of its own, by way of the host "jump"
+    "jump-refused",
     "refused",
     "no-route",
     "dropped",  # nothing comes back, as from a machine that is off
@@ -26,6 +27,7 @@ Reach = Literal[
 PLACES: dict[Reach, tuple[str, int]] = {
     "direct": ("10.77", 22),
     "jump": ("10.89", 22),
+    "jump-refused": ("10.89", 2),
     "refused": ("10.77", 2),
     "no-route": ("10.66", 22),
     "dropped": ("10.55", 22),
@@ -56,14 +58,16 @@ FIRST_UID = 31000
 class LabHost(Struct, frozen=True, kw_only=True):
     """One host. `tools`: more fake commands, or others than those it has, as text of a sh script.
 
-    `key`: what known_hosts has of it. `mounts`: lines of sh that are run before its sshd starts, in
-    a mount namespace of its own. `hostname`, `boot_id`: its own unless they are given.
+    `key`: what known_hosts has of it. `sshd`: more of its sshd's configuration. `mounts`: lines of
+    sh that are run before its sshd starts, in a mount namespace of its own. `hostname`, `boot_id`:
+    its own unless they are given.
     """
 
     user: str = "dash"
     reach: Reach = "direct"
     key: Literal["known", "unknown", "changed"] = "known"
     tools: Mapping[str, str] = {}
+    sshd: str = ""
     mounts: str = ""
     hostname: str = ""
     boot_id: str = ""

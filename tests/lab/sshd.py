@@ -212,7 +212,8 @@ def _names(made: Lab) -> Iterator[str]:
 def _matches(made: Lab) -> Iterator[str]:
     for name, place in made.places.items():
         path = f"/srv/bin/{name}:/usr/local/bin:/usr/bin:/bin"
-        yield f"Match LocalAddress {place.address}\n  SetEnv PATH={path}\n"
+        own = made.hosts[name].sshd
+        yield f"Match LocalAddress {place.address}\n  SetEnv PATH={path}\n{own}"
 
 
 def _config(made: Lab) -> Iterator[str]:
@@ -221,7 +222,7 @@ def _config(made: Lab) -> Iterator[str]:
         port = made.places[name].port
         lines = [f"  User {host.user}\n"] if host.user != "dash" else []
         lines += [f"  Port {port}\n"] if port != 22 else []
-        lines += ["  ProxyJump jump\n"] if host.reach == "jump" else []
+        lines += ["  ProxyJump jump\n"] if host.reach.startswith("jump") else []
         if lines:
             yield f"Host {name}\n{''.join(lines)}"
     yield "Host *\n  User dash\n"

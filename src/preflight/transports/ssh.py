@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -109,10 +110,12 @@ class Ssh(Struct):
             sock = _dial(connection.host, connection.port, wait_s, phase)
             connection.connect_kwargs["sock"] = sock
         phase("login")
+        began_s = time.monotonic()
         try:
             connection.open()
         except (OSError, EOFError, paramiko.SSHException) as error:
-            raise ssh_errors.at_login(error, connection.user, connection.host) from None
+            taken_s = time.monotonic() - began_s
+            raise ssh_errors.at_login(error, connection.user, connection.host, taken_s) from None
         connection.transport.sock.settimeout(_IDLE_LOOK_S)
 
     def _trust(self, connection: Connection, settings: dict[str, Any]) -> None:
@@ -303,6 +306,9 @@ def _start(connection: Connection, script: bytes) -> paramiko.Channel:
         channel.exec_command("/bin/sh -s")
         channel.sendall(script)
         channel.shutdown_write()
+    except paramiko.ChannelException as error:
+        why = f"it lets us in and refuses a session: {error.text}"
+        raise Unreached("no-session", why) from None
     except (OSError, EOFError, paramiko.SSHException) as error:
         raise Unreached("no-session", f"it lets us in and then: {error or 'closes'}") from None
     return channel

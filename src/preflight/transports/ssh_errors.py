@@ -25,6 +25,10 @@ _ERRNO = {
     errno.EHOSTDOWN: "no-answer",
 }
 
+#: After so long without the other side's keys paramiko ends the connection itself, and tells of it
+#: as if the other side had (Packetizer.read_all).
+_HANDSHAKE_S = 15.0
+
 
 class Unusable(AuthSource):  # type: ignore[misc]
     """A key that is named and cannot be used: told, where no other one opens."""
@@ -109,8 +113,8 @@ def at_dialing(error: OSError, host: str) -> Unreached:
     return Unreached(_ERRNO.get(error.errno or 0, "no-route"), f"{host}: {words}")
 
 
-def at_login(error: Exception, user: str, host: str) -> Unreached:
-    """The fault of a host that does not let us in, or is not who it should be."""
+def at_login(error: Exception, user: str, host: str, taken_s: float = 0) -> Unreached:
+    """The fault of a host that does not let us in, or is not who it should be, after so long."""
     if isinstance(error, paramiko.BadHostKeyException):
         return _changed(error)
     if isinstance(error, UnknownKey):
@@ -127,6 +131,8 @@ def at_login(error: Exception, user: str, host: str) -> Unreached:
     if "banner" in words:
         return Unreached("not-ssh", f"{host}: {words}")
     if isinstance(error, EOFError | ConnectionError) or "EOF" in words or "No existing" in words:
+        if taken_s >= _HANDSHAKE_S:
+            return Unreached("silent", f"{host} fell silent before anybody was let in")
         words = "it closed the connection before anybody was let in"
     return Unreached("key-exchange", f"{host}: {words}")
 

@@ -33,6 +33,9 @@ _SAYS = (
     (r"Connection (?:closed|reset)|Broken pipe|lost connection", "died"),
 )
 
+#: Characters of what ssh says that are told.
+_SHOWN = 240
+
 
 class SystemSsh(Struct, frozen=True):
     """The way to hosts by a process of ssh for each."""
@@ -88,8 +91,10 @@ class SshProcess:
             return fault("died", "the connection broke off")
         if self._process.returncode != 255:
             return fault("no-shell", f"it ended without running it, and said: {said or 'nothing'}")
+        if not said:  # it tells of all else that goes wrong
+            return fault("no-session", "ssh ended without a word, as where no session is opened")
         name = next((name for words, name in _SAYS if re.search(words, said)), "key-exchange")
-        return fault(name, f"ssh says: {said or 'nothing'}")
+        return fault(name, f"ssh says: {_shown(said)}")
 
     def close(self) -> None:
         """End it."""
@@ -103,6 +108,12 @@ class SshProcess:
         for stream in (self._process.stdout, self._process.stderr):
             if stream:
                 stream.close()
+
+
+def _shown(said: str) -> str:
+    """Not the frame of @ around a changed host key, nor all of the advice below it."""
+    words = " ".join(re.sub(r"@{3,}", "", said).replace(" @ ", " ").split())
+    return words if len(words) <= _SHOWN else words[:_SHOWN].rstrip() + " ..."
 
 
 def make(targets: Sequence[Target], *, accept_new: bool = False) -> SystemSsh:
