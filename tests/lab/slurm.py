@@ -48,6 +48,7 @@ AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerType=sched/builtin
+SchedulerParameters=sched_interval=1
 MpiDefault=none
 SwitchType=switch/none
 ReturnToService=0
@@ -55,10 +56,10 @@ SlurmdTimeout=5
 SlurmctldTimeout=10
 InactiveLimit=0
 KillWait=2
-MessageTimeout=10
 SlurmdParameters=config_overrides
 TaskProlog={base}/task-prolog
 DebugFlags=NO_CONF_HASH
+MessageTimeout=5
 {more}
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -111,6 +110,15 @@ def test_a_node_that_dies_during_the_run_costs_the_others_nothing(cluster: Clust
     assert sorted(told) == ["n1", "n3", "n4"]
     for node, (name, long) in told.items():
         assert (name.stdout, long.stdout) == (f"{node}\n", f"{node} is done\n")
+
+
+def test_a_node_that_died_is_called_so_at_the_deadline(cluster: Cluster) -> None:
+    hang = Command("hang", ("sh", "-c", "[ $SLURMD_NODENAME = n2 ] && exec sleep 979; echo done"))
+    threading.Timer(1, cluster.kill, ("n2",)).start()
+    told = _told(Slurm((), ALL, deadline_s=18), NAME, hang)
+    assert (told["n2"][0].stdout, _fault(told["n2"])) == ("n2\n", "node-failed")
+    assert "does not respond" in _text(told["n2"]) or "Node failure" in _text(told["n2"])
+    assert all(told[node][1].stdout == "done\n" for node in ("n1", "n3", "n4"))
 
 
 def test_a_task_that_is_killed_costs_the_others_nothing(cluster: Cluster) -> None:
@@ -231,6 +239,21 @@ def test_inside_an_allocation_its_nodes_are_asked(cluster: Cluster) -> None:
     assert sorted(told.splitlines()) == ["n1 n1", "n2 n2", "n4 n4"]
 
 
+def test_inside_an_allocation_a_node_that_died_does_not_end_the_others(cluster: Cluster) -> None:
+    salloc = ("salloc", "-Q", "-N", "4", "--no-kill", "sh", "-c")
+    wait = f"while [ ! -e {cluster.base}/killed ]; do sleep 0.1; done"
+    ask = f"{wait}; exec {sys.executable} -c '{ASK}'"
+
+    def kill() -> None:
+        cluster.wait(lambda: cluster.state("n3") in ("mixed", "allocated"), "the allocation")
+        cluster.kill("n3")
+        (cluster.base / "killed").touch()
+
+    threading.Timer(0, kill).start()
+    told = cluster.command(*salloc, ask, timeout_s=60)
+    assert sorted(told.splitlines()) == ["n1 n1", "n2 n2", "n3 node-failed", "n4 n4"]
+
+
 def test_inside_an_allocation_a_node_of_another_is_told_and_a_draining_one_asked(
     cluster: Cluster,
 ) -> None:
@@ -249,22 +272,19 @@ def test_in_a_batch_script_beside_a_step_that_has_all_cpus(
         f"#!/bin/sh\n#SBATCH -N 2 -w n1,n3 --ntasks-per-node=4 -o {out}\n"
         f"srun sleep 4 & sleep 1\n{sys.executable} -c '{ASK}'\nwait\n"
     )
-    cluster.command("sbatch", "-W", str(script))
+    cluster.command("sbatch", str(script))
+    cluster.wait(lambda: not cluster.command("squeue", "-h").strip(), "the job's end")
     assert sorted(out.read_text().splitlines()) == ["n1 n1", "n3 n3"]
 
 
 def test_an_allocation_that_is_not_granted_in_time_is_told_with_slurms_reason(
     cluster: Cluster,
 ) -> None:
-    busy = subprocess.Popen(["salloc", "-Q", "-N", "4", "--exclusive", "sleep", "60"])
-    try:
-        cluster.wait(lambda: cluster.state("n1") == "allocated", "n1 to be busy")
-        with pytest.raises(UsageError, match=r"no nodes within 2 s: job \d+ waits \(Resources\)"):
-            _told(Slurm((), ALL, deadline_s=2), NAME)
-        assert cluster.command("squeue", "-h", "-t", "PENDING").strip() == ""
-    finally:
-        busy.terminate()
-        busy.wait()
+    cluster.command("sbatch", "-N4", "--exclusive", "-o/dev/null", "--wrap", "exec sleep 60")
+    cluster.wait(lambda: cluster.state("n1") == "allocated", "n1 to be busy")
+    with pytest.raises(UsageError, match=r"no nodes within 2 s: job \d+ waits \(Resources\)"):
+        _told(Slurm((), ALL, deadline_s=2), NAME)
+    assert cluster.command("squeue", "-h", "-t", "PENDING").strip() == ""
 
 
 @pytest.mark.parametrize(

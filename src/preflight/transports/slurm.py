@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -17,8 +16,9 @@ from preflight.faults import CONNECTION
 from preflight.model import Command, Missing, Raw
 from preflight.transports.conversation import Conversation, new_mark
 from preflight.transports.progress import Progress
-from preflight.transports.slurm_nodes import SINFO, not_asked, read_states, refused
+from preflight.transports.slurm_nodes import not_asked
 from preflight.transports.slurm_step import Plan, Step
+from preflight.transports.slurm_tools import node_states, said_by
 
 #: Variables that srun takes options from (srun(1), INPUT ENVIRONMENT VARIABLES) and that would
 #: change how many tasks there are, what they see of the node, or how their output comes back.
@@ -34,8 +34,6 @@ _NOT_OURS = frozenset(
     )
 )  # fmt: skip
 _NOT_OURS_EITHER = ("SRUN_", "SLURM_STEP_", "SLURM_TASKS_PER_NODE")
-#: How long Slurm's tools may take to answer; they wait up to 10 s for a slurmctld themselves.
-_TOOL_S = 20.0
 
 
 class Slurm(Struct):
@@ -60,7 +58,7 @@ class Slurm(Struct):
         """
         job, job_nodes = self._allocation(os.environ)
         wanted = list(dict.fromkeys(self.hosts)) or job_nodes
-        left_out = not_asked(wanted, read_states(_said_by(SINFO)), job, job_nodes)
+        left_out = not_asked(wanted, node_states(), job, job_nodes)
         for host, missing in left_out.items():
             yield host, unasked(host, commands, missing)
         asked = tuple(host for host in wanted if host not in left_out)
@@ -105,7 +103,7 @@ class Slurm(Struct):
             )
         listed = environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST") or ""
         if job and not listed:
-            listed = _said_by(("squeue", "-h", "-j", job, "-o", "%N")).strip()
+            listed = said_by(("squeue", "-h", "-j", job, "-o", "%N")).strip()
         return job, nodesets.expand(listed) if job and listed else []
 
     def _argv(self, nodes: Sequence[str], job: str, mark: str) -> list[str]:
@@ -133,21 +131,6 @@ def unasked(host: str, commands: Sequence[Command], missing: Missing) -> list[Ra
     """The answers of a host to which nothing was put."""
     raws = Conversation(host, commands).cut(missing, time.monotonic())
     return [*raws, Raw(host, CONNECTION, rc=None, missing=missing)]
-
-
-def _said_by(argv: Sequence[str]) -> str:
-    """What one of Slurm's tools prints. Raises UsageError where it fails."""
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=_TOOL_S, check=False
-        )
-    except FileNotFoundError:
-        raise refused(argv[0], ["it is not in PATH"]) from None
-    except subprocess.TimeoutExpired:
-        raise refused(argv[0], [f"unable to contact slurm controller in {_TOOL_S:g} s"]) from None
-    if done.returncode != 0:
-        raise refused(argv[0], done.stderr.decode(errors="replace").splitlines())
-    return done.stdout.decode(errors="replace")
 
 
 def _progress(step: Step, before: int) -> Progress:

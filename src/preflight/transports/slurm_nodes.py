@@ -56,14 +56,20 @@ def not_asked(
         elif job and node not in ours:
             text = f"job {job} has {nodesets.fold(job_nodes) or 'no nodes'}"
             found[node] = fault("node-elsewhere", text)
-        elif one.state in _DOWN or not one.responds:
-            found[node] = fault("node-down", _told(one))
+        elif is_down(one):
+            found[node] = fault("node-down", told_of(one))
         elif one.state in _DRAINED or (one.state == "draining" and not job):
-            found[node] = fault("node-drained", _told(one))
+            found[node] = fault("node-drained", told_of(one))
     return found
 
 
-def _told(one: NodeState) -> str:
+def is_down(one: NodeState) -> bool:
+    """Whether nobody answers there, as far as Slurm knows."""
+    return one.state in _DOWN or not one.responds
+
+
+def told_of(one: NodeState) -> str:
+    """The state in words, with Slurm's reason."""
     state = one.state if one.responds else f"{one.state}, it does not respond"
     return f"its state is {state}; reason: {one.reason or 'none given'}"
 

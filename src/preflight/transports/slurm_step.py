@@ -19,7 +19,8 @@ from preflight.faults import CONNECTION, fault
 from preflight.model import Command, Missing, Raw
 from preflight.transports.conversation import ERR, OUT, Conversation
 from preflight.transports.labelled import Labelled
-from preflight.transports.slurm_nodes import Ended, endings, refused
+from preflight.transports.slurm_nodes import Ended, endings, is_down, refused, told_of
+from preflight.transports.slurm_tools import node_states, said_by
 
 #: Of one host: nvidia-smi's XML of 16 GPUs is 600 kB, a full kernel ring buffer 1 to 16 MB.
 _CAP_BYTES = 64_000_000
@@ -218,7 +219,7 @@ class Step:
             return
         if not self._talks and not self._plan.heard:
             self._nothing_came(late)
-        yield from self._cut_all(self._why(late))
+        yield from self._cut_all(self._why(late), _down() if late else {})
 
     def _nothing_came(self, late: bool) -> None:
         """Raises UsageError where not one task ran and Slurm knows why."""
@@ -241,11 +242,15 @@ class Step:
     def _last_words(self) -> str:
         return "; ".join(line for line in list(self._said)[-3:])
 
-    def _cut_all(self, missing: Missing) -> Iterator[tuple[str, list[Raw]]]:
+    def _cut_all(
+        self, missing: Missing, down: dict[str, Missing] | None = None
+    ) -> Iterator[tuple[str, list[Raw]]]:
+        """All that are not done. `down`: those of which Slurm knows better why."""
         for node in [node for node in self.nodes if node not in self.done]:
             talk = self._talk_of(node)
             silent = missing.kind == "timeout" and not missing.fault and not talk.begun
-            yield self._finish(talk, self._silent(missing, talk) if silent else missing)
+            why = self._silent(missing, talk) if silent else missing
+            yield self._finish(talk, (down or {}).get(node, why))
 
     def _silent(self, missing: Missing, talk: Conversation) -> Missing:
         said = talk.said or self._last_words() or "nothing"
@@ -304,9 +309,17 @@ def _queued(plan: Plan) -> str:
     """The job of this srun that waits for nodes, and Slurm's reason; empty where none waits."""
     if plan.job:
         return ""
-    argv = ["squeue", "-h", f"--name={plan.mark}", "--states=PENDING", "-o", "job %i waits (%r)"]
-    try:
-        done = subprocess.run(argv, capture_output=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode(errors="replace").strip()
+    argv = ("squeue", "-h", f"--name={plan.mark}", "--states=PENDING", "-o", "job %i waits (%r)")
+    with contextlib.suppress(UsageError):
+        return said_by(argv).strip()
+    return ""
+
+
+def _down() -> dict[str, Missing]:
+    """The nodes that Slurm has found down meanwhile, or that do not respond to it."""
+    with contextlib.suppress(UsageError):
+        return {
+            node: fault("node-failed", told_of(one))
+            for node, one in node_states().items() if is_down(one)
+        }  # fmt: skip
+    return {}
