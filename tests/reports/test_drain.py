@@ -15,9 +15,10 @@ def _report(hosts: dict[str, tuple[Result, ...]]) -> Report:
         HostReport(name, host_verdict(results, ()), results=results)
         for name, results in hosts.items()
     )
+    counts = count([result for host in told for result in host.results])
     return Report(
         "gpu-health", ("preflight",), "quick", "2026-01-02T03:04:05Z", 1.0,
-        report_verdict(told, (), ()), count([result for host in told for result in host.results]), told,
+        report_verdict(told, (), ()), counts, told,
     )  # fmt: skip
 
 

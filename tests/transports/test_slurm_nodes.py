@@ -1,4 +1,4 @@
-"""What Slurm says of nodes; outputs of Slurm 22.05, node names replaced."""
+"""What Slurm says of nodes; lines in the form that Slurm 22.05 gives them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def _faults(job: str, ours: list[str]) -> dict[str, str]:
 def test_outside_an_allocation_only_nodes_that_take_jobs_are_asked() -> None:
     assert _faults("", []) == {
         "gpu03": "node-drained", "gpu04": "node-down", "gpu05": "node-down", "gpu08": "node-down",
-        "gpu09": "node-drained", "gpu10": "node-down", "gpu11": "node-down", "gpu12": "node-unknown",
+        "gpu09": "node-drained", "gpu10": "node-down", "gpu11": "node-down",
+        "gpu12": "node-unknown",
     }  # fmt: skip
 
 
