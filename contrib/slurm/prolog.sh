@@ -3,9 +3,9 @@
 #
 # A check that fails ends this with 1: Slurm then drains the node, with the reason "Prolog error",
 # and puts the job back into the queue, held (SchedulerParameters=nohold_on_prolog_fail: not held).
-# Anything else ends it with 0, for a Prolog that fails for
-# another reason would drain healthy nodes: preflight could not determine something (3), could not
-# start (2), is not installed (127), took too long (124, 137) or has a bug (70). That is logged.
+# Anything else ends it with 0, for a Prolog that fails for another reason would drain healthy nodes:
+# preflight could not determine something (3), could not start (2), is not installed (127), took too
+# long (124, 137) or has a bug (70). That is logged.
 #
 # To install, on every node as root:
 #   cp prolog.sh /etc/slurm/preflight-prolog.sh && chmod 755 /etc/slurm/preflight-prolog.sh

@@ -1,4 +1,4 @@
-"""The scripts of contrib/slurm, run by a real slurmd: which exit status of preflight drains a node."""
+"""The scripts of contrib/slurm, run by a real slurmd: what drains a node, what does not."""
 
 from __future__ import annotations
 
