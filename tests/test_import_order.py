@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "units", "printable", "unpack"),
     ("model",),
     ("nodesets", "verdict", "datafiles", "strict_yaml", "kept", "faults"),
+    ("hostlists",),
     ("facts", "runbooks", "error_texts"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
     ("pasted", "relayed"),
@@ -28,6 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("judge", "diagnosis"),
     ("reports",),
     ("collect", "bench"),
+    ("examiner",),
     ("cli",),
     ("__main__",),
 )
@@ -53,6 +55,8 @@ SHARED_WITHIN = {
     "facts.kernel": "a host holds a kernel log",
     "facts.pci_tree": "a host holds what lspci shows",
     "facts.services": "a host holds its services and modules",
+    "facts.nics": "a host holds its network adapters",
+    "facts.setup": "a host holds its board, parameters and software",
     "probes.lspci_names": "the ids behind lspci's names",
     "facts.watch": "a host's GPUs were watched",
     "expect.bound": "what every bound is",
@@ -73,6 +77,7 @@ LIBRARIES = {
     "torch": ("payload", "guard"),
     "pynvml": ("payload",),
     "fabric": ("transports.ssh",),
+    "paramiko": ("transports.ssh", "transports.ssh_errors"),
 }
 VAGUE = ("utils", "util", "common", "misc", "helpers", "helper", "base", "manager")
 

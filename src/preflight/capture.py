@@ -85,6 +85,16 @@ def decode(line: bytes) -> Raw:
     return Raw(**{**stored, **packed})
 
 
+def pack(raws: Iterable[Raw]) -> bytes:
+    """Answers of one host in about a tenth of their size, to be kept in memory for a while."""
+    return zlib.compress(b"".join(map(encode, raws)), 1)
+
+
+def unpack(packed: bytes) -> list[Raw]:
+    """The answers in what `pack` made."""
+    return [decode(line) for line in zlib.decompress(packed).splitlines()]
+
+
 def _storable(output: str | bytes) -> str | _Base64:
     # Lone surrogates, which stand for undecodable bytes, are no UTF-8 either.
     data = output if isinstance(output, bytes) else output.encode("utf-8", "surrogatepass")

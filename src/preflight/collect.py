@@ -1,12 +1,12 @@
-"""Hosts and their answers -> their reports: asking, deadlines, and all the cores for many hosts."""
+"""One host and its answers -> its report: asking, deadlines, facts, judging."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight.assemble.host import assemble
@@ -14,13 +14,11 @@ from preflight.facts.host import Host
 from preflight.faults import CONNECTION
 from preflight.judge.causes import attribute
 from preflight.judge.evaluate import judge
-from preflight.judge.evidence import attach
+from preflight.judge.evidence import Lines, attach
+from preflight.judge.readings import Reading, Readings, readings
 from preflight.model import Check, Command, HostReport, Missing, MissingProbe, Raw
 from preflight.units import format_bytes, format_duration
 from preflight.verdict import host_verdict
-
-#: Fewer hosts than this are judged in one process: starting others costs about 50 ms.
-POOL_FROM_HOSTS = 24
 
 #: Of a command's own limit: what the two timeout(1) and the shell need to end it.
 GRACE_S = 8
@@ -59,19 +57,37 @@ def ask(
     return kept
 
 
+class Examined(Struct, frozen=True):
+    """One host's report, and what it contributes to the judging of the fleet."""
+
+    report: HostReport
+    readings: Readings | None = None  # of what is no host there are none
+
+
 def examine(
     name: str, raws: Sequence[Raw], checks: Sequence[Check], *, facts: bool = False
 ) -> HostReport:
-    """Facts of one host, judged, with the evidence of what did not pass. A host that gave no answer
-    has no results: why stands in `missing`."""
+    """The report of one host by itself; `checks` over the fleet have no results in it."""
+    alone = [check for check in checks if check.across != "fleet"]
+    return examine_one_of_many(name, raws, alone, facts=facts).report
+
+
+def examine_one_of_many(
+    name: str, raws: Sequence[Raw], checks: Sequence[Check], *, facts: bool = False,
+    told: set[Reading] | None = None,
+) -> Examined:  # fmt: skip
+    """Facts of one host, judged, with the evidence of what did not pass, and its readings for the
+    checks over the fleet (`told`: those of the hosts before it). A host that gave no answer has
+    neither: why stands in `missing`."""
     faults = tuple(_faults(raws))
     if faults and all(raw.missing for raw in raws):
-        return HostReport(name, host_verdict((), faults), faults)
+        return Examined(HostReport(name, host_verdict((), faults), faults), Readings(name))
     assembled = assemble(name, raws)
     results = judge(assembled.host, checks)
     attribute(results)
-    attach(results, raws)
-    return HostReport(
+    lines = Lines(raws)
+    attach(results, lines)
+    report = HostReport(
         host=name,
         verdict=host_verdict(results, (*faults, *assembled.missing)),
         missing=(*faults, *assembled.missing),
@@ -80,6 +96,7 @@ def examine(
         facts=_facts(assembled.host) if facts else None,
         results=tuple(results),
     )
+    return Examined(report, readings(assembled.host, checks, lines, told))
 
 
 def _faults(raws: Sequence[Raw]) -> Iterator[MissingProbe]:
@@ -87,62 +104,6 @@ def _faults(raws: Sequence[Raw]) -> Iterator[MissingProbe]:
     for raw in raws:
         if raw.probe == CONNECTION and raw.missing:
             yield MissingProbe(CONNECTION, raw.missing.kind, raw.missing.text, raw.missing.fault)
-
-
-def examine_all(
-    hosts: Iterable[tuple[str, list[Raw]]],
-    checks: Sequence[Check],
-    *,
-    all_facts: bool = False,
-    one_hosts_facts: bool = False,
-) -> Iterator[HostReport]:
-    """Every host's report in the order given; many hosts on all cores, few at a time in memory.
-    Facts are kept of all hosts, or of one where there is only one."""
-    waiting = iter(hosts)
-    first = [host for _, host in zip(range(POOL_FROM_HOSTS), waiting, strict=False)]
-    if len(first) < POOL_FROM_HOSTS:
-        keep = all_facts or (one_hosts_facts and len(first) == 1)
-        yield from (examine(name, raws, checks, facts=keep) for name, raws in first)
-        return
-    yield from _examine_in_pool(first, waiting, checks, all_facts)
-
-
-def _examine_in_pool(
-    first: list[tuple[str, list[Raw]]],
-    rest: Iterator[tuple[str, list[Raw]]],
-    checks: Sequence[Check],
-    facts: bool,
-) -> Iterator[HostReport]:
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    workers = min(len(os.sched_getaffinity(0)), 16)
-    # fork: the checks are there already; nothing here has started a thread yet.
-    with ProcessPoolExecutor(
-        workers, get_context("fork"), initializer=_start_worker, initargs=(checks, facts)
-    ) as pool:
-        pending = [pool.submit(_examine_packed, *host) for host in first]
-        while pending:
-            yield _unpack(pending.pop(0).result())
-            for name, raws in rest:
-                pending.append(pool.submit(_examine_packed, name, raws))
-                break
-
-
-_checks: Sequence[Check] = ()
-_keep_facts = False
-_pack = msgspec.msgpack.Encoder()
-_unpack = msgspec.msgpack.Decoder(HostReport).decode
-
-
-def _start_worker(checks: Sequence[Check], facts: bool) -> None:
-    """Each worker of the pool gets these once, not with every host."""
-    global _checks, _keep_facts
-    _checks, _keep_facts = checks, facts
-
-
-def _examine_packed(name: str, raws: list[Raw]) -> bytes:
-    return _pack.encode(examine(name, raws, _checks, facts=_keep_facts))
 
 
 def _facts(host: Host) -> dict[str, Any]:

@@ -234,6 +234,50 @@ class Counts(Struct):
     error: int = 0
 
 
+#: What became of something since an earlier report, worst first.
+ChangeKind = Literal[
+    "silent",  # the host answered, and does so no more
+    "failed",
+    "unknown",  # it was determined, and is not
+    "gone",  # a host or a device is not there any more
+    "warned",
+    "unseen",  # it was judged, and is not
+    "changed",  # hardware, software or a setting is another
+    "new",
+    "better",
+    "fixed",
+]
+
+
+class Change(Struct, frozen=True, omit_defaults=True):
+    """What differs from an earlier report, equal on all `hosts`; without hosts it is of the fleet.
+
+    `about`: a check's id; a fact's path; or host, device, summary, reboot. A status is none where
+    there was no result.
+    """
+
+    kind: ChangeKind
+    about: str
+    hosts: tuple[str, ...] = ()
+    subject: str = ""  # folded, on each of the hosts
+    was_status: Status | None = None
+    now_status: Status | None = None
+    was: str = ""
+    now: str = ""
+
+
+class Changes(Struct, frozen=True):
+    """How a report differs from an earlier one."""
+
+    since: str  # when the earlier one began
+    preflight: str  # which version wrote it
+    hosts: int  # how many are in both
+    new_checks: int = 0  # checks that the earlier one did not know
+    gone_checks: int = 0  # checks that only the earlier one knew
+    notes: tuple[str, ...] = ()  # what to keep in mind when reading
+    each: tuple[Change, ...] = ()  # worst first
+
+
 class Report(Struct):
     """The whole answer of one command; see the JSON Schema beside the renderers."""
 
@@ -251,5 +295,6 @@ class Report(Struct):
     findings: tuple[Finding, ...] = ()
     measurements: tuple[dict[str, Any], ...] = ()
     hints: tuple[str, ...] = ()  # what to run next
+    changes: Changes | None = None  # since an earlier report
     preflight: str = "0.1.0"
     schema: str = "preflight.report/1"

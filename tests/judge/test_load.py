@@ -51,7 +51,17 @@ def test_a_good_check_is_taken(tmp_path: Path) -> None:
         ("action: inspect", "action: inspect\n  where: {pcie.gen: 4}", "begin with a dot"),
         ("action: inspect", "action: inspect\n  rule: nothing", "rule is one of"),
         ("site.width", "Width", "an id is words with dots"),
-        ("{min: 8}", "{uniform: true}\n  across: fleet", "across is one of host"),
+        ("{min: 8}", "{uniform: true}\n  across: rack", "across is one of host, fleet"),
+        ("{min: 8}", "{min: 8}\n  across: fleet", "min and `across` go together"),
+        ("{min: 8}", "{min: 8}\n  like: [.product]", "like needs across: fleet"),
+        ("{min: 8}", "{min: 8}\n  everywhere: true", "everywhere needs across: fleet"),
+        ("{min: 8}", "{uniform: true}\n  across: fleet\n  like: [.produkt]", "no fact 'produkt'"),
+        ("{min: 8}", "{uniform: true}\n  across: fleet\n  like: [cpu.modell]", "no fact 'modell'"),
+        ("{min: 8}", "{uniform: true}\n  across: fleet\n  like: ['gpus[*].name']", "many values"),
+        ("{min: 8}", "{uniform: true}\n  across: fleet\n  like: [8]", "8 is no path"),
+        ("{min: 8}", "{uniform: true}\n  across: fleet\n  like: .name", "like must be a list"),
+        ("{min: 8}", "{uniform: true}\n  across: fleet\n  everywhere: true", "like: [.name]"),
+        ("{min: 8}", "{uniform: true}\n  across: fleet\n  rule: sel", "a rule judges one host"),
         ("fix: [reseat]", "fix: reseat", "fix must be a list"),
     ],
 )
@@ -63,6 +73,21 @@ def test_what_is_wrong_is_told_with_file_and_line(
         _load(tmp_path, GOOD.replace(old, new))
     assert told in error.value.what
     assert "site.yaml:2:" in error.value.what
+
+
+def test_a_check_over_the_fleet_is_taken(tmp_path: Path) -> None:
+    fleet = "{uniform: true}\n  across: fleet\n  like: [.name, cpu.model]\n  everywhere: true"
+    assert _load(tmp_path, GOOD.replace("{min: 8}", fleet)) == ["site.width"]
+    (check,) = load((), [tmp_path]).checks
+    assert (check.across, check.like, check.everywhere) == ("fleet", (".name", "cpu.model"), True)
+
+
+def test_a_dot_in_like_needs_elements(tmp_path: Path) -> None:
+    fleet = "{uniform: true}\n  across: fleet\n  like: [.product]"
+    bad = GOOD.replace("{min: 8}", fleet).replace("gpus[*].pcie.width", "cpu.model")
+    with pytest.raises(UsageError) as error:
+        _load(tmp_path, bad)
+    assert "the fact must have [*]" in error.value.what
 
 
 def test_all_errors_are_told_at_once(tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ TABLE: list[tuple[str, Any, Any, bool]] = [
     ("outlier", [700, 702, 699, 701, 500], {"mad": 5, "at_least": 0.08, "of": 4}, False),
     ("outlier", [700, 702, 699, 701, 690], {"mad": 5, "at_least": 0.08, "of": 4}, True),
     ("outlier", [700, 500, 700], {"mad": 5, "at_least": 0.08, "of": 4}, True),
+    ("near", [0, 1, 1, -9], 10, True),
+    ("near", [3600, 3601, 0], 10, False),
+    ("median", [3600, 0, 1], [-10, 10], True),
+    ("median", [3600, 3601, 0], [-10, 10], False),
 ]
 
 
@@ -71,6 +75,7 @@ def test_every_operator_is_seen_to_hold_and_to_fail() -> None:
         ("min", "5"), ("min", True), ("between", [1]), ("between", 5), ("matches", "("),
         ("length", 1.5), ("length", True), ("present", 1), ("version", "1.2"), ("version", 1.2),
         ("uniform", False), ("outlier", {"mad": 5}), ("subset_of", "x"),
+        ("near", "10"), ("median", 10),
     ],
 )  # fmt: skip
 def test_arguments_that_mean_nothing_are_refused(name: str, argument: Any) -> None:
@@ -89,6 +94,12 @@ def test_an_outlier_needs_both_distances() -> None:
     tight = {"mad": 5, "at_least": 0.08, "of": 4}
     assert outliers([100, 100, 100, 100, 105], tight) == []  # far in MAD, near in share
     assert outliers([100, 100, 100, 100, 120], tight) == [4]
+
+
+def test_what_is_far_off_is_named_and_a_median_is_everybodys() -> None:
+    assert OFF["near"]([3600, 3601, 0], 10) == [2]
+    assert OFF["near"]([0, 100], 10) == [0, 1]
+    assert OFF["median"]([3600, 3601, 0], [-10, 10]) == [0, 1, 2]
 
 
 def test_values_are_shown_as_a_person_writes_them() -> None:

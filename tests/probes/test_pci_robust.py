@@ -26,7 +26,7 @@ CHECKS = load(("gpu", "pcie", "fabric")).checks
 ODD = "0xfF:.[]()\n\t =-+9aZ\u0660\u00b2"
 
 
-def _damaged(text: str, seed: int) -> str:
+def damaged(text: str, seed: int) -> str:
     chance, letters = random.Random(seed), list(text)
     for _ in range(chance.randint(1, 30)):
         at, how = chance.randrange(len(letters)), chance.random()
@@ -44,7 +44,7 @@ def _damaged(text: str, seed: int) -> str:
 def test_damaged_text(base: int) -> None:
     probe, text = BASES[base]
     for seed in range(40):
-        examine("h", [Raw("h", probe, (probe,), 0, _damaged(text, seed))], CHECKS)
+        examine("h", [Raw("h", probe, (probe,), 0, damaged(text, seed))], CHECKS)
 
 
 def test_digits_that_are_none() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from preflight import reports
 from preflight.reports import json
-from tests.reports import built
+from preflight.reports.compare import compare as compare_reports
+from tests.reports import built, fleet
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 CASES = {
@@ -23,6 +24,7 @@ CASES = {
     "report.vv.txt": {"fmt": "text", "verbose": 2},
     "report.q.txt": {"fmt": "text", "quiet": True},
 }
+FLEET = {"fleet.txt": "text", "fleet.md": "markdown"}
 
 
 def compare(name: str, text: str) -> None:
@@ -41,13 +43,20 @@ def test_a_single_host_reads_as_the_golden_file() -> None:
     compare("one_host.txt", "".join(reports.render(built.one_host(), "text")))
 
 
+@pytest.mark.parametrize("name", FLEET)
+def test_many_hosts_read_as_the_golden_file(name: str) -> None:
+    told = fleet.cluster()
+    told.changes = compare_reports(told, fleet.yesterday())
+    compare(name, "".join(reports.render(told, FLEET[name])))
+
+
 def test_the_stored_report_renders_as_the_one_in_memory() -> None:
     stored = json.read((GOLDEN / "report.facts.json").read_bytes())
     for fmt in reports.RENDERERS:
         assert list(reports.render(stored, fmt)) == list(reports.render(built.rich(), fmt))
 
 
-@pytest.mark.parametrize("name", [*CASES, "one_host.txt"])
+@pytest.mark.parametrize("name", [*CASES, *FLEET, "one_host.txt"])
 def test_no_golden_file_holds_a_character_that_a_terminal_obeys(name: str) -> None:
     text = (GOLDEN / name).read_text(encoding="utf-8")
     assert [char for char in text if char != "\n" and not 32 <= ord(char) < 127] == []

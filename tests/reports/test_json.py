@@ -6,7 +6,7 @@ import json as std_json
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import msgspec
@@ -16,6 +16,9 @@ import preflight.reports
 from preflight.errors import UsageError
 from preflight.model import (
     Action,
+    Change,
+    ChangeKind,
+    Changes,
     Counts,
     Evidence,
     Finding,
@@ -95,6 +98,8 @@ def test_a_broken_report_is_not_as_the_schema_says(name: str, broken: Any) -> No
         (Finding, SCHEMA["$defs"]["finding"]),
         (Evidence, SCHEMA["$defs"]["line"]),
         (Override, SCHEMA["$defs"]["override"]),
+        (Changes, SCHEMA["$defs"]["changes"]),
+        (Change, SCHEMA["$defs"]["change"]),
     ],
 )
 def test_the_schema_names_the_fields_of_the_record(record: Any, part: Any) -> None:
@@ -106,6 +111,8 @@ def test_the_schema_names_the_fields_of_the_record(record: Any, part: Any) -> No
 def test_the_schema_names_all_actions_and_statuses() -> None:
     assert SCHEMA["$defs"]["action"]["enum"] == [action.value for action in Action]
     assert set(SCHEMA["$defs"]["status"]["enum"]) == {status.value for status in Status}
+    kinds = SCHEMA["$defs"]["change"]["properties"]["kind"]["enum"]
+    assert kinds == list(get_args(ChangeKind))
 
 
 def test_the_schema_stands_first_and_a_pass_is_short() -> None:

@@ -53,7 +53,7 @@ def test_values_that_differ_are_told_for_each_subject() -> None:
 def test_hosts_are_a_table_with_equal_ones_in_one_row() -> None:
     text = ticket(rich())
     assert r"| node-\[01-02\] | FAIL | 8 x NVIDIA H100 80GB HBM3, driver 535.161.08 |" in text
-    assert r"| node-\[04-05\] | ERROR | ssh: connect to host port 22" in text
+    assert r"| node-\[04-05\] | ERROR | unreachable: ssh: connect to host port 22" in text
 
 
 def test_what_was_not_checked_is_listed_with_its_reason() -> None:

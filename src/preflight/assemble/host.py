@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
 from preflight.assemble.asked import diag_of, told_once, watch_of
+from preflight.assemble.compared import nic_facts, with_clock
 from preflight.assemble.fabric_manager import fabric_manager
 from preflight.assemble.gpu_inventory import (
     count_gpus,
@@ -48,6 +49,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     asked = any(raw.argv for raw in by_probe.values())
     parts["watch"] = watch_of(parts["watch"], parts["pci"], asked=asked)
     parts["dcgm"] = diag_of(parts["dcgm"], asked=asked)
+    parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
     host = replace(_host(name, parts, site), gpu_looks=looks(found))
@@ -96,6 +98,9 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         dcgm=parts["dcgm"],
         watch=told_once(parts["watch"], gpus),
         bug_report=parts["bug_report"],
+        **{part: parts[part] for part in ("board", "sysctls", "software", "packages")},
+        **nic_facts(parts["nics"]),
+        topology_shape=parts["topology"],
         site=site,
     )
 

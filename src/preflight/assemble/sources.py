@@ -20,6 +20,12 @@ PROBES: dict[str, str] = {
     "driver-module": "driver_module:driver_module",
     "services": "services:services",
     "edac": "edac:edac",
+    "board": "board:board",
+    "sysctls": "sysctls:sysctls",
+    "nics": "nics:nics",
+    "topology": "topology:topology",
+    "software": "software:software",
+    "packages": "packages:packages",
     "dmidecode": "dmidecode:dmidecode",
     "dmesg": "kernel_log.log:dmesg",
     "journalctl": "kernel_log.log:journalctl",
@@ -60,6 +66,12 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "dcgm": ("dcgmi-diag",),
     "watch": ("watch", "nvidia-smi-dmon", "dcgmi-dmon"),
     "bug_report": ("bug-report",),
+    "board": ("board",),
+    "sysctls": ("sysctls",),
+    "nics": ("nics",),
+    "topology": ("topology",),
+    "software": ("software",),
+    "packages": ("packages",),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.
@@ -99,6 +111,14 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "dcgm": ("dcgm",),
     "watch": ("watch", "pci"),
     "bug_report": ("bug_report",),
+    "board": ("board",),
+    "sysctls": ("sysctls",),
+    "nics": ("nics",),
+    "nic_ports": ("nics",),
+    "nic_count": ("nics",),
+    "topology_shape": ("topology",),
+    "software": ("software",),
+    "packages": ("packages",),
     "site": (),
 }
 #: The same for facts of a GPU that are asked for by themselves: the word below `gpus[*]`.
@@ -136,6 +156,7 @@ def _parts(path: str) -> Iterator[str]:
 def _paths(check: Check) -> Iterator[str]:
     """All facts of the host that a check reads: its own, its conditions', what it compares with."""
     yield from (check.fact, *check.when)
+    yield from (path for path in check.like if not path.startswith("."))
     for declared in (check.fail_unless, check.warn_unless):
         for argument in declared.values():
             if isinstance(argument, dict) and not str(argument.get("fact", ".")).startswith("."):

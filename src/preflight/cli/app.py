@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from preflight import __version__
 from preflight.cli.exit import Exit
-from preflight.cli.options import JUDGE, RUN, WHERE, WRITE, Options, command
+from preflight.cli.options import HOSTS, JUDGE, RUN, WHERE, WRITE, Options, command
 from preflight.cli.standard import hold_streams
 from preflight.errors import PreflightError, ToldInterrupt
 
@@ -40,7 +40,8 @@ COMMANDS = (
         "run", "run",
         "The whole checklist for this hardware.",
         (*WHERE, *JUDGE, *WRITE, *RUN),
-        ("preflight run", "preflight run --save report.json --save ticket.md",
+        ("preflight run", "preflight run --hosts 'node[001-128]'",
+         "preflight run --save report.json --save ticket.md",
          "preflight run --from node-07.capture.gz", "preflight run --set gpu.count=8 --strict"),
     ),
     Spec(
@@ -54,17 +55,20 @@ COMMANDS = (
     ),
     Spec(
         "capture", "capture",
-        "Write this machine's answers to a file for --from.",
-        ("output", "sudo", "host_timeout", "duration", "python", "checks", "redact", "quiet", *RUN),
-        ("preflight capture", "preflight capture -o node-07.capture.gz --redact"),
+        "Write the answers of this machine, or of many, to a file for --from.",
+        ("output", *HOSTS, "sudo", "host_timeout", "duration", "python", "checks", "redact",
+         "quiet", *RUN),
+        ("preflight capture", "preflight capture --hostfile hosts.txt -o all.capture.gz",
+         "preflight capture -o node-07.capture.gz --redact"),
     ),
     Spec(
         "report", "report",
-        "Convert stored reports, or merge several into one.",
-        ("reports", "format", "save", "redact", "strict", "exit_zero", "quiet", "verbose", "color",
-         "debug"),
+        "Convert stored reports, merge several into one, tell what changed.",
+        ("reports", "format", "save", "save_hosts", "against", "redact", "strict", "exit_zero",
+         "quiet", "verbose", "color", "debug"),
         ("preflight report report.json --format markdown",
-         "preflight report node-*.json --save all.json -q"),
+         "preflight report node-*.json --save all.json -q",
+         "preflight report report.json --against last-good.json"),
     ),
     Spec(
         "explain", "explain",

@@ -114,7 +114,7 @@ def ask_here(
                 if keeper:
                     keeper.put(kept)
     except KeyboardInterrupt:
-        _rescue(kept, captures, streams)
+        rescue(kept, captures, streams)
         raise ToldInterrupt from None
     return kept
 
@@ -131,7 +131,7 @@ def _interrupted(host: str, commands: Sequence[Command]) -> list[Raw]:
     return [Raw(host, each.probe, each.argv, None, missing=cut) for each in commands]
 
 
-def _rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> None:
+def rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> None:
     """Say where the answers of an interrupted run are; put them somewhere if they are nowhere."""
     told = sum(1 for raw in kept if raw.missing is None)
     if not told:
@@ -154,12 +154,13 @@ def _rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> None:
         streams.note(f"interrupted; {told} of {len(kept)} answers are saved: {place}")
 
 
-def shown_commands(commands: Sequence[Command], options: Options) -> Iterator[str]:
+def shown_commands(commands: Sequence[Command], options: Options, where: str = "") -> Iterator[str]:
     """What --dry-run prints: each command as it would be run, and its limit."""
     import socket
 
     timeout_s = host_timeout_s(commands, options)
-    yield f"on {socket.gethostname()}, one after another, at most {timeout_s:g} s in all:\n"
+    where = where or socket.gethostname()
+    yield f"on {where}, one after another, at most {timeout_s:g} s in all:\n"
     for each in trimmed(commands, timeout_s):
         sudo = ["sudo", "-n"] if options.sudo and each.needs_root else []
         shown = shlex.join([*sudo, *each.argv])

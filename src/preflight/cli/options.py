@@ -14,6 +14,12 @@ class Options(Struct):
     """What the user asked for; a command reads the fields of its own groups."""
 
     from_: list[str] = []
+    hosts: list[str] = []
+    hostfile: list[str] = []
+    ssh: str = "builtin"
+    accept_new_host_keys: bool = False
+    slurm: bool = False
+    slurm_args: list[str] = []
     sudo: bool = False
     host_timeout: str = "60s"
     duration: str | None = None
@@ -26,6 +32,8 @@ class Options(Struct):
     checks: list[str] = []
     format: str = "text"
     save: list[str] = []
+    save_hosts: str | None = None
+    against: str | None = None
     redact: bool = False
     facts: bool = False
     dry_run: bool = False
@@ -58,6 +66,28 @@ OPTIONS: dict[str, Option] = {
         "Judge recorded answers instead of this machine: a capture, or the output of a tool. "
         "- is standard input, a directory its files. Repeatable.", "[NAME=]FILE",
     ),
+    "hosts": Option(
+        list[str], ("--hosts",),
+        "Ask these hosts over SSH: 'node[01-16],ops@login:2222'. Repeatable.", "HOSTS"
+    ),
+    "hostfile": Option(
+        list[str], ("--hostfile",), "The same, one a line; - is standard input.", "FILE"
+    ),
+    "ssh": Option(
+        str, ("--ssh",), "`system` takes the ssh command: Kerberos, smart cards, certificates.",
+        "builtin|system",
+    ),
+    "accept_new_host_keys": Option(
+        bool, ("--accept-new-host-keys",),
+        "Write the key of a host without one into known_hosts; a changed key is refused.",
+    ),
+    "slurm": Option(
+        bool, ("--slurm",), "Ask the nodes of the Slurm allocation, by one srun."
+    ),
+    "slurm_args": Option(
+        list[str], ("--slurm-args",),
+        "Outside of an allocation: what srun takes, such as '-p gpu -N 4'.", "ARGS"
+    ),
     "sudo": Option(bool, ("--sudo",), "Put `sudo -n` before the commands that need root."),
     "host_timeout": Option(str, ("--host-timeout",), "Most time for one host.", "TIME"),
     "duration": Option(
@@ -89,6 +119,14 @@ OPTIONS: dict[str, Option] = {
         "Also write a file, by its suffix: .json .jsonl .xml .md .txt .capture.gz. Repeatable.",
         "FILE",
     ),
+    "save_hosts": Option(
+        str, ("--save-hosts",),
+        "Also write the names of the hosts that can take a job to PREFIX.pass, of the others to "
+        "PREFIX.fail: for srun --nodelist=./PREFIX.pass, mpirun --hostfile, --hostfile.", "PREFIX",
+    ),
+    "against": Option(
+        str, ("--against",), "Also tell what changed since an earlier report.", "REPORT"
+    ),
     "redact": Option(
         bool, ("--redact",), "Names, addresses, UUIDs and serials become stand-ins."
     ),
@@ -116,9 +154,13 @@ ARGUMENTS: dict[str, Option] = {
     "reports": Option(list[str], (), "Reports in JSON, as --format json wrote them.", "REPORT"),
 }
 
-WHERE = ("from_", "sudo", "host_timeout", "duration", "python")
+HOSTS = ("hosts", "hostfile", "slurm", "slurm_args", "ssh", "accept_new_host_keys")
+WHERE = ("from_", *HOSTS, "sudo", "host_timeout", "duration", "python")
 JUDGE = ("level", "profile", "only", "skip", "set_", "checks")
-WRITE = ("format", "save", "redact", "facts", "strict", "exit_zero", "quiet", "verbose", "color")
+WRITE = (
+    "format", "save", "save_hosts", "against", "redact", "facts", "strict", "exit_zero", "quiet",
+    "verbose", "color",
+)  # fmt: skip
 RUN = ("dry_run", "debug")
 
 

@@ -1,18 +1,18 @@
-"""preflight report: stored reports in another form, or several as one."""
+"""preflight report: stored reports in another form, several as one, or what changed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from preflight.cli.judging import finish, shown
+from preflight.cli.finishing import finish, shown
 from preflight.cli.options import Options
 from preflight.cli.saving import opened_targets
+from preflight.cli.stored import changed_since, earlier, stored
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
 from preflight.model import Report
 from preflight.reports import RENDERERS
-from preflight.reports.json import read
 from preflight.reports.merge import merge
 from preflight.transports.recorded import INPUT
 
@@ -25,12 +25,13 @@ def run(options: Options, streams: Streams) -> int:
         raise UsageError(
             f"--format {options.format!r} is no choice", f"one of {', '.join(RENDERERS)}"
         )
-    reports = [_read(Path(name)) for name in options.reports]
+    reports = [stored(Path(name)) for name in options.reports]
     if len(reports) > 1:
         _tell_apart(reports, options.reports)
     report = reports[0] if len(reports) == 1 else merge(reports)
+    report = changed_since(report, earlier(options))
     options.facts = True  # what the reports hold is kept
-    with opened_targets(options.save) as targets:
+    with opened_targets(options) as targets:
         return finish(shown(report, options), options, streams, targets)
 
 
@@ -40,11 +41,3 @@ def _tell_apart(reports: Sequence[Report], names: Sequence[str]) -> None:
         for host in report.hosts:
             if host.host == INPUT:
                 host.host = f"{INPUT} of {Path(name).name}"
-
-
-def _read(path: Path) -> Report:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {error}", "a report is made with --save report.json") from None
-    return read(text, str(path))

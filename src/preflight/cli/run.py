@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from preflight.cli.judging import Question, judge_and_report
+from preflight.cli.judging import judge_and_report
 from preflight.cli.options import Options
+from preflight.cli.plan import Question
 from preflight.cli.streams import Streams
 from preflight.judge.load import DOMAINS
 

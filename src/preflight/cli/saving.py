@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from preflight.cli.asking import CAPTURE_SUFFIX
+from preflight.cli.options import Options
 from preflight.errors import PreflightError, UsageError
 from preflight.model import Report
+from preflight.printable import printable
 from preflight.reports import SUFFIXES, render
+
+#: What srun, mpirun and pdsh take as one name; with a user or a port, as ssh does.
+_HOST = re.compile(r"[A-Za-z0-9_.@:%\[\]-]+")
 
 
 class Target(Struct):
@@ -23,12 +29,15 @@ class Target(Struct):
     format: str
     part: Path
 
+    def pieces(self, report: Report, facts: bool) -> Iterable[str]:
+        """What is to be written."""
+        return render(report, self.format, verbose=1, facts=facts)
+
     def write(self, report: Report, *, facts: bool) -> None:
         """Write and put in place at once; PreflightError where the disk refuses."""
         try:
             with self.part.open("w", encoding="utf-8", newline="\n") as file:
-                for text in render(report, self.format, verbose=1, facts=facts):
-                    file.write(text)
+                file.writelines(self.pieces(report, facts))
                 file.flush()
                 os.fsync(file.fileno())
             self.part.replace(self.path)
@@ -37,6 +46,21 @@ class Target(Struct):
                 f"{self.path} was not written: {error.strerror}",
                 f"make room (df -h {self.path.parent}) or --save elsewhere; the report was printed",
             ) from None
+
+
+class HostFile(Target):
+    """Names of hosts, one a line; its format is the suffix: those that `pass`, or those that
+    `fail`."""
+
+    strict: bool = False
+
+    def pieces(self, report: Report, facts: bool) -> Iterable[str]:
+        """A name that no host can have is a comment to all that read such files."""
+        from preflight.reports.split import split_hosts
+
+        passed, failed = split_hosts(report, strict=self.strict)
+        for name in passed if self.format == "pass" else failed:
+            yield f"{name}\n" if _HOST.fullmatch(name) else f"# no host: {printable(name)}\n"
 
 
 class Targets(Struct):
@@ -58,14 +82,17 @@ class Targets(Struct):
 
 
 @contextmanager
-def opened_targets(names: Sequence[str]) -> Iterator[Targets]:
-    """A target for each report to be saved; UsageError for an unknown suffix or a closed place.
-    What was not put in place is gone at the end."""
+def opened_targets(options: Options) -> Iterator[Targets]:
+    """A target for each file to be saved beside captures; UsageError for an unknown suffix or a
+    closed place. What was not put in place is gone at the end."""
     targets = Targets()
     try:
-        for name in names:
+        for name in options.save:
             if not name.endswith(CAPTURE_SUFFIX):
                 targets.each.append(_open(Path(name)))
+        for path in host_paths(options):
+            part = _part(path, "--save-hosts")
+            targets.each.append(HostFile(path, path.suffix[1:], part, options.strict))
         yield targets
     finally:
         for target in targets.each:
@@ -78,16 +105,34 @@ def capture_paths(names: Sequence[str]) -> list[Path]:
     return [Path(name) for name in names if name.endswith(CAPTURE_SUFFIX)]
 
 
+def host_paths(options: Options) -> list[Path]:
+    """The two files of hosts' names where they are wanted."""
+    if options.save_hosts is None:
+        return []
+    if options.redact:
+        raise UsageError("--save-hosts writes the names that --redact is to hide",
+                         "leave one of them out")  # fmt: skip
+    if not Path(options.save_hosts).name or options.save_hosts.endswith("/"):
+        raise UsageError(f"--save-hosts {options.save_hosts!r}: no name to put .pass and .fail to",
+                         f"--save-hosts {options.save_hosts}hosts")  # fmt: skip
+    return [Path(f"{options.save_hosts}.{end}") for end in ("pass", "fail")]
+
+
 def _open(path: Path) -> Target:
     if path.suffix not in SUFFIXES:
         known = " ".join([*SUFFIXES, CAPTURE_SUFFIX])
         raise UsageError(f"--save {path}: unknown suffix {path.suffix!r}", f"one of {known}")
+    return Target(path, SUFFIXES[path.suffix], _part(path, "--save"))
+
+
+def _part(path: Path, flag: str) -> Path:
+    """An open file beside the one to be written."""
     if path.is_dir():
-        raise UsageError(f"--save {path}: is a directory", f"--save {path}/report{path.suffix}")
+        raise UsageError(f"{flag} {path}: is a directory", f"{flag} {path}/report{path.suffix}")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.touch()
     except OSError as error:
         hint = "make the directory first, or name another place"
-        raise UsageError(f"--save {path}: {error.strerror}", hint) from None
-    return Target(path, SUFFIXES[path.suffix], part)
+        raise UsageError(f"{flag} {path}: {error.strerror}", hint) from None
+    return part

@@ -70,6 +70,13 @@ class Streams(Struct):
             print(text[:99], end="", file=self.err, flush=True)
             self.busy = True
 
+    def phase(self, text: str) -> None:
+        """Say what begins: a line where nobody watches it, else one that progress replaces."""
+        if self.progress:
+            self.step(text)
+        else:
+            self.note(text)
+
     def done(self) -> None:
         """Take the progress line away."""
         self._clear()

@@ -194,6 +194,7 @@ class Gpu(Struct, frozen=True):
     performance_state: Known[str] = NOT_IN_INPUT  # P0 fastest
     fan_percent: Known[int] = NOT_IN_INPUT
     utilization_percent: Known[int] = NOT_IN_INPUT
+    load: Known[str] = NOT_IN_INPUT  # idle | busy; missing where it is neither
     reset_required: Known[bool] = NOT_IN_INPUT
     reset_recommended: Known[bool] = NOT_IN_INPUT  # Drain and Reset Recommended
     inforom_corrupted: Known[bool] = NOT_IN_INPUT  # nvidia-smi warns of it beside its report

@@ -9,8 +9,10 @@ from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
+from preflight.facts.nics import Nic, NicPort
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
+from preflight.facts.setup import Board, Package, Software, Sysctl
 from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known
 
@@ -22,6 +24,8 @@ class Identity(Struct, frozen=True):
     boot_id: Known[str] = NOT_IN_INPUT
     date: Known[str] = NOT_IN_INPUT  # UTC, 2026-01-02T03:04:05Z
     date_s: Known[int] = NOT_IN_INPUT  # the same in seconds since 1970
+    #: Its clock minus that of the machine that asked, at the same moment, good to about 2 s.
+    clock_offset_s: Known[int] = NOT_IN_INPUT
     uptime_s: Known[float] = NOT_IN_INPUT
     uid: Known[int] = NOT_IN_INPUT
     kernel: Known[str] = NOT_IN_INPUT
@@ -110,4 +114,12 @@ class Host(Struct, frozen=True):
     dcgm: Known[DcgmDiag] = NOT_IN_INPUT
     watch: Known[Watch] = NOT_IN_INPUT
     bug_report: Known[BugReport] = NOT_IN_INPUT
+    board: Known[Board] = NOT_IN_INPUT
+    sysctls: Known[tuple[Sysctl, ...]] = NOT_IN_INPUT
+    nics: Known[tuple[Nic, ...]] = NOT_IN_INPUT
+    nic_ports: Known[tuple[NicPort, ...]] = NOT_IN_INPUT
+    nic_count: Known[int] = NOT_IN_INPUT  # without virtual functions
+    topology_shape: Known[str] = NOT_IN_INPUT
+    software: Known[tuple[Software, ...]] = NOT_IN_INPUT
+    packages: Known[tuple[Package, ...]] = NOT_IN_INPUT
     site: dict[str, Known[SiteAnswer]] = field(default_factory=dict)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from itertools import groupby
 from statistics import median
 from typing import Any
@@ -14,13 +13,12 @@ from msgspec import Struct
 from preflight.expect.bounds import BOUNDS
 from preflight.facts.host import Host
 from preflight.judge import paths
-from preflight.judge.operators import NUMERIC, OFF, OPERATORS, majority, shown, wrong_type
+from preflight.judge.conditions import below, holds, left_out, not_for, parsed, short, with_unit
+from preflight.judge.operators import OFF, OPERATORS, majority, shown
 from preflight.judge.paths import Reached
 from preflight.judge.results import result, undetermined
 from preflight.judge.rules import judge_rule
-from preflight.model import STATUS_OF_MISSING, Check, Missing, Result, Scalar, Status
-
-_parse = cache(paths.parse)
+from preflight.model import Check, Missing, Result, Status
 
 
 class Wanted(Struct, frozen=True):
@@ -33,7 +31,9 @@ class Wanted(Struct, frozen=True):
 
 
 def judge(host: Host, checks: Sequence[Check]) -> list[Result]:
-    """Results of all checks on one host, in the order of the checks."""
+    """Results of all checks on one host, in the order of the checks; those over the fleet have
+    none here."""
+    checks = [check for check in checks if check.across != "fleet"]
     by_rule = {
         rule: judge_rule(rule, host, list(group))
         for rule, group in groupby(sorted(checks, key=_rule), key=_rule)
@@ -55,7 +55,7 @@ def _rule(check: Check) -> str:
 
 
 def _judge(host: Host, check: Check) -> list[Result]:
-    reached = paths.reach(host, _parse(check.fact))
+    reached = paths.reach(host, parsed(check.fact))
     excluded = _excluded(host, check, reached)
     if excluded is not None:
         return [excluded]
@@ -80,26 +80,21 @@ def _skipped_once(host: Host, results: list[Result]) -> list[Result]:
 
 def _excluded(host: Host, check: Check, reached: list[Reached]) -> Result | None:
     """The one SKIP (or, where it cannot be told, ERROR) of a check that is not for this host."""
-    if check.host_only and isinstance(host.container, str) and host.container != "none":
-        missing = Missing("not-applicable", "belongs to the host, not to a container")
-        return undetermined(check, host.name, missing)
-    for text, wanted in () if check.row.get("stated") else check.when.items():
-        value = paths.reach(host, _parse(text))[0].value
-        if isinstance(value, Missing):
-            return undetermined(check, host.name, value)
-        if not _condition(value, wanted):
-            measured = sorted({shown(one.value) for one in reached if _known(one.value)})
-            reason = f"only where {text} is {_phrase(wanted)}; here it is {shown(value)}"
-            return result(check, host.name, Status.SKIP, ", ".join(measured) or None, reason=reason)
-    return None
+    reason = not_for(host, check)
+    if isinstance(reason, Missing):
+        return undetermined(check, host.name, reason)
+    if not reason:
+        return None
+    measured = sorted({shown(one.value) for one in reached if _known(one.value)})
+    return result(check, host.name, Status.SKIP, ", ".join(measured) or None, reason=reason)
 
 
 def _judge_one(host: Host, check: Check, one: Reached) -> Result:
-    reason = _left_out(check, one)
+    reason = left_out(check, one)
     if isinstance(reason, Missing):
         return undetermined(check, one.subject, reason, device=one.device)
     if reason:
-        return result(check, one.subject, Status.SKIP, _short(one.value), reason=reason)
+        return result(check, one.subject, Status.SKIP, short(one.value), reason=reason)
     if isinstance(one.value, Missing) and not _absent(check, one.value):
         return undetermined(check, one.subject, one.value, device=one.device)
     verdict = Status.PASS, Wanted("")
@@ -110,13 +105,13 @@ def _judge_one(host: Host, check: Check, one: Reached) -> Result:
         if wanted.missing is not None:
             return _unresolved(check, one, wanted.missing)
         verdict = Status.PASS, wanted
-        if not _holds(one.value, wanted):
+        if not holds(one.value, wanted.operator, wanted.argument):
             verdict = status, wanted
             break
     status, wanted = verdict
     return result(
-        check, one.subject, status, _short(one.value), wanted.expected, reason=_said(one),
-        unit=_parse(check.fact).unit, device=one.device, evidence=one.evidence,
+        check, one.subject, status, short(one.value), wanted.expected, reason=_said(one),
+        unit=parsed(check.fact).unit, device=one.device, evidence=one.evidence,
     )  # fmt: skip
 
 
@@ -131,12 +126,12 @@ def _said(one: Reached) -> str:
 
 def _unresolved(check: Check, one: Reached, missing: Missing) -> Result:
     found = undetermined(check, one.subject, missing, device=one.device)
-    found.measured, found.unit = _short(one.value), _parse(check.fact).unit
+    found.measured, found.unit = short(one.value), parsed(check.fact).unit
     return found
 
 
 def _judge_across(host: Host, check: Check, reached: list[Reached]) -> Result:
-    reasons = [_left_out(check, one) for one in reached]
+    reasons = [left_out(check, one) for one in reached]
     kept = [one for one, reason in zip(reached, reasons, strict=True) if not reason]
     # Two that differ, differ, whatever the others are.
     kept = [one for one in kept if not isinstance(one.value, Missing)]
@@ -158,8 +153,8 @@ def _judge_across(host: Host, check: Check, reached: list[Reached]) -> Result:
         return result(check, host.name, Status.SKIP, reason=few)
     ((name, argument),) = (check.fail_unless or check.warn_unless).items()
     alike = name == "uniform"
-    measured = _short(values[0]) if alike else f"{len(values)} values"
-    unit = _parse(check.fact).unit if alike else ""
+    measured = short(values[0]) if alike else f"{len(values)} values"
+    unit = parsed(check.fact).unit if alike else ""
     phrase = OPERATORS[name].phrase(argument)
     return result(check, host.name, Status.PASS, measured, phrase, unit=unit)
 
@@ -196,56 +191,14 @@ def _off(
 ) -> Result:  # fmt: skip
     values = [one.value for one in kept]
     usual = majority(values) if name == "uniform" else None
-    told = ", ".join(f"{kept[at].subject} {_with_unit(check, values[at])}" for at in off)
-    others = f"; the others {_with_unit(check, usual)}" if usual is not None else ""
-    others = f"; the median {_with_unit(check, median(values))}" if name == "outlier" else others
+    told = ", ".join(f"{kept[at].subject} {with_unit(check, values[at])}" for at in off)
+    others = f"; the others {with_unit(check, usual)}" if usual is not None else ""
+    others = f"; the median {with_unit(check, median(values))}" if name == "outlier" else others
     return result(
         check, host.name, status, f"{told}{others}", OPERATORS[name].phrase(argument),
         device=kept[off[0]].device,
         evidence=tuple(part for at in off[:2] for part in kept[at].evidence),
     )  # fmt: skip
-
-
-def _with_unit(check: Check, value: Any) -> str:
-    """A value within a text, where no unit can stand behind it."""
-    unit = _parse(check.fact).unit
-    return f"{shown(value)} {unit}" if unit else shown(value)
-
-
-def _left_out(check: Check, one: Reached) -> str | Missing:
-    """Why `where` leaves this element out; empty where it does not."""
-    stated = check.row.get("stated")  # by the user, for every element
-    for text, wanted in () if stated or one.element is None else check.where.items():
-        value = paths.value_at(one.element, tuple(text[1:].split(".")))
-        if isinstance(value, Missing):
-            if _is_not(wanted) and STATUS_OF_MISSING[value.kind] is Status.SKIP:
-                continue  # what the device does not have, it has not with this value either
-            return value
-        if not _condition(value, wanted):
-            return f"only where {text[1:]} is {_phrase(wanted)}; here it is {shown(value)}"
-    return ""
-
-
-def _is_not(wanted: Any) -> bool:
-    return isinstance(wanted, dict) and "not" in wanted
-
-
-def _condition(value: Any, wanted: Any) -> bool:
-    ((name, argument),) = (wanted if isinstance(wanted, dict) else {"equals": wanted}).items()
-    return _holds(value, Wanted(name, argument))
-
-
-def _phrase(wanted: Any) -> str:
-    ((name, argument),) = (wanted if isinstance(wanted, dict) else {"equals": wanted}).items()
-    return OPERATORS[name].phrase(argument)
-
-
-def _holds(value: Any, wanted: Wanted) -> bool:
-    if wanted.operator == "present":
-        return isinstance(value, Missing) is not wanted.argument
-    if wanted.operator in NUMERIC and wrong_type(value, wanted.argument):
-        return False
-    return OPERATORS[wanted.operator].holds(value, wanted.argument)
 
 
 def _absent(check: Check, missing: Missing) -> bool:
@@ -262,9 +215,9 @@ def _resolve(host: Host, element: Any, declared: dict[str, Any]) -> Wanted:
     if "fact" in argument:
         text = argument["fact"]
         value = (
-            paths.value_at(element, tuple(text[1:].split(".")))
+            below(element, text)
             if text.startswith(".")
-            else paths.reach(host, _parse(text))[0].value
+            else paths.reach(host, parsed(text))[0].value
         )
         if isinstance(value, Missing):
             return Wanted(name, missing=value)
@@ -281,15 +234,3 @@ def _resolve(host: Host, element: Any, declared: dict[str, Any]) -> Wanted:
 
 def _known(value: Any) -> bool:
     return not isinstance(value, Missing)
-
-
-def _short(value: Any) -> Scalar:
-    """The value as a report shows it: a list by its parts, never a record printed whole."""
-    if isinstance(value, Missing):
-        return None
-    if isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, (list, tuple)):
-        named = [getattr(part, "name", part) for part in value]
-        return shown(named) if named else "none"
-    return str(value)

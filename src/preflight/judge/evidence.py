@@ -19,13 +19,23 @@ _SECTIONED = "nvidia-smi-q"
 _SHOWN = 300
 
 
-def attach(results: Iterable[Result], raws: Sequence[Raw]) -> None:
+class Lines:
+    """The lines of one host's answers, each answer split once, when it is first looked into."""
+
+    def __init__(self, raws: Sequence[Raw]) -> None:
+        self._by_probe = {raw.probe: raw for raw in raws}
+        self._lines: dict[str, tuple[list[str], Gaps]] = {}
+
+    def shown(self, evidence: Evidence) -> Evidence | None:
+        """The evidence with its text and the field's own line; None where there is no such line."""
+        return _found(evidence, self._by_probe, self._lines)
+
+
+def attach(results: Iterable[Result], lines: Lines) -> None:
     """Give each result's evidence its text and the field's own line, in place."""
-    by_probe = {raw.probe: raw for raw in raws}
-    lines: dict[str, tuple[list[str], Gaps]] = {}
     for one in results:
         if one.evidence:
-            found = (_found(evidence, by_probe, lines) for evidence in one.evidence)
+            found = map(lines.shown, one.evidence)
             one.evidence = tuple(evidence for evidence in found if evidence is not None)
 
 

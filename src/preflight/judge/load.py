@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -12,12 +11,9 @@ from msgspec import Struct, field
 
 from preflight import datafiles, model, strict_yaml
 from preflight.errors import UsageError
-from preflight.expect.bounds import BOUNDS
-from preflight.judge import paths
-from preflight.judge.operators import OFF, OPERATORS
-from preflight.judge.rules import RULES
+from preflight.judge.check_faults import faults
 from preflight.kept import kept
-from preflight.model import LEVELS, Action, Check, Command
+from preflight.model import Action, Check, Command
 
 #: Tables whose rows are checks, by the domain they belong to.
 TABLES: dict[str, tuple[tuple[str, str], ...]] = {
@@ -26,7 +22,7 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
     "kernel": (("kernel-events", "data/kernel_events.yaml"),),
     "chassis": (("sel", "data/sel_events.yaml"),),
 }
-DOMAINS = ("gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel")
+DOMAINS = ("gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel", "fleet")
 
 #: What makes checks out of YAML.
 _HERE = Path(__file__).parent
@@ -34,14 +30,6 @@ _READERS = [
     *(_HERE / name for name in ("load.py", "sel.py", "kernel_log/log.py", "kernel_log/rows.py")),
     Path(model.__file__),
 ]
-
-_ID = re.compile(r"[a-z0-9_]+(\.[a-z0-9_]+)+")
-_KEYS = {
-    "id": str, "title": str, "fact": str, "level": str, "when": dict, "where": dict, "across": str,
-    "optional": bool, "host_only": bool, "fail_unless": dict, "warn_unless": dict, "why": str,
-    "fix": list, "action": str, "runbook": str, "rule": str,
-}  # fmt: skip
-_REQUIRED = ("id", "title", "fact", "why", "fix", "action", "runbook")
 
 
 class Catalogue(Struct):
@@ -184,107 +172,14 @@ def _check(entry: Any, domain: str, name: str, problems: Problems, hold: bool) -
         problems.add(where, "a check is a mapping with id, title, fact ...")
         return []
     label = f"check {entry.get('id')!r}"
-    faults = list(_faults(entry)) if hold else []
-    for fault in faults:
+    wrong = list(faults(entry)) if hold else []
+    for fault in wrong:
         problems.add(where, f"{label}: {fault}")
-    if faults:
+    if wrong:
         return []
-    values = {**entry, "fix": tuple(entry["fix"]), "action": Action(entry["action"])}
+    values = {**entry, "action": Action(entry["action"])}
+    values |= {key: tuple(entry[key]) for key in ("fix", "like") if key in entry}
     return [Check(**values, domain=domain, source=where)]
-
-
-def _faults(entry: dict[str, Any]) -> Iterator[str]:
-    for key, value in entry.items():
-        if key not in _KEYS:
-            yield f"unknown key {key!r}; there is {', '.join(_KEYS)}"
-        elif not isinstance(value, _KEYS[key]):
-            yield f"{key} must be a {_KEYS[key].__name__}, it is {value!r}"
-    for key in _REQUIRED:
-        if not entry.get(key):
-            yield f"{key} is missing"
-    if not _ID.fullmatch(str(entry.get("id"))):
-        yield "an id is words with dots between, such as gpu.ecc.uncorrected"
-    choices: tuple[tuple[str, Iterable[str]], ...] = (
-        ("level", LEVELS), ("action", [action.value for action in Action]),
-        ("across", ("host",)), ("rule", RULES),
-    )  # fmt: skip
-    for key, allowed in choices:
-        if key in entry and entry[key] not in allowed:
-            yield f"{key} is one of {', '.join(allowed)}, not {entry[key]!r}"
-    if isinstance(entry.get("fact"), str):
-        yield from _path_faults(entry)
-
-
-def _path_faults(entry: dict[str, Any]) -> Iterator[str]:
-    try:
-        path = paths.parse(entry["fact"])
-        paths.check(path)
-        element = paths.element_type(path)
-    except ValueError as error:
-        yield str(error)
-        return
-    if "rule" not in entry and not (entry.get("fail_unless") or entry.get("warn_unless")):
-        yield "fail_unless or warn_unless is missing"
-    for key in ("fail_unless", "warn_unless"):
-        if key in entry and isinstance(entry[key], dict):
-            yield from (f"{key}: {fault}" for fault in _operator_faults(entry, entry[key], element))
-    for key in ("when", "where"):
-        for text, wanted in (entry.get(key) or {}).items():
-            yield from (f"{key}: {fault}" for fault in condition_faults(key, text, wanted, element))
-
-
-def condition_faults(key: str, text: str, wanted: Any, element: type[Any] | None) -> Iterator[str]:
-    """What is wrong with a line of `when` (path of the host) or `where` (.path of the element)."""
-    if key == "where" and (element is None or not text.startswith(".")):
-        yield f"{text!r} must begin with a dot and the fact must have [*]"
-        return
-    try:
-        _known_path(text, element)
-    except ValueError as error:
-        yield str(error)
-    if isinstance(wanted, dict):
-        yield from _operator_faults({}, wanted, element)
-
-
-def _known_path(text: str, element: Any) -> None:
-    """Hold a path against the vocabulary: one that begins with a dot is the element's."""
-    if text.startswith(".") and element is not None:
-        paths.check(paths.parse(text[1:]), element)
-    else:
-        paths.check(paths.parse(text))
-
-
-def _operator_faults(
-    entry: dict[str, Any], wanted: dict[str, Any], element: type[Any] | None
-) -> Iterator[str]:
-    if len(wanted) != 1:
-        yield f"exactly one operator of {', '.join(OPERATORS)}"
-        return
-    ((name, argument),) = wanted.items()
-    if name not in OPERATORS:
-        yield f"unknown operator {name!r}; there is {', '.join(OPERATORS)}"
-    elif (name in OFF) != bool(entry.get("across")):
-        yield f"{name} and `across` go together"
-    elif isinstance(argument, dict) and not OPERATORS[name].many:
-        yield from _reference_faults(argument, element)
-    elif not OPERATORS[name].accepts(argument):
-        yield f"{name} takes {OPERATORS[name].wants}, not {argument!r}"
-
-
-def _reference_faults(argument: dict[str, Any], element: type[Any] | None) -> Iterator[str]:
-    if set(argument) == {"fact"}:
-        text = str(argument["fact"])
-        try:
-            _known_path(text, element)
-        except ValueError as error:
-            yield str(error)
-    elif set(argument) in ({"bound"}, {"bound", "fraction"}):
-        if argument["bound"] not in BOUNDS:
-            yield f"unknown bound {argument['bound']!r}; there is {', '.join(BOUNDS)}"
-        if not isinstance(argument.get("fraction", 1.0), (int, float)):
-            yield "fraction must be a number"
-    else:
-        yield "a value is a literal, {fact: PATH} or {bound: NAME, fraction: N}"
 
 
 def _repeated(checks: Sequence[Check], problems: Problems) -> None:

@@ -153,10 +153,24 @@ def outliers(values: Sequence[float], wanted: dict[str, float]) -> list[int]:
     ]
 
 
+def far(values: Sequence[float], distance: float) -> list[int]:
+    """Positions farther than `distance` off the median, in the values' own unit."""
+    middle = median(values)
+    return [at for at, value in enumerate(values) if abs(value - middle) > distance]
+
+
+def off_centre(values: Sequence[float], wanted: Sequence[float]) -> list[int]:
+    """All positions where the median is not between two numbers, else none."""
+    low, high = wanted
+    return [] if low <= median(values) <= high else list(range(len(values)))
+
+
 #: Operators over many values: the positions that are off.
 OFF: dict[str, Callable[[Sequence[Any], Any], list[int]]] = {
     "uniform": off_majority,
     "outlier": outliers,
+    "near": far,
+    "median": off_centre,
 }
 
 OPERATORS: dict[str, Operator] = {
@@ -241,6 +255,20 @@ OPERATORS: dict[str, Operator] = {
         lambda values, wanted: not outliers(values, wanted),
         lambda wanted: f"within {shown(wanted['mad'])} MAD and {wanted['at_least']:.0%} of the "
         "median",
+        many=True,
+    ),
+    "near": Operator(
+        _is_number,
+        "a number",
+        lambda values, wanted: not far(values, wanted),
+        lambda wanted: f"within {shown(wanted)} of the median",
+        many=True,
+    ),
+    "median": Operator(
+        _is_range,
+        "[low, high]",
+        lambda values, wanted: not off_centre(values, wanted),
+        lambda wanted: f"a median of {shown(wanted[0])} to {shown(wanted[1])}",
         many=True,
     ),
 }  # fmt: skip

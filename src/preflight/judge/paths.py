@@ -25,6 +25,7 @@ UNITS = {
     "h": "h",
     "gtps": "GT/s",
     "gbps": "GB/s",
+    "gbits": "Gbit/s",
     "pages": "pages",
 }
 

@@ -21,7 +21,7 @@ ALLOCATION = ("NVIDIA_VISIBLE_DEVICES", "SLURM_STEP_GPUS", "SLURM_JOB_GPUS")
 # podman's files, systemd's container= (https://systemd.io/CONTAINER_INTERFACE/), Kubernetes' and
 # Apptainer's variables.
 _ASK = """\
-printf 'hostname '; uname -n
+printf 'hostname '; hostname 2>/dev/null || uname -n
 printf 'kernel '; uname -r
 printf 'boot_id '; cat /proc/sys/kernel/random/boot_id || echo
 printf 'date '; date -u +%Y-%m-%dT%H:%M:%SZ
@@ -45,7 +45,15 @@ _CONTAINERS = {
 }
 
 
-@probe("identity", ["sh", "-c", _ASK], timeout_s=10)
+def locate(text: str, start: int, field: str) -> int:
+    """The line of the date, where that or the clock is to be shown."""
+    if not field.startswith(("date", "clock")):
+        return start
+    lines = text.split("\n")
+    return next((at for at, line in enumerate(lines, 1) if line.startswith("date ")), start)
+
+
+@probe("identity", ["sh", "-c", _ASK], timeout_s=10, locate=locate)
 def identity(text: str) -> Identity:
     """Read the `key value` lines."""
     told: dict[str, list[str]] = {}

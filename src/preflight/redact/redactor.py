@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from preflight.model import HostReport, Raw, Report
+from preflight.model import Change, HostReport, Raw, Report
 from preflight.redact.files import NO_FILE, is_path
 from preflight.redact.secrets import MASK, in_arguments, secrets
 from preflight.redact.stand_ins import Redactor
@@ -22,14 +22,15 @@ __all__ = ["MASK", "Redactor", "redact_raw", "redact_report", "secrets"]
 
 #: Words of preflight itself: ids, statuses, times.
 _OURS = re.compile(
-    "schema|preflight|command|level|status|verdict|kind|check|runbook|action|started_at|unit"
+    "schema|preflight|command|level|status|verdict|kind|check|runbook|action|started_at|unit|fault"
+    "|about|since|was_status|now_status"
 )
 # Keys that say what their text is, where the text alone does not.
 _TELLING = re.compile(
     r"serial|asset_tag|^sn$|user|owner|hostname|guid|pdi|version|driver|firmware|bios|pass|pwd"
     r"|secret|credential|token|key"
 )
-_JUDGED = ("measured", "expected")
+_JUDGED = ("measured", "expected", "was", "now")
 _ABOUT_VERSIONS = re.compile(r"version|driver|cudnn|firmware|vbios|ofed")
 # Two captures that answer the same for one host.
 _A_CAPTURE_OF = re.compile(r"(a capture of )(.+)")
@@ -46,6 +47,7 @@ def redact_report(report: Report, redactor: Redactor, *, full: bool = True) -> R
             redactor.know_scripts(text)
         redactor.know(host.host for host in report.hosts if not _is_file(host))
         redactor.know(_hostnames(report))
+        redactor.know(name for one in _changes(report) for name in one.hosts)
         plain["argv"] = redactor.arguments(in_arguments(report.argv))
         _name_inputs(plain, report, redactor)
     walker = _Walker(redactor, full)
@@ -96,6 +98,11 @@ def _hostnames(report: Report) -> Iterable[str]:
             yield name
 
 
+def _changes(report: Report) -> Iterable[Change]:
+    """What names hosts that may not be in the report any more."""
+    return report.changes.each if report.changes else ()
+
+
 def _is_file(host: HostReport) -> bool:
     """Whether it is no host but an input that could not be used, which stands in its place."""
     return not host.results and any(
@@ -138,6 +145,7 @@ def _source(redactor: Redactor, text: str) -> str:
 #: Keys whose text is a name and nothing else.
 _NAMED: dict[str, Callable[[Redactor, str], str]] = {
     "host": _host,
+    "hosts": _host,
     "profile": _profile,
     "source": _source,
 }
@@ -156,7 +164,9 @@ class _Walker:
         if isinstance(value, str):
             return self._text(value, key)
         if isinstance(value, dict):
-            about = _ABOUT_VERSIONS.search(str(value.get("check", ""))) is not None
+            about = (
+                _ABOUT_VERSIONS.search(str(value.get("check") or value.get("about"))) is not None
+            )
             return {
                 name: self.walk(part, "version" if about and name in _JUDGED else name)
                 for name, part in value.items()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from preflight.model import Evidence, Finding, HostReport, Status
+from preflight.model import Evidence, Finding, Status
 from preflight.nodesets import fold
-from preflight.reports.groups import Group, Place, Variant, followers_told, headline, where
+from preflight.reports.groups import LONG, Group, Place, Variant, followers_told, headline, where
 from preflight.reports.layout import GLUE, Line, Span, Style, flow
+from preflight.reports.silent import Silence
 from preflight.reports.wording import ACTIONS, explain, some, source, value, weight
 
 STYLES: dict[Status, Style] = {
@@ -149,11 +150,7 @@ def steps(action: str, fix: Sequence[str], view: View) -> Iterator[Line]:
 
 
 def _devices(group: Group, view: View) -> Iterator[Line]:
-    told = [
-        f"{_where([place], view)}{GLUE}{place.device}"
-        for place in group.places
-        if place.device and place.device != place.subject
-    ]
+    told = [f"{_where(at, view)}{GLUE}{device}" for device, at in group.by_device.items()]
     if told:
         yield from labelled("device", some(told, view.most(8)), view)
 
@@ -183,25 +180,25 @@ def finding_block(finding: Finding, view: View) -> Iterator[Line]:
     yield from evidence([("", one) for one in finding.evidence], view)
 
 
-def silent_blocks(hosts: Iterable[HostReport], view: View) -> Iterator[tuple[Status, list[Line]]]:
-    """Hosts and inputs of which nothing could be judged, equal ones together."""
-    alike: dict[tuple[object, ...], list[HostReport]] = {}
-    for host in hosts:
-        if not host.results and (host.missing or host.verdict is Status.ERROR):
-            told = tuple(dict.fromkeys((one.kind, one.text) for one in host.missing))
-            alike.setdefault((host.verdict, told), []).append(host)
-    for same in alike.values():
-        yield same[0].verdict, list(_silent_block(same, view))
-
-
-def _silent_block(same: Sequence[HostReport], view: View) -> Iterator[Line]:
-    first = same[0]
-    told = list(dict.fromkeys(f"{one.kind}: {one.text}" for one in first.missing))
-    texts = told or ["nothing was judged, and nothing says why"]
-    names = fold(host.host for host in same)
-    yield from first_line(first.verdict, [Span(names, "bold"), Span(f"  {texts[0]}")], view)
+def silence_block(one: Silence, view: View) -> Iterator[Line]:
+    """Hosts with one fault: what it is, what happened, what to type."""
+    names = Span(brief(one.hosts, view), "bold")
+    texts = [_told(text, at, one, view) for text, at in one.texts]
+    title = one.title or texts.pop(0)
+    yield from first_line(one.status, [names, Span(f"  {title}")], view)
     most = view.most(3)
-    for text in texts[1 : most + 1]:
-        yield from flow([Span(" " * _HANG)], [Span(text)], hang=_HANG, width=view.width)
-    if len(texts) > most + 1:
-        yield from labelled("", f"and {len(texts) - most - 1} more (-v lists them)", view)
+    for at, text in enumerate(texts[:most]):
+        yield from labelled("" if at else "said", text, view)
+    if len(texts) > most:
+        yield from labelled("", f"and {len(texts) - most} more (-v lists them)", view)
+    yield from steps("", one.steps, view)
+
+
+def _told(text: str, at: Sequence[str], one: Silence, view: View) -> str:
+    return text if len(at) == len(one.hosts) else f"{brief(at, view)}: {text}"
+
+
+def brief(names: Sequence[str], view: View) -> str:
+    """Hosts folded, or counted where no person would read them."""
+    folded = fold(names)
+    return folded if view.verbose or len(folded) <= LONG else f"{len(names):,} hosts"

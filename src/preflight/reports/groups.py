@@ -8,10 +8,11 @@ from msgspec import Struct, field
 
 from preflight.model import SEVERITY, Action, Evidence, Report, Result, Scalar, Status
 from preflight.nodesets import fold
+from preflight.reports.subjects import hosts_named
 from preflight.reports.wording import MILDEST_FIRST, plural, some, typed, value
 
-#: Characters of a list of places that a person still reads.
-_LONG = 240
+#: Characters of a list of places or hosts that a person still reads.
+LONG = 240
 
 
 class Place(Struct, frozen=True):
@@ -65,6 +66,15 @@ class Group(Struct):
         """All places of the group, in order."""
         return [place for variant in self.variants for place in variant.places]
 
+    @property
+    def by_device(self) -> dict[str, list[Place]]:
+        """The places where others know the subject by another name, under that name."""
+        found: dict[str, list[Place]] = {}
+        for place in self.places:
+            if place.device and place.device != place.subject:
+                found.setdefault(place.device, []).append(place)
+        return found
+
 
 Entry = tuple[str, Result]
 
@@ -89,11 +99,20 @@ def bad(report: Report) -> list[Group]:
 def followers(lead: Group, groups: Sequence[Group]) -> list[Group]:
     """What follows from `lead` on the hosts where it stands."""
     hosts = {place.host for place in lead.places}
-    return [
-        group
-        for group in groups
-        if group.cause in lead.checks and hosts & {place.host for place in group.places}
-    ]
+    return [group for group in groups if group.cause in lead.checks and _stands_on(group, hosts)]
+
+
+def leads(groups: Sequence[Group]) -> list[Group]:
+    """The groups to be told first: all but those that are told under their cause."""
+    told = {id(group) for lead in groups if not lead.cause for group in followers(lead, groups)}
+    return [group for group in groups if id(group) not in told]
+
+
+def _stands_on(group: Group, hosts: set[str]) -> bool:
+    return any(
+        place.host in hosts or (not place.host and hosts_named(place.subject, hosts))
+        for place in group.places
+    )
 
 
 def followers_told(found: Sequence[Group], *, hosts: bool, most: int, more: str) -> str:
@@ -155,13 +174,13 @@ def _undetermined(groups: Sequence[Group]) -> list[Group]:
 def where(places: Sequence[Place], *, hosts: bool, brief: bool = False) -> str:
     """`gpu[0-7]`; with `hosts` `node[03,07] gpu2, node09`; with `brief` no wall of names."""
     text = _where(places, hosts)
-    if not brief or len(text) <= _LONG:
+    if not brief or len(text) <= LONG:
         return text
     names = list(dict.fromkeys(place.host for place in places))
     if len(names) == 1:
         return some([place.subject for place in places], 6)
     folded = fold(names)
-    at = folded if len(folded) <= _LONG else plural(len(names), "host")
+    at = folded if len(folded) <= LONG else plural(len(names), "host")
     return f"{plural(len(places), 'subject')} on {at}"
 
 
@@ -169,16 +188,18 @@ def _where(places: Iterable[Place], hosts: bool) -> str:
     by_host: dict[str, list[str]] = {}
     for place in places:
         by_host.setdefault(place.host, []).append(place.subject)
-    alike: dict[str, list[str]] = {}
+    alike: dict[tuple[str, ...], list[str]] = {}
     for host, subjects in by_host.items():
-        own = host in subjects or "" in subjects
-        folded = fold(subject for subject in subjects if subject not in ("", host))
-        if own:
-            alike.setdefault("", []).append(host)
-        if folded:
-            alike.setdefault(folded, []).append(host)
+        others = tuple(subject for subject in subjects if subject not in ("", host))
+        if len(others) < len(subjects):
+            alike.setdefault((), []).append(host)
+        if others:
+            alike.setdefault(others, []).append(host)
+    by_text: dict[str, list[str]] = {}  # each kind is folded once, not for each of its hosts
+    for kind, at in alike.items():
+        by_text.setdefault(fold(kind), []).extend(at)
     return ", ".join(
-        _at(fold(at), folded, hosts=hosts or not folded) for folded, at in alike.items()
+        _at(fold(at), folded, hosts=hosts or not folded) for folded, at in by_text.items()
     )
 
 
@@ -188,8 +209,10 @@ def _at(host: str, subjects: str, *, hosts: bool) -> str:
 
 def headline(group: Group) -> str:
     """`63 to 65 pages, expected at most 60`."""
-    expected = f"expected {group.expected}" if group.expected else ""
     measured = _measured(group)
+    # What was found over the fleet says in words what the others have.
+    spoken = isinstance(group.variants[0].measured, str) and not group.places[0].host
+    expected = f"expected {group.expected}" if group.expected and not spoken else ""
     return ", ".join(part for part in (measured, expected) if part)
 
 

@@ -13,7 +13,7 @@ from preflight.reports.json import encode
 
 
 def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterator[str]:
-    """Results of hosts and fleet, findings, what a silent host said, and one summary."""
+    """Results of hosts and fleet, findings, why hosts gave no answer, and one summary."""
     for record in _records(report):
         yield encode(record) + "\n"
 
@@ -25,12 +25,18 @@ def _records(report: Report) -> Iterator[dict[str, Any]]:
         told = msgspec.to_builtins(result)
         yield {"schema": "preflight.result/1", "host": name or None, **run, **told}
     for host in report.hosts:
-        for missing in () if host.results else host.missing:
+        for missing in host.missing:
+            if host.results and not missing.fault:
+                continue
             told = {"status": STATUS_OF_MISSING[missing.kind], **msgspec.to_builtins(missing)}
             yield {"schema": "preflight.missing/1", "host": host.host, **run, **told}
     for finding in report.findings:
         told = msgspec.to_builtins(finding)
         yield {"schema": "preflight.finding/1", "host": None, **run, **told}
+    changes = report.changes
+    for change in changes.each if changes else ():
+        told = {"since": changes and changes.since, **msgspec.to_builtins(change)}
+        yield {"schema": "preflight.change/1", **run, **told}
     yield {
         "schema": "preflight.summary/1",
         **run,

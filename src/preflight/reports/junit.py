@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
@@ -10,6 +11,7 @@ from msgspec import Struct
 from preflight.model import SEVERITY, Finding, HostReport, Report, Result, Status
 from preflight.nodesets import fold
 from preflight.printable import printable
+from preflight.reports.silent import silences
 from preflight.reports.wording import ACTIONS, against, explain, source, typed, weight
 from preflight.verdict import verdict_of
 
@@ -25,30 +27,45 @@ class Case(Struct, frozen=True):
     status: Status
     message: str = ""
     text: str = ""
+    fault: str = ""
 
 
 def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterator[str]:
-    """The document."""
-    suites = [(host.host, _host_cases(host)) for host in report.hosts]
-    if report.fleet:
-        suites.append(("fleet", _cases(report.fleet)))
-    if report.findings:
-        suites.append(("findings", [_finding_case(finding) for finding in report.findings]))
+    """The document, a suite at a time: of a thousand hosts only the text is held."""
+    counts: Counter[Status] = Counter()
+    suites = []
+    for name, cases in _suites(report):
+        counts.update(case.status for case in cases)
+        suite = _suite(name, cases, report)
+        ElementTree.indent(suite, level=1)
+        suites.append(ElementTree.tostring(suite, encoding="unicode"))
     root = ElementTree.Element("testsuites", {"name": f"preflight {report.command}"})
-    for name, cases in suites:
-        root.append(_suite(name, cases, report))
-    _count(root, [case for _, cases in suites for case in cases], report.elapsed_s)
-    ElementTree.indent(root)
-    xml = ElementTree.tostring(root, encoding="unicode")
-    yield f'<?xml version="1.0" encoding="UTF-8"?>\n{xml}\n'
+    _count(root, counts, report.elapsed_s)
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
+    whole = ElementTree.tostring(root, encoding="unicode", short_empty_elements=False)
+    start, end = whole[: -len("</testsuites>")], "</testsuites>\n"
+    yield f"{start}\n"
+    for text in suites:
+        yield f"  {text.rstrip()}\n"
+    yield end
 
 
-def _host_cases(host: HostReport) -> list[Case]:
-    if host.results:
-        return _cases(host.results)
-    told = [f"{one.probe}: {one.kind}: {one.text}" for one in host.missing]
-    message = told[0] if told else "nothing was judged, and nothing says why"
-    return [Case("host.answers", "host", host.verdict, message, "\n".join(told))]
+def _suites(report: Report) -> Iterator[tuple[str, list[Case]]]:
+    for host in report.hosts:
+        yield host.host, [*_answers(host), *_cases(host.results)]
+    if report.fleet:
+        yield "fleet", _cases(report.fleet)
+    if report.findings:
+        yield "findings", [_finding_case(finding) for finding in report.findings]
+
+
+def _answers(host: HostReport) -> Iterator[Case]:
+    """A case for a host that gave no answer, or none any more."""
+    for one in silences([host]):
+        texts = [text for text, _ in one.texts]
+        lines = [*texts, *(f"do: {step}" for step in one.steps)]
+        message = ": ".join(part for part in (one.title, texts[0]) if part)
+        yield Case("host.answers", "host", one.status, message, "\n".join(lines), one.fault)
 
 
 def _cases(results: Sequence[Result]) -> list[Case]:
@@ -108,7 +125,7 @@ def _suite(name: str, cases: Sequence[Case], report: Report) -> ElementTree.Elem
         "testsuite",
         {"name": printable(name), "hostname": printable(name), "timestamp": report.started_at},
     )
-    _count(suite, cases, report.elapsed_s)
+    _count(suite, Counter(case.status for case in cases), report.elapsed_s)
     for case in cases:
         # GitLab and Jenkins tell cases apart by these two; the host keeps equal checks apart.
         names = {"classname": f"{name}.{case.domain}", "name": case.name, "time": "0"}
@@ -125,14 +142,15 @@ def _outcome(element: ElementTree.Element, case: Case) -> None:
     if case.status in _ELEMENTS:
         attributes = {"message": printable(case.message)}
         if case.status is not Status.SKIP:
-            attributes["type"] = case.status.value
-        ElementTree.SubElement(element, _ELEMENTS[case.status], attributes).text = text
+            attributes["type"] = case.fault or case.status.value
+        told = None if text == f"SKIP {attributes['message']}" else text
+        ElementTree.SubElement(element, _ELEMENTS[case.status], attributes).text = told
     elif text:
         ElementTree.SubElement(element, "system-out").text = text
 
 
-def _count(element: ElementTree.Element, cases: Sequence[Case], elapsed_s: float) -> None:
-    element.set("tests", str(len(cases)))
+def _count(element: ElementTree.Element, counts: Counter[Status], elapsed_s: float) -> None:
+    element.set("tests", str(counts.total()))
     for status, attribute in _COUNTED.items():
-        element.set(attribute, str(sum(case.status is status for case in cases)))
+        element.set(attribute, str(counts[status]))
     element.set("time", f"{elapsed_s:.3f}")

@@ -54,6 +54,18 @@ def cells(text: str) -> int:
     )
 
 
+def cropped(text: str, columns: int) -> str:
+    """The text, or as much of its beginning as fits with three dots."""
+    if cells(text) <= columns:
+        return text
+    return f"{text[: _fitting(text, max(columns - 3, 1))]}..."
+
+
+def padded(text: str, columns: int) -> str:
+    """The text with spaces up to a column."""
+    return f"{text}{' ' * (columns - cells(text))}"
+
+
 def flow(
     head: Sequence[Span], body: Sequence[Span], *, hang: int, width: int, advice: bool = False
 ) -> Iterator[Line]:

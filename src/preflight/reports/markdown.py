@@ -8,11 +8,16 @@ from collections.abc import Iterator, Sequence
 from preflight.model import Evidence, Finding, Report, Status
 from preflight.nodesets import fold
 from preflight.printable import printable
-from preflight.reports.groups import Group, bad, entries, headline, where
+from preflight.reports.changes import headline as changed
+from preflight.reports.changes import rows
+from preflight.reports.groups import LONG, Group, bad, entries, headline, where
+from preflight.reports.matrix import kinds, order
+from preflight.reports.silent import silences
 from preflight.reports.wording import (
     ACTIONS,
     explain,
     is_command,
+    plural,
     some,
     source,
     value,
@@ -31,8 +36,9 @@ _HEADINGS = {
 # Backslash before what Markdown reads; entities for HTML, and for what a forge turns into a link
 # or a mention (@name, #1, www., http://).
 _MARKS = re.compile(r"([\\`*_\[\]#|~$])|^([-+=])|(?<=^\d)([.)])")
-#: Lines of evidence in a ticket; the JSON report has them all.
+#: Lines of evidence in a ticket, and rows of a list; the JSON report has them all.
 _MOST_EVIDENCE = 40
+_MOST_ROWS = 12
 _LINKS = re.compile(r"(?i)(?<=:)//|(?<=www)\.")
 
 
@@ -70,18 +76,20 @@ def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterato
 
 
 def _ticket(report: Report) -> Iterator[str]:
-    names = fold(host.host for host in report.hosts)
+    names = _brief([host.host for host in report.hosts])
     on = f" on {escape(names)}" if names else ""
     yield f"# {report.verdict.value}: preflight {escape(report.command)}{on}"
     yield ""
     yield f"**{escape(verdict(report))}**"
     yield ""
-    told = (when(report), f"level {report.level}", format_duration(report.elapsed_s))
+    told = (when(report.started_at), f"level {report.level}", format_duration(report.elapsed_s))
     yield escape(", ".join((*told, f"version {report.preflight}")))
     yield from [""] if report.overrides else []
     for one in report.overrides:
         yield f"- not the built-in value: {escape(f'{one.id}={one.value} ({one.source})')}"
     yield from _machines(report)
+    yield from _matrix(report)
+    yield from _changes(report)
     yield from _sections(report)
     yield from _not_checked(report)
     if report.hints:
@@ -92,10 +100,46 @@ def _machines(report: Report) -> Iterator[str]:
     yield from ("", "| host | verdict | hardware |", "|---|---|---|")
     alike: dict[tuple[Status, str], list[str]] = {}
     for host in report.hosts:
-        summary = host.summary or "; ".join(dict.fromkeys(one.text for one in host.missing))
+        silent = [] if host.summary else silences([host])
+        summary = host.summary or "; ".join(one.title or one.texts[0][0] for one in silent)
         alike.setdefault((host.verdict, summary), []).append(host.host)
     for (status, summary), hosts in alike.items():
-        yield f"| {escape(fold(hosts))} | {status.value} | {escape(summary)} |"
+        yield f"| {escape(_brief(hosts))} | {status.value} | {escape(summary)} |"
+
+
+def _matrix(report: Report) -> Iterator[str]:
+    """Of several hosts a row for each kind of them, the worst first."""
+    rows = kinds(report) if len(report.hosts) > 1 else []
+    columns = order(rows)
+    if not columns:
+        return
+    yield from (
+        "",
+        f"| hosts | {' | '.join(map(escape, columns))} |",
+        "|---" * len(columns) + "|---|",
+    )
+    for row in rows[:_MOST_ROWS]:
+        marks = [row.marks[name].value if name in row.marks else "-" for name in columns]
+        told = marks if row.marks else ["gave no answer", *([""] * (len(columns) - 1))]
+        yield f"| {escape(_brief(row.hosts))} | {' | '.join(told)} |"
+    if len(rows) > _MOST_ROWS:
+        yield from ("", f"and {len(rows) - _MOST_ROWS} more kinds, in the JSON report")
+
+
+def _changes(report: Report) -> Iterator[str]:
+    if report.changes is None:
+        return
+    yield from ("", "## What changed", "", escape(changed(report.changes)), "")
+    for note in report.changes.notes:
+        yield f"- {escape(note)}"
+    for row in rows(report.changes, hosts=len(report.hosts) > 1, most=_MOST_EVIDENCE):
+        told = ", ".join(filter(None, (row.about, row.at, row.told)))
+        yield f"- **{row.kind}** {escape(told)}"
+
+
+def _brief(names: Sequence[str]) -> str:
+    folded = fold(names)
+    return folded if len(folded) <= LONG else plural(len(names), "host")
 
 
 def _sections(report: Report) -> Iterator[str]:
@@ -104,7 +148,7 @@ def _sections(report: Report) -> Iterator[str]:
         parts = [list(_finding(one)) for one in report.findings if one.status is status]
         parts += [list(_group(one, many)) for one in groups if one.status is status]
         if status is Status.ERROR:
-            parts += list(_silent(report))
+            parts += _silent(report)
         if parts:
             yield from ("", f"## {heading}")
         for part in parts:
@@ -141,9 +185,8 @@ def _each(group: Group, many: bool) -> Iterator[str]:
         measured = value(variant.measured, variant.unit, unlike=group.expected)
         told.append(f"{measured} at {where(variant.places, hosts=many, brief=True)}")
     devices = [
-        f"{where([place], hosts=many)} {place.device}"
-        for place in group.places
-        if place.device and place.device != place.subject
+        f"{where(places, hosts=many, brief=True)} {device}"
+        for device, places in group.by_device.items()
     ]
     for label, texts in (("Each", told), ("Device", devices)):
         if texts:
@@ -166,14 +209,14 @@ def _finding(finding: Finding) -> Iterator[str]:
 
 
 def _silent(report: Report) -> Iterator[list[str]]:
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for host in report.hosts:
-        if not host.results and host.verdict is Status.ERROR:
-            told = tuple(f"{one.kind}: {one.text}" for one in host.missing)
-            alike.setdefault(tuple(dict.fromkeys(told)), []).append(host.host)
-    for told, names in alike.items():
-        lines = [f"- {escape(text)}" for text in told]
-        yield [f"### Nothing is known of {escape(fold(names))}", "", *lines]
+    for one in silences(report.hosts):
+        names = escape(_brief(one.hosts))
+        told = [f"{_brief(at)}: {text}" if len(one.told) > 1 else text for text, at in one.texts]
+        lines = [f"- {escape(text)}" for text in told[:_MOST_ROWS]]
+        if len(told) > _MOST_ROWS:
+            lines.append(f"- and {len(told) - _MOST_ROWS} more, in the JSON report")
+        title = f"{names}: {escape(one.title)}" if one.title else f"Nothing is known of {names}"
+        yield [f"### {title}", "", *lines, *_advice("", one.steps)]
 
 
 def _evidence(shown: Sequence[tuple[str, Evidence]]) -> Iterator[str]:

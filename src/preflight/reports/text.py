@@ -5,18 +5,22 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from preflight.model import SEVERITY, STATUS_OF_MISSING, HostReport, Report, Status
-from preflight.nodesets import fold
+from preflight.model import SEVERITY, STATUS_OF_MISSING, ChangeKind, HostReport, Report, Status
 from preflight.reports.blocks import (
     STYLES,
     View,
+    brief,
     finding_block,
     first_line,
     group_block,
-    silent_blocks,
+    silence_block,
 )
-from preflight.reports.groups import Entry, bad, entries, followers, gather, where
+from preflight.reports.changes import headline, rows
+from preflight.reports.groups import Entry, bad, entries, followers, gather, leads, where
 from preflight.reports.layout import Line, Span, Style, flow, plain
+from preflight.reports.matrix import matrix
+from preflight.reports.silent import silences
+from preflight.reports.split import split_hosts
 from preflight.reports.tables import measurement
 from preflight.reports.wording import DOMAINS, against, domain, plural, some, value, verdict, when
 from preflight.units import format_duration
@@ -25,6 +29,11 @@ from preflight.verdict import count, verdict_of
 __all__ = ["Line", "Span", "Style", "lines", "plain", "render"]
 
 _EMPTY: Line = ()
+
+_CHANGE_STYLES: dict[ChangeKind, Style] = {
+    "silent": "error", "failed": "fail", "unknown": "error", "gone": "fail", "warned": "warn",
+    "better": "pass", "fixed": "pass",
+}  # fmt: skip
 
 
 def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterator[str]:
@@ -39,7 +48,7 @@ def lines(
     """The whole text, none of it wider than `width`; with `quiet` only the verdict."""
     view = View(width, verbose, hosts=len(report.hosts) > 1)
     if not quiet:
-        parts = (_header, _checklist, _blocks, _tables, _rest, _hints)
+        parts = (_header, _checklist, _changes, _blocks, _tables, _rest, _hints)
         for part in parts:
             found = list(part(report, view))
             if found:
@@ -51,10 +60,11 @@ def lines(
 
 
 def _header(report: Report, view: View) -> Iterator[Line]:
-    told = [f"level {report.level}" if report.level else "", when(report)]
+    told = [f"level {report.level}" if report.level else "", when(report.started_at)]
     told.append(format_duration(report.elapsed_s))
     body = [Span(f"preflight {report.command}", "bold"), Span(", " + ", ".join(filter(None, told)))]
     yield from flow([], [Span(plain(tuple(body)), "bold")], hang=0, width=view.width)
+    yield from _answered(report, view)
     for name, summary in _machines(report, view):
         yield from flow([], [Span(name), Span(f"  {summary}")], hang=2, width=view.width)
     if report.profile:
@@ -76,6 +86,17 @@ def _shown(told: object) -> str:
     return value(told) if isinstance(told, (bool, int, float, str)) else str(told)
 
 
+def _answered(report: Report, view: View) -> Iterator[Line]:
+    """Of several hosts: how many there is anything to say of, and how many a job may use."""
+    if view.hosts:
+        told = [host for host in report.hosts if host.results]
+        cut = sum(1 for host in told if any(one.fault for one in host.missing))
+        text = f"{len(report.hosts):,} hosts, {len(told):,} answered"
+        text += f" ({cut:,} not to the end)" if cut else ""
+        text += f", {len(split_hosts(report)[0]):,} passed or only warned of"
+        yield from flow([], [Span(text)], hang=2, width=view.width)
+
+
 def _machines(report: Report, view: View) -> list[tuple[str, str]]:
     alike: dict[str, list[str]] = {}
     for host in report.hosts:
@@ -84,7 +105,7 @@ def _machines(report: Report, view: View) -> list[tuple[str, str]]:
             reach = host.reach if len(report.hosts) == 1 else ""
             told = "; ".join(part for part in (host.summary, reach) if part)
             alike.setdefault(told, []).append(host.host)
-    machines = [(fold(names), summary) for summary, names in alike.items()]
+    machines = [(brief(names, view), summary) for summary, names in alike.items()]
     most = view.most(8)
     if len(machines) > most + 1:
         machines[most:] = [(f"and {len(machines) - most} other kinds of host (-v lists them)", "")]
@@ -92,8 +113,10 @@ def _machines(report: Report, view: View) -> list[tuple[str, str]]:
 
 
 def _checklist(report: Report, view: View) -> Iterator[Line]:
-    """A line per domain, for the command that goes through all of them."""
-    if "run" not in report.command.split("+"):
+    """Of several hosts the matrix; of one a line per domain, for the command that goes through all
+    of them."""
+    yield from matrix(report, view)
+    if len(report.hosts) > 1 or "run" not in report.command.split("+"):
         return
     found: dict[str, list[Entry]] = {}
     for entry in entries(report):
@@ -119,12 +142,25 @@ def _checklist(report: Report, view: View) -> Iterator[Line]:
         )
 
 
+def _changes(report: Report, view: View) -> Iterator[Line]:
+    """What became of the hosts since an earlier report, worst first."""
+    if report.changes is None:
+        return
+    yield from flow([], [Span(headline(report.changes), "bold")], hang=2, width=view.width)
+    for note in report.changes.notes:
+        yield from flow([Span("  ")], [Span(note)], hang=4, width=view.width)
+    for row in rows(report.changes, hosts=view.hosts, most=view.most(20)):
+        told = _row(*filter(None, (row.about, row.at, row.told)))
+        head = Span(f"{row.kind:<9}", _CHANGE_STYLES.get(row.kind, ""))
+        yield from flow([head], told, hang=9, width=view.width)
+
+
 def _blocks(report: Report, view: View) -> Iterator[Line]:
     """Everything that is not right, and every conclusion, worst first."""
-    found = list(silent_blocks(report.hosts, view))
+    found = [(one.status, list(silence_block(one, view))) for one in silences(report.hosts)]
     found += [(one.status, list(finding_block(one, view))) for one in report.findings]
     groups = bad(report)
-    shown = [group for group in groups if not group.cause or view.verbose]
+    shown = groups if view.verbose else leads(groups)
     found += [(one.status, list(group_block(one, followers(one, groups), view))) for one in shown]
     found.sort(key=lambda one: SEVERITY.index(one[0]))
     for at, (_, block) in enumerate(found):
@@ -145,8 +181,7 @@ def _rest(report: Report, view: View) -> Iterator[Line]:
     if view.verbose:
         yield from _passed(report, view)
     yield from _skipped(report, view)
-    for host in report.hosts:
-        yield from _unanswered(host, view)
+    yield from _unanswered(report, view)
 
 
 def _passed(report: Report, view: View) -> Iterator[Line]:
@@ -195,18 +230,28 @@ def _skipped(report: Report, view: View) -> Iterator[Line]:
         yield from first_line(Status.SKIP, [Span(text)], view)
 
 
-def _unanswered(host: HostReport, view: View) -> Iterator[Line]:
+def _unanswered(report: Report, view: View) -> Iterator[Line]:
     """Tools without an answer, beside checks that could be judged."""
-    if not host.results:
-        return
-    shown = {one.reason for one in host.results if one.status is Status.ERROR}
-    for one in host.missing:
+    alike: dict[str, list[str]] = {}
+    for host in report.hosts:
+        for text in _notes(host, view):
+            alike.setdefault(text, []).append(host.host)
+    most = view.most(6)
+    for text, names in list(alike.items())[:most]:
+        told = f"{brief(names, view)} {text}" if view.hosts else text
+        yield from flow([Span(f"{'note':<7}", "dim")], [Span(told)], hang=7, width=view.width)
+    if len(alike) > most:
+        told = f"and {len(alike) - most:,} more (-v lists them)"
+        yield from flow([Span(" " * 7)], [Span(told)], hang=7, width=view.width)
+
+
+def _notes(host: HostReport, view: View) -> Iterator[str]:
+    missing = [one for one in host.missing if not one.fault] if host.results else ()
+    shown = {one.reason for one in host.results if one.status is Status.ERROR} if missing else ()
+    for one in missing:
         matters = STATUS_OF_MISSING[one.kind] is Status.ERROR and one.kind != "no-tool"
-        if one.text in shown or not (matters or view.verbose):
-            continue
-        at = f"{host.host} " if view.hosts else ""
-        text = f"{at}{one.probe}: {one.text.removeprefix(f'{one.probe}: ')}"
-        yield from flow([Span(f"{'note':<7}", "dim")], [Span(text)], hang=7, width=view.width)
+        if one.text not in shown and (matters or view.verbose):
+            yield f"{one.probe}: {one.text.removeprefix(f'{one.probe}: ')}"
 
 
 def _hints(report: Report, view: View) -> Iterator[Line]:

@@ -158,10 +158,10 @@ def some(names: Sequence[str], most: int, *, more: str = "-v lists them") -> str
     return f"{', '.join(names[:most])} and {len(names) - most:,} more{where}"
 
 
-def when(report: Report) -> str:
+def when(started_at: str) -> str:
     """`2026-01-02 03:04:05 UTC`, or the time as it is told."""
-    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z", report.started_at)
-    return f"{found[1]} {found[2]} UTC" if found else report.started_at
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z", started_at)
+    return f"{found[1]} {found[2]} UTC" if found else started_at
 
 
 def verdict(report: Report) -> str:

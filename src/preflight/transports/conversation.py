@@ -66,6 +66,11 @@ class Conversation:
         return " ".join(stray.decode(errors="replace").split())
 
     @property
+    def held_bytes(self) -> int:
+        """How much of its answers is in memory."""
+        return sum(reader.kept_bytes for reader in self._readers)
+
+    @property
     def waits_for(self) -> str:
         """The probe whose answer is due; empty at the end."""
         at = len(self.told)

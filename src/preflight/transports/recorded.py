@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from io import BufferedReader, BytesIO
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from msgspec import Struct
 from msgspec.structs import replace
 
-from preflight.capture import Reader, decode, encode
+from preflight.capture import Reader, pack, unpack
 from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.pasted import MAX_BYTES
@@ -83,25 +82,17 @@ class Inputs:
         for host, raws in _pieces(self._sources, self._damaged):
             awaited[host] -= 1
             if awaited[host] > 0:
-                waiting.setdefault(host, []).append(_pack(raws))
+                waiting.setdefault(host, []).append(pack(raws))
             else:
-                pieces = [*map(_unpack, waiting.pop(host, [])), raws]
+                pieces = [*map(unpack, waiting.pop(host, [])), raws]
                 yield host, _merged(pieces, self._damaged)
         for host, packed in waiting.items():  # a file changed between the two looks
-            yield host, _merged([*map(_unpack, packed)], self._damaged)
+            yield host, _merged([*map(unpack, packed)], self._damaged)
 
 
 def open_inputs(specs: Sequence[str], stdin: BinaryIO | None) -> Inputs:
     """For many hosts: raw outputs are read now, captures when `hosts` comes to them."""
     return Inputs(specs, stdin)
-
-
-def _pack(raws: list[Raw]) -> bytes:
-    return zlib.compress(b"".join(map(encode, raws)), 1)
-
-
-def _unpack(packed: bytes) -> list[Raw]:
-    return [decode(line) for line in zlib.decompress(packed).splitlines()]
 
 
 def _pieces(sources: list[_Source], bad: Bad) -> Iterator[tuple[str, list[Raw]]]:

@@ -36,7 +36,7 @@ printf '\\n%s end %s %s\\n' "$mark" "$i" "$r"; printf '\\n%s end %s %s\\n' "$mar
 NOT_ASKED = 1000
 
 #: What a login shell says in place of running the script is told; so much of it.
-_STRAY_BYTES = 400
+_STRAY_BYTES = 1000
 
 #: timeout(1) says 125 for its own failure, 126 for a command that cannot be run, 127 for none.
 _NO_TIMEOUT = """\
@@ -95,7 +95,7 @@ class FrameReader:
     def __init__(self, mark: str, caps: Sequence[int], total_cap: int) -> None:
         self._mark = b"\n" + mark.encode() + b" "
         self._caps = caps
-        self._left = total_cap
+        self._left = self._most = total_cap
         self._pending = bytearray()
         self._open: Frame | None = None
         self._kept = bytearray()
@@ -103,8 +103,15 @@ class FrameReader:
         self.begun = False
         self.stray = b""
 
+    @property
+    def kept_bytes(self) -> int:
+        """How much of all answers so far was kept."""
+        return self._most - self._left
+
     def feed(self, data: bytes, now_s: float) -> Iterator[Frame]:
         """Take `data`, yield the frames that it completes. `now_s`: the reader's own clock."""
+        if not self.begun:
+            self.stray += data[: _STRAY_BYTES - len(self.stray)]
         self._pending += data
         while not self.done:
             start = self._pending.find(self._mark)
@@ -117,8 +124,6 @@ class FrameReader:
             frame = self._turn(words, now_s)
             if frame is not None:
                 yield frame
-        if not self.begun and len(self.stray) < _STRAY_BYTES:
-            self.stray = bytes(self._pending[:_STRAY_BYTES])
         # Hold back what may be the beginning of a mark; the rest can go.
         spare = len(self._pending) - len(self._mark) - 32
         if spare > 0 and self._pending.find(self._mark) < 0:

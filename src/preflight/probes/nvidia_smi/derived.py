@@ -80,6 +80,23 @@ def _mib(value: Known[int]) -> Known[int]:
     return value if isinstance(value, Missing) else value >> 20
 
 
+#: Busy from here on: below, a job waits for something at times, and its GPUs cool down.
+_BUSY_PERCENT = 90
+_BETWEEN = Missing("not-applicable", "it is neither idle nor at full work")
+
+
+def _load(facts: Facts) -> Known[str]:
+    """Idle where nothing ran and the driver says so, by the reason for its clocks or by a state
+    from P8 on, in which a GPU rests."""
+    busy, state = facts["utilization_percent"], facts["performance_state"]
+    if isinstance(busy, Missing):
+        return busy
+    if busy >= _BUSY_PERCENT:
+        return "busy"
+    rests = isinstance(state, str) and state.lstrip("P").isdigit() and int(state.lstrip("P")) >= 8
+    return "idle" if busy == 0 and (facts["throttle.idle"] is True or rests) else _BETWEEN
+
+
 #: fact -> how it follows from the others; later ones may use earlier ones.
 DERIVED: dict[str, Callable[[Facts], Known[Any]]] = {
     "temperature.slowdown_c": _limit_or_relative("temperature.slowdown_c"),
@@ -91,6 +108,7 @@ DERIVED: dict[str, Callable[[Facts], Known[Any]]] = {
     "power.limit_percent": lambda facts: _combine(
         _percent, facts["power.draw_w"], facts["power.limit_w"]
     ),
+    "load": _load,
     "memory.total_mib": lambda facts: _mib(facts["memory.total_bytes"]),
     "retired.total_pages": lambda facts: _combine(
         lambda single, double: single + double,
@@ -106,6 +124,7 @@ SHOWN_BY: dict[str, tuple[str, ...]] = {
     "power.limit_percent": ("power.draw_w",),
     "throttle.hw_thermal_more_s": ("throttle.hw_thermal_s",),
     "throttle.hw_power_brake_more_s": ("throttle.hw_power_brake_s",),
+    "load": ("utilization_percent",),
     "memory.total_mib": ("memory.total_bytes",),
     "memory.unexplained_mib": ("memory.used_bytes",),
     "retired.total_pages": ("retired.single_bit", "retired.double_bit"),

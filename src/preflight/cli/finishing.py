@@ -1,0 +1,49 @@
+"""The end of every command that has a report: shown, saved, and told by the exit status."""
+
+from __future__ import annotations
+
+from preflight.cli.asking import Captures
+from preflight.cli.exit import Exit, exit_status
+from preflight.cli.options import Options
+from preflight.cli.saving import Targets
+from preflight.cli.streams import Streams
+from preflight.model import Report
+from preflight.reports import render
+
+
+def shown(report: Report, options: Options, captures: Captures | None = None) -> Report:
+    """The report as it may be shown, with the same stand-ins as the captures written beside it.
+    Results hold no secrets; facts may."""
+    if not options.redact and not any(host.facts for host in report.hosts):
+        return report
+    from preflight.redact.redactor import redact_report
+
+    redactor = (captures or Captures([])).stand_ins()
+    return redact_report(report, redactor, full=options.redact)
+
+
+def finish(
+    report: Report, options: Options, streams: Streams, targets: Targets,
+    captures: Captures | None = None,
+) -> int:  # fmt: skip
+    """Print the report, write the files, and say by exit status how it went."""
+    if options.format == "text":
+        from preflight.reports.text import lines
+
+        painted = map(streams.paint, lines(report, verbose=options.verbose, quiet=options.quiet))
+        streams.report(painted)
+    else:
+        streams.report(render(report, options.format, facts=options.facts))
+    failed = [*targets.write(report, facts=options.facts), *(captures.failed if captures else ())]
+    for path in [*targets.written, *(captures.written if captures else ())]:
+        streams.note(f"saved {path}")
+    for error in failed:
+        streams.note(f"error: {error.what}")
+        streams.note(f"hint: {error.hint}")
+    status = exit_status(
+        report.verdict,
+        warned=report.counts.warn > 0,
+        strict=options.strict,
+        exit_zero=options.exit_zero,
+    )
+    return Exit.COULD_NOT_START if failed and status is Exit.OK else status

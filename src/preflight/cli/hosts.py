@@ -1,0 +1,153 @@
+"""Many hosts: which they are, how they are reached, and their answers as they come."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct, field
+
+from preflight.assemble.same_host import told_apart
+from preflight.cli.asking import Captures, host_timeout_s, rescue
+from preflight.cli.options import Options
+from preflight.cli.streams import Streams
+from preflight.collect import trimmed
+from preflight.errors import UsageError
+from preflight.hostlists import Target, lines, parse
+from preflight.model import Command, Raw
+from preflight.nodesets import fold
+from preflight.transports.progress import Progress
+from preflight.units import format_duration
+
+if TYPE_CHECKING:
+    from preflight.transports.fan import Way
+
+
+class Fleet(Protocol):
+    """A way to put commands to many hosts."""
+
+    def run(self, commands: Sequence[Command]) -> Iterator[tuple[str, list[Raw]]]:
+        """Each host with its answers, as it is done; until `interrupted`, then what there is."""
+
+
+class Asking(Struct):
+    """The hosts of a run and what is known of them so far."""
+
+    hosts: tuple[str, ...]
+    way: str
+    fleet: Fleet
+    interrupted: threading.Event = field(default_factory=threading.Event)
+    packed: list[bytes] = field(default_factory=list)
+
+    def told(self) -> str:
+        """The hosts and the way to them in a line."""
+        return f"{len(self.hosts)} hosts {self.way} ({fold(self.hosts)})"
+
+    def answers(
+        self, commands: Sequence[Command], options: Options, streams: Streams, captures: Captures
+    ) -> Iterator[tuple[str, list[Raw]]]:
+        """Each host as it is done, put into the captures. Ctrl-C ends the asking, not the report; a
+        second one ends all."""
+        from preflight.capture import pack, unpack
+
+        limit_s = host_timeout_s(commands, options)
+        streams.phase(f"asking {len(self.hosts)} hosts {self.way}, {limit_s:g} s each at most")
+        with _heard(self.interrupted), captures.opened() as keeper:
+            for name, raws in told_apart(self.fleet.run(trimmed(commands, limit_s))):
+                if keeper:
+                    keeper.put(raws)
+                elif not captures.paths:
+                    self.packed.append(pack(raws))
+                yield name, raws
+        if self.interrupted.is_set() and not captures.paths:
+            kept = [raw for packed in self.packed for raw in unpack(packed)]
+            rescue(kept, captures, streams)
+
+
+def are_many(options: Options) -> bool:
+    """Whether the options name hosts other than this machine."""
+    return bool(options.hosts or options.hostfile or options.slurm)
+
+
+def asking(options: Options, commands: Sequence[Command], streams: Streams) -> Asking:
+    """The hosts and the way to them. UsageError for what cannot be."""
+    hold_hosts(options)
+    found = parse([*options.hosts, *_from_files(options.hostfile)])
+    if found.repeated:
+        streams.note(f"note: asked once, named more than once: {fold(found.repeated)}")
+    if not found.targets:
+        raise UsageError("there are no hosts to ask", "--hosts 'node[01-16]'")
+    interrupted = threading.Event()
+    timeout_s = host_timeout_s(commands, options)
+    from preflight.transports.fan import Fan
+
+    names = tuple(target.name for target in found.targets)
+    way = _way(options, found.targets)
+    told = _progress(streams, timeout_s)
+    fan = Fan(names, way, timeout_s, options.sudo, told, interrupted)
+    return Asking(names, "over SSH", fan, interrupted)
+
+
+def hold_hosts(options: Options) -> None:
+    """Refuse options that contradict each other."""
+    if options.ssh not in ("builtin", "system"):
+        raise UsageError(f"--ssh {options.ssh!r} is no choice", "--ssh system, or leave it out")
+
+
+def _way(options: Options, targets: Sequence[Target]) -> Way:
+    if options.ssh == "system":
+        from preflight.transports import ssh_system
+
+        return ssh_system.make(targets, accept_new=options.accept_new_host_keys)
+    from preflight.transports import ssh
+
+    return ssh.make(targets, accept_new=options.accept_new_host_keys)
+
+
+def _from_files(names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        try:
+            text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"--hostfile {name}: {error}", "a file with one host a line") from None
+        found = lines(text)
+        if not found:
+            raise UsageError(f"--hostfile {name}: names no host", "a file with one host a line")
+        yield from found
+
+
+def _progress(streams: Streams, limit_s: float) -> Callable[[Progress], None]:
+    def told(progress: Progress) -> None:
+        left_s = max(limit_s - progress.slowest_s, 0.0)
+        streams.step(
+            f"{progress.done} of {progress.hosts} hosts done; slowest {progress.slowest} "
+            f"({progress.waits_for}, {progress.slowest_s:.0f} s); at most "
+            f"{format_duration(left_s)} left"
+        )
+
+    return told
+
+
+@contextmanager
+def _heard(interrupted: threading.Event) -> Iterator[None]:
+    """The first signal sets the event, the next is raised."""
+
+    def heard(_number: int, _frame: FrameType | None) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, heard) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            with suppress(ValueError, TypeError):
+                signal.signal(number, handler)

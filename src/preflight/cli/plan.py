@@ -1,0 +1,124 @@
+"""What is to be judged: the checks as chosen and changed by the options, and what they ask."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from preflight import datafiles, strict_yaml
+from preflight.assemble.sources import commands_for
+from preflight.cli.hosts import are_many
+from preflight.cli.options import Options
+from preflight.errors import UsageError
+from preflight.judge import load, overrides
+from preflight.model import LEVELS, Check, Command, Override
+from preflight.reports import RENDERERS
+from preflight.units import parse_duration
+
+#: What --duration takes at most: a day.
+_LONGEST_S = 86400
+
+
+class Plan(Struct):
+    """What is to be judged."""
+
+    checks: list[Check]
+    site_probes: list[Command]
+    overrides: tuple[Override, ...]
+    watch_s: float = 0.0
+    python: tuple[str, ...] = ()
+
+    def commands(self) -> list[Command]:
+        """The questions that it takes; recorded answers need none, nor the modules that ask."""
+        asked = [self._by_python(one) for one in commands_for(self.checks, self.site_probes)]
+        if not self.watch_s:
+            return asked
+        from preflight.ship import watch_command
+
+        return [*asked, watch_command(self.watch_s, self.python)]
+
+    def _by_python(self, command: Command) -> Command:
+        """What Python is asked is asked of the one that trains."""
+        if command.argv[0] != "python3" or not self.python:
+            return command
+        return replace(command, argv=(*self.python, *command.argv[1:]))
+
+
+class Question(Struct, frozen=True):
+    """What a judging command is about. `asked`: checks on what the command's name asks for."""
+
+    command: str
+    domains: tuple[str, ...]
+    asked: tuple[str, ...] = ()
+
+
+def hold(options: Options) -> None:
+    """Refuse values that are no choice, before anything is done."""
+    if options.from_ and are_many(options):
+        raise UsageError("--from reads what was recorded, --hosts asks", "leave one of them out")
+    choices = (("--format", options.format, tuple(RENDERERS)), ("--level", options.level, LEVELS),
+               ("--color", options.color, ("auto", "always", "never")))  # fmt: skip
+    for flag, value, allowed in choices:
+        if value not in allowed:
+            raise UsageError(f"{flag} {value!r} is no choice", f"one of {', '.join(allowed)}")
+    hold_duration(options)
+    if parse_duration(options.host_timeout) < 1:
+        raise UsageError(f"--host-timeout {options.host_timeout!r} is too short", "at least 1s")
+
+
+def hold_duration(options: Options) -> None:
+    """Refuse a time that cannot be watched, or a way to start Python that is none."""
+    if options.duration is not None:
+        if options.from_:
+            raise UsageError("--duration watches what is here, --from reads what was recorded",
+                             "leave one of them out")  # fmt: skip
+        if not 1 <= parse_duration(options.duration) <= _LONGEST_S:
+            raise UsageError(f"--duration {options.duration!r} is out of range", "1s to 24h")
+    try:
+        words = shlex.split(options.python)
+    except ValueError:
+        words = []
+    if not words:
+        raise UsageError(f"--python {options.python!r} is no command", "--python python3.12")
+
+
+def make_plan(question: Question, options: Options) -> Plan:
+    """The checks as chosen and changed by the options."""
+    catalogue = load.load(question.domains, [Path(name) for name in options.checks])
+    changes = (*_profile(options.profile), *map(overrides.parse, options.set_))
+    checks = overrides.apply(catalogue.checks, changes)
+    checks = overrides.mark(checks, question.asked, asked=True)
+    if _states_gpus(changes):
+        checks = overrides.mark(checks, ["gpu.present"], stated=True)
+    level = next(level for level in LEVELS if level == options.level)
+    checks = overrides.select(checks, only=options.only, skip=options.skip, level=level)
+    watch_s = 0.0 if options.duration is None else parse_duration(options.duration)
+    return Plan(checks, catalogue.probes, changes, watch_s, tuple(shlex.split(options.python)))
+
+
+def _states_gpus(changes: Sequence[Override]) -> bool:
+    return any(change.id == "gpu.count" and change.value != 0 for change in changes)
+
+
+def _profile(name: str | None) -> Iterator[Override]:
+    if name is None:
+        return
+    folder = datafiles.root() / "checks" / "profiles"
+    path = Path(name) if name.endswith(".yaml") else folder / f"{name}.yaml"
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        known = ", ".join(sorted(each.stem for each in folder.glob("*.yaml"))) or "none yet"
+        hint = f"shipped profiles: {known}; or the path of your own, ending in .yaml"
+        raise UsageError(f"--profile {name}: there is no {path}", hint) from error
+    document = strict_yaml.load(text, str(path))
+    if not isinstance(document, dict) or set(document) != {"set"} or not document["set"]:
+        raise UsageError(f"{path}: a profile is one mapping, set: {{ID: VALUE}}")
+    if not isinstance(document["set"], dict):
+        raise UsageError(f"{path}: set: is a mapping, such as {{gpu.count: 8}}")
+    for identifier, value in document["set"].items():
+        yield Override(identifier, value, f"profile {name}")

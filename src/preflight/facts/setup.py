@@ -1,0 +1,52 @@
+"""How a host is set up: its board and BIOS, the kernel's parameters, the software. Told so that the
+hosts of a fleet can be compared; a list has one record for each name."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from preflight.model import NOT_IN_INPUT, Known
+
+
+class Board(Struct, frozen=True):
+    """What the firmware tells of the board (SMBIOS), in the vendor's words. No serial numbers."""
+
+    sys_vendor: Known[str] = NOT_IN_INPUT
+    product_name: Known[str] = NOT_IN_INPUT
+    board_name: Known[str] = NOT_IN_INPUT
+    bios_vendor: Known[str] = NOT_IN_INPUT
+    bios_version: Known[str] = NOT_IN_INPUT
+    bios_date: Known[str] = NOT_IN_INPUT
+    bios_release: Known[str] = NOT_IN_INPUT
+    line: int = 1
+    probe: str = ""
+
+
+class Sysctl(Struct, frozen=True):
+    """One parameter of the kernel: of /proc/sys by its name (vm.swappiness), of sysfs or of the
+    command line by a name of ours (cpu.governor, cmdline)."""
+
+    name: str
+    value: Known[str]
+    of_host: bool = True  # False: a network namespace, and so most containers, has its own
+    line: int = 0
+    probe: str = ""
+
+
+class Software(Struct, frozen=True):
+    """What is installed beside the driver: a library that the loader would take, a toolkit."""
+
+    name: str  # nccl
+    version: Known[str]
+    path: str = ""  # the file that told it
+    line: int = 0
+    probe: str = ""
+
+
+class Package(Struct, frozen=True):
+    """A Python package that the interpreter would import; `python` is the interpreter itself."""
+
+    name: str  # as pip writes it: lower case, with hyphens
+    version: Known[str]
+    line: int = 0
+    probe: str = ""

@@ -1,0 +1,157 @@
+"""RDMA devices and their ports, from sysfs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from preflight.errors import ParseError
+from preflight.facts.nics import Nic, NicPort, Nics
+from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.spec import probe
+
+_PROBE = "nics"
+# Documentation/ABI/stable/sysfs-class-infiniband of the kernel. `physfn` marks a virtual function.
+# `dev_port` counts an adapter's ports from 0, RDMA from 1. The speed of a link that is down cannot
+# be read.
+_ASK = """\
+value() { v=; { read -r v <"$1"; } 2>/dev/null; [ -z "$v" ] || echo "$2 $v"; }
+[ -d /sys/class ] || { echo 'no /sys/class' >&2; exit 2; }
+for n in /sys/class/infiniband/*; do
+  [ -e "$n/ports" ] || continue
+  echo "nic ${n##*/}"
+  (cd -P "$n/device" && echo "address ${PWD##*/}")
+  if [ -e "$n/device/physfn" ]; then echo virtual; fi
+  for f in hca_type board_id fw_ver device/numa_node; do value "$n/$f" "${f##*/}"; done
+  for p in "$n"/ports/*; do
+    echo "port ${p##*/}"
+    for f in state phys_state rate link_layer; do value "$p/$f" "$f"; done
+  done
+  for d in "$n"/device/net/*; do
+    [ -e "$d/mtu" ] || continue
+    echo "netdev ${d##*/}"
+    for f in dev_port mtu speed; do value "$d/$f" "$f"; done
+  done
+done
+echo end"""
+
+_BEGIN = ("nic", "port", "netdev")
+_STATE = re.compile(r"[0-9]{1,2}: ?(\S.{0,40})")
+_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?) Gb/sec(?: \(([0-9]{1,3})X\b)?")
+_INT = re.compile(r"-?[0-9]{1,9}")
+_Part = dict[str, Any]  # a record's lines, and its first one's number as `line`
+_NO_NODE = Missing("not-applicable", "the kernel names no NUMA node for it")
+_NO_NETDEV = Missing("not-applicable", "no network interface on this port")
+_NO_SPEED = Missing("not-applicable", "the interface tells no speed: its link is down")
+
+
+@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=10)
+def nics(text: str) -> Nics:
+    """Lines of `key value`; `nic`, `port` and `netdev` each begin a record of the device above."""
+    lines = [line.strip() for line in text.strip().split("\n")]
+    if lines[-1] != "end":
+        raise ParseError("the list of RDMA devices is cut short: no closing `end`", len(lines))
+    devices: list[Nic] = []
+    ports: list[NicPort] = []
+    for parts in _devices(lines[:-1]):
+        nic = _nic(parts[0])
+        devices.append(nic)
+        netdevs = [part for part in parts if "netdev" in part]
+        ports += [_port(nic, part, netdevs) for part in parts if "port" in part]
+    return Nics(tuple(devices), tuple(ports), probe=_PROBE)
+
+
+def _devices(lines: list[str]) -> list[list[_Part]]:
+    """The records of each device, its own first."""
+    found: list[list[_Part]] = []
+    for number, line in enumerate(lines, 1):
+        key, _, value = line.partition(" ")
+        if key == "nic":
+            found.append([])
+        if not line:
+            continue
+        if not found:
+            raise ParseError(f"expected `nic NAME`, got {line[:60]!r}", number)
+        if key in _BEGIN:
+            found[-1].append({"line": number})
+        found[-1][-1].setdefault(key, " ".join(value.split()))
+    return found
+
+
+def _nic(part: _Part) -> Nic:
+    node = _int(part.get("numa_node"))
+    return Nic(
+        name=part["nic"] or "?",
+        hca=part.get("hca_type") or NOT_IN_INPUT,
+        board_id=part.get("board_id") or NOT_IN_INPUT,
+        firmware=part.get("fw_ver") or NOT_IN_INPUT,
+        address=part.get("address") or NOT_IN_INPUT,
+        numa_node=_NO_NODE if isinstance(node, int) and node < 0 else node,
+        virtual="virtual" in part,
+        line=part["line"],
+        probe=_PROBE,
+    )
+
+
+def _port(nic: Nic, part: _Part, netdevs: list[_Part]) -> NicPort:
+    rate, lanes = _rate(part.get("rate"))
+    return NicPort(
+        name=f"{nic.name}/{part['port']}",
+        nic=nic.name,
+        hca=nic.hca,
+        state=_state(part.get("state")),
+        phys_state=_state(part.get("phys_state")),
+        rate_gbits=rate,
+        lanes=lanes,
+        link_layer=part.get("link_layer") or NOT_IN_INPUT,
+        **_netdev(part["port"], netdevs),
+        virtual=nic.virtual,
+        line=part["line"],
+        probe=_PROBE,
+    )
+
+
+def _netdev(port: str, netdevs: list[_Part]) -> dict[str, Known[Any]]:
+    """The interface of the port with this number, and what it tells."""
+    number = _int(port)
+    mine = [one for one in netdevs if _counted_from_1(one) == number]
+    if not mine:
+        return dict.fromkeys(("netdev", "mtu_bytes", "netdev_rate_gbits"), _NO_NETDEV)
+    speed = _int(mine[0].get("speed"))  # Mbit/s; -1 where it is not known
+    known = isinstance(speed, int) and speed > 0
+    return {
+        "netdev": mine[0]["netdev"],
+        "mtu_bytes": _int(mine[0].get("mtu")),
+        "netdev_rate_gbits": speed / 1000 if known else _NO_SPEED,  # type: ignore[operator]
+    }
+
+
+def _counted_from_1(netdev: _Part) -> int:
+    at = _int(netdev.get("dev_port", "0"))
+    return at + 1 if isinstance(at, int) else 1
+
+
+def _state(told: str | None) -> Known[str]:
+    """`4: ACTIVE` -> ACTIVE."""
+    if not told:
+        return NOT_IN_INPUT
+    match = _STATE.fullmatch(told)
+    return match[1] if match else Missing("unreadable", f"{told[:60]!r} is no state of a port")
+
+
+def _rate(told: str | None) -> tuple[Known[float], Known[int]]:
+    """`400 Gb/sec (4X NDR)` -> 400.0, 4."""
+    if not told:
+        return NOT_IN_INPUT, NOT_IN_INPUT
+    match = _RATE.match(told)
+    if not match:
+        unread = Missing("unreadable", f"{told[:60]!r} is no rate of a port")
+        return unread, unread
+    return float(match[1]), int(match[2]) if match[2] else NOT_IN_INPUT
+
+
+def _int(told: str | None) -> Known[int]:
+    if told is None:
+        return NOT_IN_INPUT
+    unread = Missing("unreadable", f"{told[:60]!r} is no number")
+    return int(told) if _INT.fullmatch(told) else unread

@@ -1,0 +1,127 @@
+"""What is installed beside the driver: libraries that the loader would take, CUDA, OFED."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from preflight.errors import ParseError
+from preflight.facts.setup import Software
+from preflight.model import Known, Missing
+from preflight.probes.spec import probe
+
+_PROBE = "software"
+
+#: Library as the loader asks for it -> our name. The version stands in the name of the file that
+#: the link leads to: libnccl.so.2 -> libnccl.so.2.21.5.
+_LIBRARIES = {
+    "libcuda.so.1": "libcuda",  # the driver's side of CUDA
+    "libnvidia-ml.so.1": "libnvidia-ml",
+    "libnvidia-nscq.so.2": "nscq",  # how DCGM sees NVSwitches
+    "libnvidia-container.so.1": "container-toolkit",
+    "libnccl.so.2": "nccl",
+    "libnccl-net.so": "nccl-net",  # a plugin of the network's vendor
+    "libcudart.so.11.0": "cudart-11",
+    "libcudart.so.12": "cudart-12",
+    "libcudart.so.13": "cudart-13",
+    "libcudnn.so.8": "cudnn-8",
+    "libcudnn.so.9": "cudnn-9",
+    "libcublas.so.12": "cublas-12",
+    "libcublas.so.13": "cublas-13",
+    "libgdrapi.so.2": "gdrcopy",
+    "libdcgm.so.3": "dcgm-3",
+    "libdcgm.so.4": "dcgm-4",
+    "libibverbs.so.1": "rdma-core",  # 1.14.39.0: the interface's 1.14, then rdma-core's own 39.0
+}
+# `ldconfig -p` lists 32-bit libraries with nothing but "libc6"; of several the first is taken. What
+# LD_LIBRARY_PATH of a job adds is not seen.
+_ASK = f"""\
+ldconfig -p 2>/dev/null | while read -r n o; do
+  case $n in
+    {"|".join(_LIBRARIES)}) ;;
+    *) continue ;;
+  esac
+  case $o in *,*) echo "library $n $(readlink -f "${{o##*=> }}")" ;; esac
+done
+d=$(readlink -f /usr/local/cuda) && [ -d "$d" ] && echo "cuda $d" && \\
+  for f in version.json version.txt; do
+    if [ -r "$d/$f" ]; then echo "begin $f"; cat "$d/$f"; echo; echo "end $f"; break; fi
+  done
+if command -v ofed_info >/dev/null 2>&1; then printf 'ofed '; ofed_info -s; fi
+printf 'libc '; getconf GNU_LIBC_VERSION 2>/dev/null || echo
+echo end"""
+
+_VERSION = re.compile(r"\.so\.([0-9][\w.]{0,40})$", re.ASCII)
+_RDMA_CORE = re.compile(r"[0-9]+\.[0-9]+\.([0-9]+(?:\.[0-9]+)?)", re.ASCII)
+_TXT = re.compile(r"CUDA Version ([0-9][0-9.]{0,20})")
+_DIRECTORY = re.compile(r"cuda-([0-9]{1,3}\.[0-9]{1,3})$", re.ASCII)
+_OFED = re.compile(r"([\w.-]{1,80}?):?", re.ASCII)
+
+
+@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=10)
+def software(text: str) -> tuple[Software, ...]:
+    """Each piece once, the first that is told. What is not installed is not in the list."""
+    lines = [line.strip() for line in text.strip().split("\n")]
+    if lines[-1] != "end":
+        raise ParseError("the list of software is cut short: no closing `end`", len(lines))
+    found: dict[str, Software] = {}
+    for one in (*_libraries(lines), *_cuda(lines), *_others(lines)):
+        found.setdefault(one.name, one)
+    return tuple(found.values())
+
+
+def _libraries(lines: list[str]) -> Iterator[Software]:
+    for number, line in enumerate(lines, 1):
+        kind, _, rest = line.partition(" ")
+        soname, _, path = rest.partition(" ")
+        if kind == "library" and soname in _LIBRARIES:
+            name = _LIBRARIES[soname]
+            yield Software(name, _of_file(name, path), path.strip(), number, _PROBE)
+
+
+def _of_file(name: str, path: str) -> Known[str]:
+    match = _VERSION.search(path.strip())
+    if not match:
+        return Missing("unreadable", f"no version in the name of {path.strip()[:200] or name}")
+    inner = _RDMA_CORE.fullmatch(match[1]) if name == "rdma-core" else None
+    return inner[1] if inner else match[1]
+
+
+def _cuda(lines: list[str]) -> Iterator[Software]:
+    """The toolkit below /usr/local/cuda: by its own file, else by the directory's name."""
+    at = next((at for at, line in enumerate(lines) if line.startswith("cuda /")), None)
+    if at is None:
+        return
+    path = lines[at].partition(" ")[2]
+    named = _DIRECTORY.search(path)
+    told = _in_json(lines) or _in_txt(lines) or (named[1] if named else "")
+    unread = Missing("unreadable", f"no version in {path[:200]}")
+    yield Software("cuda-toolkit", told or unread, path, at + 1, _PROBE)
+
+
+def _in_json(lines: list[str]) -> str:
+    """{"cuda": {"name": "CUDA SDK", "version": "12.4.1"}, ...}"""
+    if not {"begin version.json", "end version.json"} <= set(lines):
+        return ""
+    body = lines[lines.index("begin version.json") + 1 : lines.index("end version.json")]
+    try:
+        version = json.loads("\n".join(body))["cuda"]["version"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return version[:40] if isinstance(version, str) else ""
+
+
+def _in_txt(lines: list[str]) -> str:
+    """CUDA 10 and older: CUDA Version 10.2.89"""
+    return next((match[1] for line in lines if (match := _TXT.match(line))), "")
+
+
+def _others(lines: list[str]) -> Iterator[Software]:
+    """`ofed MLNX_OFED_LINUX-5.8-1.1.2.1:` and `libc glibc 2.35`."""
+    for number, line in enumerate(lines, 1):
+        kind, _, value = line.partition(" ")
+        if kind == "ofed" and (match := _OFED.fullmatch(value.strip())):
+            yield Software("ofed", match[1], "", number, _PROBE)
+        if kind == "libc" and value.strip():
+            yield Software("libc", value.strip()[:60], "", number, _PROBE)

@@ -1,0 +1,152 @@
+"""What goes wrong on the way to a host by SSH, each as a fault and a sentence."""
+
+from __future__ import annotations
+
+import errno
+import select
+import socket
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import paramiko
+from paramiko.auth_strategy import AuthFailure, AuthSource, InMemoryPrivateKey
+
+from preflight.transports.fan import Unreached
+from preflight.transports.known_hosts import KnownKey
+
+#: By errno; all others are told with the system's own words.
+_ERRNO = {
+    errno.ECONNREFUSED: "refused",
+    errno.EHOSTUNREACH: "no-route",
+    errno.ENETUNREACH: "no-route",
+    errno.EADDRNOTAVAIL: "no-route",
+    errno.ETIMEDOUT: "no-answer",
+    errno.EHOSTDOWN: "no-answer",
+}
+
+
+class Unusable(AuthSource):  # type: ignore[misc]
+    """A key that is named and cannot be used: told, where no other one opens."""
+
+    def __init__(self, user: str, why: str) -> None:
+        super().__init__(username=user)
+        self.why = why
+
+    def authenticate(self, transport: paramiko.Transport) -> None:
+        """Never does."""
+        raise paramiko.AuthenticationException(self.why)
+
+
+class Key(InMemoryPrivateKey):  # type: ignore[misc]
+    """A private key; `label` is its file, or that it is the agent's."""
+
+    def __init__(self, user: str, key: paramiko.PKey, label: str) -> None:
+        super().__init__(username=user, pkey=key)
+        self.label = label
+
+    def authenticate(self, transport: paramiko.Transport) -> list[str]:
+        """A key that is only the first of two factors does not let us in."""
+        more: list[str] = super().authenticate(transport)
+        if more:
+            raise paramiko.AuthenticationException(f"then {' or '.join(more)} is wanted too")
+        return more
+
+
+class UnknownKey(paramiko.SSHException):  # type: ignore[misc]
+    """The host's key stands in no known_hosts file."""
+
+
+class KeyPolicy(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
+    """What to do with a host that has no line in known_hosts: refuse, or write one."""
+
+    def __init__(
+        self, name: str, lines: Sequence[KnownKey], file: Path, accept: bool,
+        lock: AbstractContextManager[object],
+    ) -> None:  # fmt: skip
+        self._name, self._lines, self._file = name, lines, file
+        self._accept, self._lock = accept, lock
+
+    def missing_host_key(
+        self, _client: paramiko.SSHClient, _hostname: str, key: paramiko.PKey
+    ) -> None:
+        """Raises UnknownKey; with leave to accept, writes the key down."""
+        by_authority = next((one for one in self._lines if one.marker == "cert-authority"), None)
+        shown = f"{key.get_name()} {key.fingerprint}"
+        if by_authority:
+            raise UnknownKey(f"{by_authority.source} trusts it by a certificate: --ssh system")
+        if not self._accept:
+            raise UnknownKey(f"it shows {shown}, and {self._file} has no line for {self._name}")
+        with self._lock:
+            self._file.parent.mkdir(mode=0o700, exist_ok=True)
+            with self._file.open("a", encoding="utf-8") as file:
+                file.write(f"{self._name} {key.get_name()} {key.get_base64()}\n")
+
+
+def hear_banner(sock: socket.socket, wait_s: float) -> None:
+    """Wait until the server says something; raises Unreached where it does not, or is none."""
+    ready, _, _ = select.select([sock], [], [], wait_s) if sock.fileno() < 1024 else (1, 0, 0)
+    if not ready:
+        raise Unreached("no-banner", f"it took the connection and said nothing for {wait_s:g} s")
+    sock.settimeout(wait_s)
+    head = sock.recv(64, socket.MSG_PEEK)
+    if not head:
+        raise Unreached("no-banner", "it took the connection and closed it without a word")
+    # A server may send other lines first (RFC 4253, 4.2), but no control characters.
+    if not head.startswith(b"SSH-") and (b"HTTP" in head or min(head) < 9):
+        raise Unreached("not-ssh", f"it says {head[:40]!r}")
+
+
+def at_dialing(error: OSError, host: str) -> Unreached:
+    """The fault of a host that could not even be spoken to."""
+    if isinstance(error, socket.gaierror):
+        return Unreached("name-unknown", f"{host}: {error.strerror or error}")
+    if isinstance(error, TimeoutError):
+        return Unreached("no-answer", f"{host} did not take the connection in time")
+    if isinstance(error, ConnectionResetError):
+        return Unreached("no-banner", f"{host} broke the connection off without a word")
+    words = error.strerror or str(error)
+    return Unreached(_ERRNO.get(error.errno or 0, "no-route"), f"{host}: {words}")
+
+
+def at_login(error: Exception, user: str, host: str) -> Unreached:
+    """The fault of a host that does not let us in, or is not who it should be."""
+    if isinstance(error, paramiko.BadHostKeyException):
+        return _changed(error)
+    if isinstance(error, UnknownKey):
+        return Unreached("host-key-unknown", str(error))
+    if isinstance(error, AuthFailure):
+        return Unreached("denied", _denied(error, user))
+    if isinstance(error, paramiko.AuthenticationException):
+        return Unreached("denied", f"user {user}: {error}")
+    if isinstance(error, paramiko.ChannelException):
+        return Unreached("proxy", f"the jump host could not reach {host}: {error.text}")
+    if isinstance(error, paramiko.ProxyCommandFailure):
+        return Unreached("proxy", f"ProxyCommand: {error}")
+    words = str(error) or type(error).__name__
+    if "banner" in words:
+        return Unreached("not-ssh", f"{host}: {words}")
+    if isinstance(error, EOFError | ConnectionError) or "EOF" in words or "No existing" in words:
+        words = "it closed the connection before anybody was let in"
+    return Unreached("key-exchange", f"{host}: {words}")
+
+
+def _changed(error: paramiko.BadHostKeyException) -> Unreached:
+    got, known = error.key, error.expected_key
+    return Unreached(
+        "host-key-changed",
+        f"it shows {got.get_name()} {got.fingerprint}, known_hosts has {known.get_name()} "
+        f"{known.fingerprint}",
+    )
+
+
+def _denied(error: AuthFailure, user: str) -> str:
+    """`user ops, with ~/.ssh/id_ed25519: Authentication failed`; each key and what came of it."""
+    tried = []
+    for source, result in error.result:
+        label = getattr(source, "label", "")
+        words = str(result).rstrip(".") or type(result).__name__
+        tried.append(f"with {label}: {words}" if label else words)
+    if not tried:
+        return f"user {user}: there is no key to show: no file in ~/.ssh, none in the agent"
+    return f"user {user}, {'; '.join(dict.fromkeys(tried))}"

@@ -1,0 +1,63 @@
+"""The distance of a host's clock; network adapters where there are none."""
+
+from __future__ import annotations
+
+from preflight.assemble.host import assemble
+from preflight.facts.host import Host, Identity
+from preflight.model import Known, Missing, Raw
+from tests.setup_text import NICS, TOPOLOGY
+
+
+def _host(*raws: Raw) -> Host:
+    return assemble("node-07", raws).host
+
+
+def _offset(date: str, started_at: str) -> Known[int]:
+    text = f"hostname node-07\ndate {date}\n"
+    identity = _host(Raw("node-07", "identity", ("sh",), 0, text, started_at=started_at)).identity
+    assert isinstance(identity, Identity)
+    return identity.clock_offset_s
+
+
+def test_a_clock_that_is_right_ahead_or_behind() -> None:
+    asked = "2026-01-02T03:04:05Z"
+    assert _offset(asked, asked) == 0
+    assert _offset("2026-01-03T03:04:05Z", asked) == 86400
+    assert _offset("2025-12-31T23:59:59Z", "2026-01-01T00:00:09Z") == -10
+
+
+def test_a_clock_that_nothing_can_be_held_against() -> None:
+    for date, started_at, kind in (
+        ("2026-01-02T03:04:05Z", "", "not-in-input"),
+        ("2026-01-02T03:04:05Z", "yesterday", "not-in-input"),
+        ("Fri Jan 2", "2026-01-02T03:04:05Z", "unreadable"),
+        ("", "2026-01-02T03:04:05Z", "unreadable"),
+    ):
+        found = _offset(date, started_at)
+        assert isinstance(found, Missing)
+        assert found.kind == kind
+
+
+def test_a_host_with_and_without_adapters() -> None:
+    host = _host(Raw("node-07", "nics", ("sh",), 0, NICS))
+    assert host.nic_count == 2
+    assert not isinstance(host.nic_ports, Missing)
+    assert [port.name for port in host.nic_ports] == ["mlx5_0/1", "mlx5_1/1"]
+    none = _host(Raw("node-07", "nics", ("sh",), 0, "end\n"))
+    assert none.nic_count == 0
+    assert isinstance(none.nics, Missing)
+    assert none.nics.kind == "not-applicable"
+    unread = _host(Raw("node-07", "nics", ("sh",), 2, "", "no /sys/class"))
+    assert isinstance(unread.nic_count, Missing)
+    assert unread.nic_count.kind == "exited"
+
+
+def test_virtual_functions_are_not_counted() -> None:
+    text = NICS.replace("address 0000:2a:00.0", "address 0000:2a:00.0\nvirtual")
+    assert _host(Raw("node-07", "nics", ("sh",), 0, text)).nic_count == 1
+
+
+def test_the_shape_is_the_hosts() -> None:
+    shape = _host(Raw("node-07", "topology", ("sh",), 0, TOPOLOGY)).topology_shape
+    assert isinstance(shape, str)
+    assert shape.startswith("numa0: 2 x (")

@@ -1,0 +1,174 @@
+"""Hosts compared by how they are set up: one that differs is named, and nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+
+from preflight.collect import examine_one_of_many
+from preflight.judge.fleet import judge_fleet
+from preflight.judge.load import load
+from preflight.model import Raw, Result, Status
+from tests.setup_text import SETUP
+
+CHECKS = [check for check in load(("fleet",)).checks if check.across == "fleet"]
+ASKED = datetime(2026, 1, 2, 3, 4, 5)
+
+
+def _identity(name: str, off_s: int) -> Raw:
+    date = ASKED + timedelta(seconds=off_s)
+    text = f"hostname {name}\nkernel 6.8.0\ndate {date:%Y-%m-%dT%H:%M:%SZ}\nuid 0\n"
+    return Raw(name, "identity", ("sh",), 0, text, started_at=f"{ASKED:%Y-%m-%dT%H:%M:%SZ}")
+
+
+def _raws(name: str, off_s: int, texts: dict[str, str]) -> list[Raw]:
+    told = SETUP | texts
+    return [_identity(name, off_s), *(Raw(name, each, (each,), 0, told[each]) for each in told)]
+
+
+def _judged(hosts: Sequence[list[Raw]]) -> list[Result]:
+    found = [examine_one_of_many(raws[0].host, raws, CHECKS).readings for raws in hosts]
+    return judge_fleet([one for one in found if one], CHECKS)
+
+
+def _off(hosts: Sequence[list[Raw]]) -> list[Result]:
+    return [one for one in _judged(hosts) if one.status not in (Status.PASS, Status.SKIP)]
+
+
+def _fleet(**texts: str) -> list[list[Raw]]:
+    """Five hosts, of which node3 answers otherwise."""
+    return [_raws(f"node{at}", 0, texts if at == 3 else {}) for at in range(1, 6)]
+
+
+def test_hosts_that_are_alike_pass() -> None:
+    results = _judged(_fleet())
+    assert _off(_fleet()) == []
+    passed = {one.check for one in results if one.status is Status.PASS}
+    assert {
+        "fleet.board.product.same", "fleet.board.bios.same", "fleet.sysctl.same",
+        "fleet.software.same", "fleet.packages.same", "fleet.topology.same", "fleet.nic.count.same",
+        "fleet.nic.model.same", "fleet.nic.firmware.same", "fleet.nic.state.same",
+        "fleet.nic.link_layer.same", "fleet.nic.rate.same", "fleet.nic.mtu.same",
+        "fleet.clock.same", "fleet.clock.here",
+    } <= passed  # fmt: skip
+
+
+#: Probe, what is replaced in its answer by what; the check, its subject, status, what is measured.
+ODD = [
+    ("board", "SYS-821GE-TNHR", "SYS-521GE", "fleet.board.product.same", "node3", "WARN", "521"),
+    ("board", "X13DEG-OAD", "X13DEG-OA", "fleet.board.name.same", "node3", "WARN", "X13DEG-OAD"),
+    ("board", "bios_version 2.1", "bios_version 1.4a", "fleet.board.bios.same", "node3", "WARN",
+     "1.4a; the other 4 have 2.1"),
+    ("sysctls", "vm/swappiness:10", "vm/swappiness:60", "fleet.sysctl.same", "node3 vm.swappiness",
+     "WARN", "60; the other 4 have 10"),
+    ("sysctls", "option iommu=pt\n", "", "fleet.sysctl.same", "node3 cmdline", "WARN", "iommu=pt"),
+    ("sysctls", "cpu.governor performance", "cpu.governor mixed", "fleet.sysctl.same",
+     "node3 cpu.governor", "WARN", "mixed; the other 4 have performance"),
+    ("software", "libnccl.so.2.21.5", "libnccl.so.2.18.3", "fleet.software.same", "node3 nccl",
+     "WARN", "2.18.3; the other 4 have 2.21.5"),
+    ("software", "libcudnn.so.9 ", "libcudnn.so.x ", "fleet.software.same", "node3 cudnn-9",
+     "WARN", "absent; the other 4 have 9.1.0"),
+    ("packages", "torch 2.3.0", "torch 2.2.1", "fleet.packages.same", "node3 torch", "WARN",
+     "2.2.1+cu121; the other 4 have 2.3.0+cu121"),
+    ("packages", "package numpy 1.26.4\n", "", "fleet.packages.same", "node3 numpy", "WARN",
+     "absent"),
+    ("topology", "numa", "", "fleet.topology.same", "node3", "WARN", "numa0"),
+    ("nics", "fw_ver 28.39.1002", "fw_ver 28.36.1010", "fleet.nic.firmware.same", "node3 mlx5_0",
+     "WARN", "28.36.1010; the other 9 have 28.39.1002"),
+    ("nics", "hca_type MT4129", "hca_type MT4123", "fleet.nic.model.same", "node3 mlx5_0", "WARN",
+     "MT4123; the other 4 have MT4129"),
+    ("nics", "state 4: ACTIVE", "state 1: DOWN", "fleet.nic.state.same", "node3 mlx5_0/1", "FAIL",
+     "DOWN; the other 4 have ACTIVE"),
+    ("nics", "link_layer InfiniBand", "link_layer Ethernet", "fleet.nic.link_layer.same",
+     "node3 mlx5_0/1", "FAIL", "Ethernet"),
+    ("nics", "400 Gb/sec (4X NDR)", "200 Gb/sec (4X HDR)", "fleet.nic.rate.same",
+     "node3 mlx5_0/1", "FAIL", "200 Gbit/s; the other 4 have 400 Gbit/s"),
+    ("nics", "mtu 4092", "mtu 2044", "fleet.nic.mtu.same", "node3 mlx5_0/1", "WARN",
+     "2,044 bytes; the other 4 have 4,092 bytes"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("probe", "old", "new", "check", "subject", "status", "told"), ODD)
+def test_the_odd_one_is_named(
+    probe: str, old: str, new: str, check: str, subject: str, status: str, told: str
+) -> None:
+    text = SETUP[probe]
+    changed = "\n".join(text.split("\n")[1:]) if probe == "topology" else text.replace(old, new, 1)
+    assert changed != text
+    (one,) = _off(_fleet(**{probe: changed}))
+    assert (one.check, one.subject, one.status.value) == (check, subject, status)
+    assert told in str(one.measured)
+
+
+def test_an_adapter_that_is_gone_is_named_once_by_count_and_by_name() -> None:
+    first, _, rest = SETUP["nics"].partition("nic mlx5_1")
+    assert rest
+    found = {one.check: one.subject for one in _off(_fleet(nics=f"{first}end\n"))}
+    assert found == {"fleet.nic.count.same": "node3", "fleet.nic.model.same": "node3 mlx5_1"}
+
+
+def test_all_adapters_gone() -> None:
+    (one,) = _off(_fleet(nics="end\n"))
+    assert (one.check, one.subject, one.status) == ("fleet.nic.count.same", "node3", Status.FAIL)
+    assert one.measured == "0; the other 4 have 2"
+
+
+def test_a_host_without_python_is_not_held_against_the_others() -> None:
+    hosts = _fleet()
+    hosts[2] = [raw for raw in hosts[2] if raw.probe != "packages"]
+    hosts[2].append(Raw("node3", "packages", ("python3",), 127))
+    assert _off(hosts) == []
+
+
+# Clocks
+
+
+def _clocks(*off_s: int) -> dict[str, Result]:
+    hosts = [_raws(f"node{at}", each, {}) for at, each in enumerate(off_s, 1)]
+    return {one.check: one for one in _off(hosts)}
+
+
+def test_a_clock_that_is_off_is_named_with_how_much() -> None:
+    found = _clocks(0, 1, -97200, 0, 2)
+    assert list(found) == ["fleet.clock.same"]
+    one = found["fleet.clock.same"]
+    assert (one.subject, one.status) == ("node3", Status.FAIL)
+    assert one.measured == "-1 d 3 h; the median 0 s"
+    assert "2026-01-01T00:04:05Z" in one.evidence[0].text
+
+
+@pytest.mark.parametrize(("off_s", "status"), [(11, "WARN"), (300, "WARN"), (302, "FAIL")])
+def test_how_far_is_off(off_s: int, status: str) -> None:
+    assert _clocks(0, 0, off_s, 0)["fleet.clock.same"].status.value == status
+
+
+def test_two_seconds_are_nothing() -> None:
+    assert _clocks(-2, 2, 0, 1) == {}
+
+
+def test_if_all_agree_and_differ_from_here_it_is_this_clock_once() -> None:
+    found = _clocks(3600, 3601, 3600, 3599)
+    assert list(found) == ["fleet.clock.here"]
+    one = found["fleet.clock.here"]
+    assert (one.subject, one.status) == ("node[1-4]", Status.WARN)
+    assert one.measured == "1 h is the median of 4"
+
+
+def test_one_that_is_right_here_among_those_that_are_not() -> None:
+    found = _clocks(3600, 3600, 0, 3600)
+    assert {check: one.subject for check, one in found.items()} == {
+        "fleet.clock.same": "node3", "fleet.clock.here": "node[1-4]",
+    }  # fmt: skip
+
+
+def test_one_host_is_held_against_this_machine() -> None:
+    assert _clocks(5) == {}
+    (found,) = _clocks(-86400).values()
+    assert (found.check, found.subject, found.status) == ("fleet.clock.here", "node1", Status.WARN)
+    assert found.measured == "-1 d"
+
+
+def test_of_one_host_without_a_clock_nothing_is_told() -> None:
+    assert _judged([[Raw("node1", "sysctls", ("sh",), 0, SETUP["sysctls"])]]) == []
