@@ -140,12 +140,17 @@ class Cluster:
         self.wait(lambda: not self._unmended(), "the cluster to be whole")
 
     def _unmended(self) -> list[str]:
-        """The nodes that are not idle; those that are down or drained are told to resume."""
+        """The nodes that are not idle, which are told to be. One that died with a job would be
+        `completing` for a minute: down, it forgets the job."""
         told = self.command("sinfo", "-h", "-N", "-o", "%N %T").split()
-        bad = [node for node, state in zip(told[::2], told[1::2], strict=True) if state != "idle"]
+        states = dict(zip(told[::2], told[1::2], strict=True))
+        bad = [node for node, state in states.items() if state != "idle"]
         for node in bad:
+            wanted = "down" if states[node].startswith("completing") else "resume"
             with contextlib.suppress(subprocess.CalledProcessError):
-                self.command("scontrol", "update", f"nodename={node}", "state=resume")
+                self.command(
+                    "scontrol", "update", f"nodename={node}", f"state={wanted}", "reason=mended"
+                )
         return bad
 
     def step_daemons(self, node: str) -> list[int]:

@@ -223,6 +223,21 @@ def test_interrupted_what_came_is_told_and_nothing_runs_on(cluster: Cluster) -> 
     _nothing_is_left(cluster, "981")
 
 
+def test_where_the_caller_hears_the_interrupt_itself_it_ends_with_what_came(
+    cluster: Cluster,
+) -> None:
+    hang = Command("hang", ("sh", "-c", "[ $SLURMD_NODENAME = n1 ] || exec sleep 978"))
+    transport = Slurm((), ALL)
+    threading.Timer(2, transport.interrupted.set).start()
+    began_s = time.monotonic()
+    told = _told(transport, NAME, hang)
+    assert time.monotonic() - began_s < 8
+    assert {node: _fault(raws) for node, raws in told.items()} == {
+        "n1": "", "n2": "interrupted", "n3": "interrupted", "n4": "interrupted",
+    }  # fmt: skip
+    _nothing_is_left(cluster, "978")
+
+
 ASK = """\
 import sys
 from preflight.model import Command

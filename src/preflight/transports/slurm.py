@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from preflight import nodesets
 from preflight.errors import UsageError
@@ -48,12 +49,14 @@ class Slurm(Struct):
     deadline_s: float = 60.0
     sudo: bool = False
     progress: Callable[[Progress], None] = lambda _: None
+    interrupted: threading.Event = field(default_factory=threading.Event)
 
     def run(self, commands: Sequence[Command]) -> Iterator[tuple[str, list[Raw]]]:
         """Each host with its answers, as it is done. What broke the asking of a host off stands in
         a last Raw of the probe `connection`.
 
-        Interrupted, it yields what came so far of all hosts that were not done, then raises.
+        Once `interrupted` is set it yields what came so far of all that were not done, and ends;
+        on KeyboardInterrupt it does the same, then raises.
         Raises UsageError where Slurm gives no nodes, or none in time.
         """
         job, job_nodes = self._allocation(os.environ)
@@ -76,7 +79,7 @@ class Slurm(Struct):
             step = Step(
                 Plan(
                     self._argv(nodes, job, mark), environment(os.environ), nodes, commands, mark,
-                    self.sudo, self.deadline_s, job, heard,
+                    self.sudo, self.deadline_s, job, heard, self.interrupted,
                 ),
                 partial(self._tell, done),
             )  # fmt: skip

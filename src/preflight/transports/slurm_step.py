@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import selectors
 import subprocess
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO
 
 from msgspec import Struct
 
@@ -17,9 +15,10 @@ from preflight import nodesets
 from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
 from preflight.model import Command, Missing, Raw
-from preflight.transports.conversation import ERR, OUT, Conversation
+from preflight.transports.conversation import OUT, Conversation
 from preflight.transports.labelled import Labelled
 from preflight.transports.slurm_nodes import Ended, endings, is_down, refused, told_of
+from preflight.transports.slurm_srun import Srun
 from preflight.transports.slurm_tools import node_states, said_by
 
 #: Of one host: nvidia-smi's XML of 16 GPUs is 600 kB, a full kernel ring buffer 1 to 16 MB.
@@ -27,10 +26,11 @@ _CAP_BYTES = 64_000_000
 #: srun tells that a task ended on another connection than what the task said: so long it may lag.
 _LAG_S = 0.5
 _LOOK_EVERY_S = 0.25
-#: For the tasks to end by themselves, and for srun to end them (KillWait, and 2 s of its own).
-_LEAVE_S, _KILL_S = 3.0, 8.0
+#: For the tasks to end by themselves.
+_LEAVE_S = 3.0
 #: Lines of srun's own that are kept, to tell why it failed.
 _LINES = 40
+_INTERRUPTED = fault("interrupted", "it was interrupted")
 
 #: Each task says first which node it is on; harmless where the script is cut short behind it.
 _HELLO = """\
@@ -52,6 +52,7 @@ class Plan(Struct, frozen=True):
     deadline_s: float
     job: str
     heard: bool
+    interrupted: threading.Event
 
 
 class Step:
@@ -74,14 +75,12 @@ class Step:
 
     def run(self) -> Iterator[tuple[str, list[Raw]]]:
         """Each node as it is done. Raises UsageError where srun refuses, or gets no nodes."""
-        process = subprocess.Popen(
-            self._plan.argv, env=self._plan.environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
+        script = _HELLO.format(mark=self._plan.mark).encode() + self._talk().script
+        srun = Srun(self._plan.argv, self._plan.environ, script)
         self._until_s = time.monotonic() + self._plan.deadline_s
         whole = False
         try:
-            for host in self._until_the_end(process):
+            for host in self._until_the_end(srun):
                 yielded_s = time.monotonic()
                 yield host
                 # The time that the caller takes for a host is not the other hosts'.
@@ -89,10 +88,11 @@ class Step:
             whole = self._all_done()
             yield from self._rest()
         except KeyboardInterrupt:
-            yield from self._cut_all(fault("interrupted", "it was interrupted"))
+            yield from self._cut_all(_INTERRUPTED)
             raise
         finally:
-            self._end(process, _LEAVE_S if whole else 0)
+            if not srun.end(_LEAVE_S if whole else 0):
+                self._cancel()
 
     @property
     def slowest(self) -> Conversation | None:
@@ -100,29 +100,16 @@ class Step:
         left = [talk for talk in self._talks.values() if talk and talk.host]
         return min(left, key=lambda talk: len(talk.told), default=None)
 
-    def _until_the_end(self, process: subprocess.Popen[bytes]) -> Iterator[tuple[str, list[Raw]]]:
-        """What comes until all are done, srun ends, or the time is over."""
-        assert process.stdin and process.stdout and process.stderr
-        script = _HELLO.format(mark=self._plan.mark).encode() + self._talk().script
-        with selectors.DefaultSelector() as selector:
-            for stream, pipe in ((OUT, process.stdout), (ERR, process.stderr)):
-                os.set_blocking(pipe.fileno(), False)
-                selector.register(pipe, selectors.EVENT_READ, stream)
-            os.set_blocking(process.stdin.fileno(), False)
-            writing = selector.register(process.stdin, selectors.EVENT_WRITE, script)
-            open_streams = 2
-            while open_streams and not self._all_done() and time.monotonic() < self._until_s:
-                for key, _ in selector.select(_LOOK_EVERY_S):
-                    if key.fd == writing.fd:
-                        _send(selector, process.stdin, key.data)
-                        continue
-                    data = os.read(key.fd, 1 << 18)
-                    if not data:
-                        selector.unregister(key.fd)
-                        open_streams -= 1
-                    yield from self._hear(key.data, data)
-                yield from self._settle()
-                self._progress(self)
+    def _until_the_end(self, srun: Srun) -> Iterator[tuple[str, list[Raw]]]:
+        """What comes until all are done, srun ends, the time is over, or we are interrupted."""
+        while srun.speaks and not self._all_done() and not self._over():
+            for stream, data in srun.read(_LOOK_EVERY_S):
+                yield from self._hear(stream, data)
+            yield from self._settle()
+            self._progress(self)
+
+    def _over(self) -> bool:
+        return time.monotonic() >= self._until_s or self._plan.interrupted.is_set()
 
     def _all_done(self) -> bool:
         return bool(self.nodes) and self.done.issuperset(self.nodes)
@@ -213,7 +200,10 @@ class Step:
         yield from self._settle()
         if self._all_done():
             return
-        late = time.monotonic() >= self._until_s
+        if self._plan.interrupted.is_set():
+            yield from self._cut_all(_INTERRUPTED)
+            return
+        late = self._over()
         if self._relaunch and not late:
             self.again = tuple(node for node in self.nodes if node not in self.done)
             return
@@ -256,21 +246,6 @@ class Step:
         said = talk.said or self._last_words() or "nothing"
         return fault("silent", f"{missing.text} before the script began; it said: {said}")
 
-    def _end(self, process: subprocess.Popen[bytes], leave_s: float) -> None:
-        """Let srun end, or make it; what it still says is read, or it might wait for us."""
-        if process.stdin:
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.close()
-        if not _drained(process, leave_s):
-            process.terminate()
-            if not _drained(process, _KILL_S):
-                process.kill()
-                self._cancel()
-        for pipe in (process.stdout, process.stderr):
-            if pipe:
-                pipe.close()
-        process.wait()
-
     def _cancel(self) -> None:
         """What srun left in Slurm: its step in our allocation, or the job that it made."""
         what = [self._id] if self._id and self._plan.job else [f"--name={self._plan.mark}"]
@@ -278,31 +253,6 @@ class Step:
             return
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
             subprocess.run(["scancel", *what], capture_output=True, timeout=10, check=False)
-
-
-def _send(selector: selectors.BaseSelector, stdin: IO[bytes], left: bytes) -> None:
-    """More of the script. The pipe stays open behind it: a task that waits for input has not ended,
-    and what a task said is told apart exactly only as long as it has not; see labelled.py."""
-    try:
-        left = left[os.write(stdin.fileno(), left) :]
-    except BrokenPipeError:
-        left = b""
-    if left:
-        selector.modify(stdin, selectors.EVENT_WRITE, left)
-    else:
-        selector.unregister(stdin)
-
-
-def _drained(process: subprocess.Popen[bytes], limit_s: float) -> bool:
-    """Whether the process ends within that time, with its output read and dropped."""
-    until_s = time.monotonic() + limit_s
-    pipes = [pipe for pipe in (process.stdout, process.stderr) if pipe]
-    while process.poll() is None and time.monotonic() < until_s:
-        for pipe in pipes:
-            with contextlib.suppress(BlockingIOError):
-                os.read(pipe.fileno(), 1 << 18)
-        time.sleep(0.02)
-    return process.poll() is not None
 
 
 def _queued(plan: Plan) -> str:

@@ -15,8 +15,9 @@ def said_by(argv: Sequence[str]) -> str:
     """What one of Slurm's tools prints. Raises UsageError where it fails."""
     try:
         done = subprocess.run(
-            argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=_TOOL_S, check=False
-        )
+            argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=_TOOL_S, check=False,
+            start_new_session=True,  # Ctrl-C is for us
+        )  # fmt: skip
     except OSError as error:
         raise refused(argv[0], [f"it cannot be run: {error.strerror}"]) from None
     except subprocess.TimeoutExpired:
