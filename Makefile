@@ -17,12 +17,13 @@ SEED ?= 1
 VENV := .venv
 READY := $(VENV)/.ready
 # What tests need beyond Python, each as command:Debian-package.
-APT := unshare:util-linux mkfs.ext4:e2fsprogs lspci:pciutils gcc:gcc
+APT := unshare:util-linux mkfs.ext4:e2fsprogs lspci:pciutils gcc:gcc \
+  sshd:openssh-server ssh:openssh-client ip:iproute2 pdsh:pdsh tcsh:tcsh bsd-csh:csh fish:fish zsh:zsh
 
 help:
 	@echo "make run      check this machine: preflight run (ARGS='--level standard' and so on)"
 	@echo "make test     lint, types and tests (PYTEST_ARGS='-k pcie')"
-	@echo "make bench    start-up time, a fleet of 1,000 hosts and a log of 1 GB, against their targets"
+	@echo "make bench    start-up time, 1,000 hosts, a log of 1 GB, 128 hosts over SSH, against targets"
 	@echo "make fuzz     a million mutated inputs over every parser (N=20000 for fewer, SEED=2)"
 	@echo "make clean    remove .venv and everything that was built"
 	@echo "PYTHON=python3.12 chooses what .venv is made from"
@@ -54,6 +55,7 @@ bench: $(READY)
 	$(VENV)/bin/python -m bench.startup || status=$$?; \
 	$(VENV)/bin/python -m bench.fleet || status=$$?; \
 	$(VENV)/bin/python -m bench.kernel_log || status=$$?; \
+	$(VENV)/bin/python -m bench.fanout || status=$$?; \
 	exit $$status
 
 # The first failure of each kind is kept in build/fuzz, made small.

@@ -74,7 +74,7 @@ def board_of_8(first_bus: int = 0x10) -> str:
 
 TOPOLOGY = board_of_8()
 SOFTWARE = """\
-library libcuda.so.1 /usr/lib/x86_64-linux-gnu/libcuda.so.535.161.08
+library libnvidia-container.so.1 /usr/lib/x86_64-linux-gnu/libnvidia-container.so.1.14.6
 library libnccl.so.2 /usr/lib/x86_64-linux-gnu/libnccl.so.2.21.5
 library libibverbs.so.1 /usr/lib/x86_64-linux-gnu/libibverbs.so.1.14.39.0
 library libcudnn.so.9 /usr/lib/x86_64-linux-gnu/libcudnn.so.9.1.0

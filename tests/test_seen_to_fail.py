@@ -14,13 +14,15 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from preflight.collect import examine
+from preflight.collect import examine, examine_one_of_many
+from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import server
+from tests.setup_text import SETUP
 from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
 
 ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(
@@ -68,6 +70,13 @@ BASES: dict[str, dict[str, str]] = {
         "identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\nuptime 864000.0 1\nuid 0\n",
     },
     "tree": {"lspci": server()},
+    "cpu": {
+        "lscpu": "CPU(s): 192\nModel name: AMD EPYC 9654 96-Core Processor\nSocket(s): 2\n"
+        "NUMA node(s): 2\nFlags: fpu sse2\n"
+    },
+    "os": {"os-release": 'PRETTY_NAME="Ubuntu 22.04.4 LTS"\n'},
+    "identity": {"identity": "hostname node-07\nkernel 5.15.0-94-generic\nuid 0\n"},
+    "meminfo": {"meminfo": "MemTotal: 2113481236 kB\nMemAvailable: 2013481236 kB\n"},
     "bug-report": {"bug-report": BUG_REPORT},
     "switches": {
         "services": SERVICES,
@@ -85,7 +94,10 @@ BASES: dict[str, dict[str, str]] = {
         "meminfo": "MemTotal: 1000 kB\nMemAvailable: 900 kB\n",
     },
 }
-BASES |= WATCHES
+BASES |= WATCHES | {name: {name: text} for name, text in SETUP.items()}
+BASES["clock"] = {"identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\n"}
+#: When the base's host was asked.
+ASKED = {"clock": "2026-01-02T03:04:05Z"}
 _X8 = "nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt"
 #: A table and a full report of one host, as a ticket holds them.
 BASES["two_looks"] = {
@@ -148,11 +160,34 @@ def _raws(entry: dict[str, Any], case: dict[str, Any]) -> list[Raw]:
         raws[first] = replace(raws[first], elapsed_s=case["took"])
     if "absent" in case:
         raws[case["absent"]] = Raw("node-07", case["absent"], (case["absent"],), 127)
-    return list(raws.values())
+    started_at = ASKED.get(entry["base"], "")
+    return [replace(raw, started_at=started_at) for raw in raws.values()]
+
+
+#: Hosts of a fleet; of so many alike one is odd.
+HOSTS = 6
+
+
+def _judge_fleet(check: Check, key: str) -> list[Result]:
+    """Over six hosts: all pass; the last is odd, or as many as the entry says; on all but the first
+    it cannot be read."""
+    entry = ENTRIES[check.id]
+    usual = _raws(entry, entry.get("pass") or {})
+    case = _raws(entry, entry.get(key) or {})
+    odd = {"pass": HOSTS, "fail": 1, "unreadable": HOSTS - 1}[key]
+    odd = entry.get("odd", odd)
+    hosts = [usual] * (HOSTS - odd) + [case] * odd
+    read = [
+        examine_one_of_many(f"node-{number:02}", raws, [check]).readings
+        for number, raws in enumerate(hosts, 1)
+    ]
+    return judge_fleet([one for one in read if one], [check])
 
 
 def _judge(name: str, key: str) -> list[Result]:
     entry = ENTRIES[name]
+    if _checks()[name].across == "fleet":
+        return _judge_fleet(_checks()[name], key)
     checks = [_checks()[name]]
     if entry.get("asked"):
         checks = mark(checks, [name], asked=True)
@@ -176,8 +211,17 @@ def test_it_fails(name: str) -> None:
     assert {one.status.value for one in worst} == {ENTRIES[name]["status"]}
 
 
+@pytest.mark.parametrize("name", [name for name in ENTRIES if name.startswith("fleet.")])
+def test_the_odd_host_is_named_and_nothing_else(name: str) -> None:
+    (found,) = _judge(name, "fail")
+    odd = "node-[01-06]" if ENTRIES[name].get("odd") else f"node-{HOSTS:02}"
+    assert found.subject.split()[0] == odd
+
+
 @pytest.mark.parametrize("name", ENTRIES)
 def test_what_cannot_be_read_is_undetermined(name: str) -> None:
     worst = [one for one in _judge(name, "unreadable") if one.status is not Status.PASS]
-    assert {one.status for one in worst} == {Status.ERROR}
+    # Each host's own checks tell that it cannot be read; over the fleet nothing can be compared.
+    fleet = _checks()[name].across == "fleet"
+    assert {one.status for one in worst} == {Status.SKIP if fleet else Status.ERROR}
     assert all(one.reason for one in worst)

@@ -158,22 +158,26 @@ class Examiner:
 
     def _unpacked(self, packed: bytes) -> Examined:
         told = _unpack(packed)
-        results = tuple(map(self._results.of, told.results))
-        read = tuple(map(self._readings.of, told.readings))
-        host = replace(told.report, results=results)
-        return Examined(host, Readings(host.host, read))
+        host = told.report.host
+        name = host.encode("utf-8", "surrogatepass")
+        results = tuple(self._results.of(one, name) for one in told.results)
+        read = tuple(self._readings.of(one, name) for one in told.readings)
+        return Examined(replace(told.report, results=results), Readings(host, read))
 
 
 class _Shared(Generic[T]):
-    """Records out of bytes; equal bytes are one record, for most hosts are alike."""
+    """Records out of bytes; equal bytes are one record, for most hosts are alike. What names its
+    host is like no other's and is not kept."""
 
     def __init__(self, kind: type[T]) -> None:
         self._decode = msgspec.msgpack.Decoder(kind).decode
         self._found: dict[bytes, T] = {}
 
-    def of(self, packed: bytes) -> T:
-        """The record that the bytes are."""
+    def of(self, packed: bytes, host: bytes) -> T:
+        """The record that the bytes are; `host`: the name of the one that it is of."""
         one = self._found.get(packed)
+        if one is None and host in packed:
+            return self._decode(packed)
         if one is None:
             if len(self._found) >= _SHARED_MAX:
                 self._found.clear()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from preflight.assemble.host import assemble
+from preflight.assemble.sources import commands_for
 from preflight.facts.host import Host, Identity
+from preflight.judge.load import load
 from preflight.model import Known, Missing, Raw
-from tests.setup_text import NICS, TOPOLOGY
+from tests.setup_text import NICS, SETUP, TOPOLOGY
 
 
 def _host(*raws: Raw) -> Host:
@@ -55,6 +57,21 @@ def test_a_host_with_and_without_adapters() -> None:
 def test_virtual_functions_are_not_counted() -> None:
     text = NICS.replace("address 0000:2a:00.0", "address 0000:2a:00.0\nvirtual")
     assert _host(Raw("node-07", "nics", ("sh",), 0, text)).nic_count == 1
+
+
+def test_the_questions_are_asked_where_hosts_are_compared() -> None:
+    limits_s = {one.probe: one.timeout_s for one in commands_for(load(("fleet",)).checks)}
+    assert set(SETUP) <= set(limits_s)
+    assert max(limits_s[probe] for probe in SETUP) <= 10
+    asked = list(limits_s)
+    assert asked.index("packages") < asked.index("nvidia-smi")  # cheap ones first
+
+
+def test_a_host_without_python_says_what_to_type() -> None:
+    packages = _host(Raw("node-07", "packages", ("python3", "-c", ""), 127)).packages
+    assert isinstance(packages, Missing)
+    assert packages.kind == "no-tool"
+    assert "--python" in packages.text
 
 
 def test_the_shape_is_the_hosts() -> None:

@@ -100,6 +100,9 @@ def test_the_odd_one_is_named(
     (one,) = _off(_fleet(**{probe: changed}))
     assert (one.check, one.subject, one.status.value) == (check, subject, status)
     assert told in str(one.measured)
+    # The line of the odd host that shows it, where it has one.
+    seen = one.evidence[0].text if one.evidence else ""
+    assert new in seen or "absent" in told or probe == "topology"
 
 
 def test_an_adapter_that_is_gone_is_named_once_by_count_and_by_name() -> None:
@@ -136,6 +139,7 @@ def test_a_clock_that_is_off_is_named_with_how_much() -> None:
     one = found["fleet.clock.same"]
     assert (one.subject, one.status) == ("node3", Status.FAIL)
     assert one.measured == "-1 d 3 h; the median 0 s"
+    assert one.expected == "within 5 min of the median"
     assert "2026-01-01T00:04:05Z" in one.evidence[0].text
 
 
@@ -154,6 +158,7 @@ def test_if_all_agree_and_differ_from_here_it_is_this_clock_once() -> None:
     one = found["fleet.clock.here"]
     assert (one.subject, one.status) == ("node[1-4]", Status.WARN)
     assert one.measured == "1 h is the median of 4"
+    assert one.expected == "a median of -10 s to 10 s"
 
 
 def test_one_that_is_right_here_among_those_that_are_not() -> None:

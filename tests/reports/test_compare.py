@@ -35,7 +35,7 @@ def since(now: list[Result], then: list[Result]) -> list[Change]:
 
 
 def told(changes: Changes) -> list[tuple[str, ...]]:
-    return [tuple(row) for row in rows(changes, hosts=True, most=100)]
+    return [tuple(row) for row in rows(changes, hosts=True, most=100, more="")]
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_of_the_cluster_the_worst_stands_first_and_all_of_it_fits() -> None:
     kinds = [row[0] for row in told(changes)]
     assert kinds[:4] == ["silent", "silent", "failed", "failed"]
     assert kinds[-1] == "fixed"
-    many = list(rows(changes, hosts=True, most=3))
+    many = list(rows(changes, hosts=True, most=3, more="-v lists them"))
     assert many[-1].told == "and 10 more (-v lists them)"
 
 

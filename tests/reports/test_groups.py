@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from preflight.model import Action, Result, Status
-from preflight.reports.groups import Place, bad, gather, headline, where
+from preflight.reports.groups import Place, bad, followers, gather, headline, leads, where
 from tests.reports.built import host, report, undetermined
 
 
@@ -75,6 +75,37 @@ def test_errors_of_one_reason_and_place_join_over_checks() -> None:
 def test_failures_of_one_reason_do_not_join_over_checks() -> None:
     told = report(host("n1", result(reason="x"), result(check="c.d", reason="x")))
     assert len(bad(told)) == 2
+
+
+def test_what_follows_over_the_fleet_is_told_under_its_cause() -> None:
+    lost = result(check="gpu.answers", subject="gpu7", reason="GPU is lost")
+    odd = result(check="fleet.gpus", subject="n[1,3]", measured="7; the others 8",
+                 cause="gpu.answers")  # fmt: skip
+    groups = bad(report(host("n1", lost), host("n2"), host("n3"), fleet=[odd]))
+    (lead,) = leads(groups)
+    assert lead.checks == ["gpu.answers"]
+    assert [group.checks for group in followers(lead, groups)] == [["fleet.gpus"]]
+
+
+def test_what_follows_from_nothing_that_is_told_is_told_itself() -> None:
+    odd = result(check="fleet.gpus", subject="n2", cause="gpu.answers")
+    groups = bad(report(host("n1", result(check="gpu.answers")), host("n2"), fleet=[odd]))
+    assert len(leads(groups)) == 2
+
+
+def test_over_the_fleet_what_the_others_have_is_in_the_measured_text() -> None:
+    (group,) = gather([("", result(measured="535; the other 9 have 550", expected="the same"))])
+    assert headline(group) == "535; the other 9 have 550"
+    (group,) = gather([("", result(measured=87, unit="C", expected="61 as the others"))])
+    assert headline(group) == "87 C, expected 61 as the others"
+
+
+def test_devices_with_one_name_are_told_together() -> None:
+    told = [(f"n{i}", result(subject="gpu3", device="0000:91:00.0")) for i in range(1, 4)]
+    (group,) = gather([*told, ("n9", result(subject="n9", device="n9"))])
+    assert {name: where(at, hosts=True) for name, at in group.by_device.items()} == {
+        "0000:91:00.0": "n[1-3] gpu3"
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ from typing import Any
 
 from preflight.model import Report
 from preflight.reports import render
+from preflight.reports.compare import compare
 from tests.reports.built import one_host, report, rich
+from tests.reports.fleet import cluster, yesterday
 
 
 def records(told: Report) -> list[dict[str, Any]]:
@@ -45,6 +47,19 @@ def test_silent_hosts_and_findings_are_lines_with_a_status() -> None:
     ]
     findings = [one for one in lines if one["schema"] == "preflight.finding/1"]
     assert [one["status"] for one in findings] == ["FAIL", "ERROR"]
+
+
+def test_faults_and_changes_are_lines_too() -> None:
+    told = cluster()
+    told.changes = compare(told, yesterday())
+    lines = records(told)
+    faults = {one["host"]: one["fault"] for one in lines if one["schema"] == "preflight.missing/1"}
+    assert faults == {"node030": "refused", "node099": "silent", "node111": "died"}
+    fleet = [one for one in lines if one.get("check", "").startswith("fleet.")]
+    assert [one["subject"] for one in fleet] == ["node[003,007]", "node[001-128]"]
+    changes = [one for one in lines if one["schema"] == "preflight.change/1"]
+    assert changes[0]["kind"] == "silent"
+    assert {one["since"] for one in changes} == {"2026-01-01T03:04:05Z"}
 
 
 def test_the_last_line_sums_up() -> None:

@@ -23,6 +23,7 @@ from tests.reports.built import (
     warm,
     width,
 )
+from tests.reports.fleet import broken, cluster, thousand
 
 Element = ElementTree.Element
 
@@ -95,6 +96,34 @@ def test_a_host_that_did_not_answer_is_a_case_in_error() -> None:
     found = case(report(host("n1", missing=[gone])), "host.answers")
     assert outcome(found) == "error"
     assert "Connection timed out" in (found[0].get("message") or "")
+
+
+def test_the_fault_of_a_host_is_the_type_of_its_error() -> None:
+    found = case(report(broken("n1", "refused", "connect to n1 port 22: refused")), "host.answers")
+    assert found[0].get("type") == "refused"
+    assert found[0].get("message") == "the connection is refused: connect to n1 port 22: refused"
+    assert "do: is sshd running there?" in (found[0].text or "")
+
+
+def test_a_host_that_broke_off_has_its_cases_and_that_one() -> None:
+    told = report(broken("n1", "died", "n1 broke off", passed("a.b", "gpu0", 1, "1")))
+    found = list(document(told).iter("testcase"))
+    assert [(one.get("name"), outcome(one)) for one in found] == [
+        ("host.answers", "error"),
+        ("a.b", "passed"),
+    ]
+    assert found[0][0].get("type") == "died"
+
+
+def test_the_cluster_is_a_suite_per_host_and_one_of_the_fleet() -> None:
+    names = [suite.get("name") for suite in document(cluster()).iter("testsuite")]
+    assert names == [*(f"node{i:03}" for i in range(1, 129)), "fleet"]
+
+
+def test_a_thousand_hosts_are_some_tens_of_megabytes_and_never_one_string() -> None:
+    pieces = [len(piece) for piece in render(thousand(200, 800), "junit")]
+    assert max(pieces) < 200_000
+    assert sum(pieces) < 200 * 50_000
 
 
 def test_a_finding_is_a_case() -> None:

@@ -12,7 +12,17 @@ from preflight.reports.layout import cells, plain
 from preflight.reports.matrix import kinds, matrix
 from preflight.reports.text import lines
 from preflight.reports.wording import DOMAINS
-from tests.reports.built import host, one_host, passed, report, skipped, undetermined, warm, width
+from tests.reports.built import (
+    host,
+    one_host,
+    passed,
+    report,
+    skipped,
+    text_of,
+    undetermined,
+    warm,
+    width,
+)
 from tests.reports.fleet import broken, cluster, odd
 
 
@@ -22,6 +32,15 @@ def shown(told: Report, columns: int = 100, verbose: int = 0) -> list[str]:
 
 def test_one_host_has_none() -> None:
     assert shown(one_host()) == []
+
+
+def test_a_file_that_could_not_be_read_is_no_host() -> None:
+    file = host("junk.bin", missing=[MissingProbe("junk.bin", "unreadable", "is not text")])
+    told = report(file, host("n1", passed("gpu.a", "gpu0", 1, "1")), command="run")
+    assert shown(told) == []
+    text = text_of(told)
+    assert "GPUs  PASS   1 passed" in text
+    assert "ERROR  junk.bin  unreadable: is not text" in text
 
 
 def test_the_cluster_reads_at_a_glance() -> None:
@@ -85,6 +104,8 @@ def test_columns_that_do_not_fit_are_left_out_where_nothing_is_wrong_in_them() -
         host("n1", *good, skipped(f"{names[-1]}.x", "s", "none")),
         host("n2", *good, width("gpu0", 1)),
     )
+    nothing = report(host("n1", *good), host("n2", *good[:-1]))
+    assert len(shown(nothing)) > 4  # where nothing is wrong anywhere they go on below
     assert shown(told)[:3] == ["    pcie", "n2  FAIL", "n1  PASS"]
     assert "nothing was judged in site" in shown(told)
     assert any(one.startswith("nothing wrong was found in gpu, nvlink") for one in shown(told))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preflight.model import HostReport, Report, Status
+from preflight.model import HostReport, MissingProbe, Report, Status
 from preflight.nodesets import fold
 from preflight.reports.split import split_hosts
 from preflight.reports.subjects import hosts_named
@@ -38,6 +38,11 @@ def test_a_host_goes_where_it_belongs(one: HostReport, failed: bool) -> None:
 def test_with_strict_a_warning_is_a_failure() -> None:
     told = report(host("n1", GOOD, warm("gpu0", 90)), host("n2", GOOD))
     assert split_hosts(told, strict=True) == (["n2"], ["n1"])
+
+
+def test_a_file_that_could_not_be_read_is_no_host() -> None:
+    file = host("junk.bin", missing=[MissingProbe("junk.bin", "unreadable", "is not text")])
+    assert split_hosts(report(file, host("n1", GOOD))) == (["n1"], [])
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ _COMES_WITH = {
     "ipmitool": "; on a server with a management controller: `sudo apt install ipmitool`, or dnf",
     "dmidecode": "; `sudo apt install dmidecode`, or dnf",
     "watch": "; another: --python 'CMD'",
+    "packages": "; another: --python 'CMD'",
 }
 
 #: The last line of a report that is whole.

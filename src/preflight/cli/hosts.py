@@ -22,8 +22,9 @@ from preflight.errors import UsageError
 from preflight.hostlists import Target, lines, parse
 from preflight.model import Command, Raw
 from preflight.nodesets import fold
+from preflight.reports.progress import progress_line
+from preflight.reports.wording import plural
 from preflight.transports.progress import Progress
-from preflight.units import format_duration
 
 if TYPE_CHECKING:
     from preflight.transports.fan import Way
@@ -47,7 +48,7 @@ class Asking(Struct):
 
     def told(self) -> str:
         """The hosts and the way to them in a line."""
-        return f"{len(self.hosts)} hosts {self.way} ({fold(self.hosts)})"
+        return f"{plural(len(self.hosts), 'host')} {self.way} ({fold(self.hosts)})"
 
     def answers(
         self, commands: Sequence[Command], options: Options, streams: Streams, captures: Captures
@@ -57,7 +58,9 @@ class Asking(Struct):
         from preflight.capture import pack, unpack
 
         limit_s = host_timeout_s(commands, options)
-        streams.phase(f"asking {len(self.hosts)} hosts {self.way}, {limit_s:g} s each at most")
+        streams.phase(
+            f"asking {plural(len(self.hosts), 'host')} {self.way}, {limit_s:g} s each at most"
+        )
         with _heard(self.interrupted), captures.opened() as keeper:
             for name, raws in told_apart(self.fleet.run(trimmed(commands, limit_s))):
                 if keeper:
@@ -124,12 +127,7 @@ def _from_files(names: Sequence[str]) -> Iterator[str]:
 
 def _progress(streams: Streams, limit_s: float) -> Callable[[Progress], None]:
     def told(progress: Progress) -> None:
-        left_s = max(limit_s - progress.slowest_s, 0.0)
-        streams.step(
-            f"{progress.done} of {progress.hosts} hosts done; slowest {progress.slowest} "
-            f"({progress.waits_for}, {progress.slowest_s:.0f} s); at most "
-            f"{format_duration(left_s)} left"
-        )
+        streams.step(progress_line(progress, limit_s))
 
     return told
 

@@ -118,7 +118,7 @@ def _nothing_off(compared: Compared, name: str, argument: Any) -> Result:
     if len(hosts) < min(least, 2):
         return result(check, subject, Status.SKIP, reason=_not_compared(compared, least))
     whole = f" on {len(hosts):,} of {compared.total:,} hosts" if len(hosts) < compared.total else ""
-    phrase = OPERATORS[name].phrase(argument)
+    phrase = _wanted(check, name, argument)
     if name == "outlier":
         told = f"{sum(size(group.peers) for group in groups):,} values"
     elif name != "uniform":
@@ -142,9 +142,9 @@ def _not_compared(compared: Compared, least: int) -> str:
     if len(have) > 1:
         alike = " and ".join(path.lstrip(".") for path in compared.check.like)
         return f"no two of {len(have):,} hosts are alike in {alike}"
-    count = "one host tells it" if have else "no host tells it"
+    count = "only one host tells it; of the others" if have else "no host tells it"
     why = Counter(compared.missing).most_common(1)
-    return f"nothing to compare: {count}" + (f"; of the others: {why[0][0]}" if why else "")
+    return f"nothing to compare: {count}: {why[0][0] if why else 'no answer'}"
 
 
 def _not_uniform(compared: Compared, status: Status, _wanted: Any) -> Iterator[Result]:
@@ -164,7 +164,7 @@ def _mixed(
 ) -> Result:
     check = compared.check
     told = [f"{with_unit(check, peers[0].value)} on {briefly(peers)}" for peers in by_value]
-    measured = f"mixed: {listed(told, 'values')}"
+    measured = f"mixed: {listed(told)}"
     return _result(compared, status, group, group.peers, measured, by_value[:2])
 
 
@@ -178,7 +178,7 @@ def _odd(
         measured = f"{with_unit(check, peers[0].value)}; {others}"
         yield _result(compared, status, group, peers, measured, [peers])
     if rest := odd[_ODD_MAX:]:
-        told = listed([with_unit(check, peers[0].value) for peers in rest], "values")
+        told = listed([with_unit(check, peers[0].value) for peers in rest])
         peers = [peer for part in rest for peer in part]
         yield _result(compared, status, group, peers, f"{told}; {others}", rest[:2])
 
@@ -187,8 +187,10 @@ def _result(
     compared: Compared, status: Status, group: Group, peers: Sequence[Peer], measured: str,
     shown_by: Sequence[list[Peer]],
 ) -> Result:  # fmt: skip
+    hosts = tuple(dict.fromkeys(peer.host for peer in peers))
+    fix = tuple(step.replace("HOSTS", folded(hosts)) for step in compared.check.fix)
     return result(
-        compared.check, places(peers), status, measured, OPERATORS["uniform"].phrase(True),
+        replace(compared.check, fix=fix), places(peers), status, measured, OPERATORS["uniform"].phrase(True),
         reason=_among(compared, group), evidence=_evidence(*shown_by),
     )  # fmt: skip
 
@@ -224,8 +226,8 @@ def _apart(name: str, compared: Compared, status: Status, wanted: Any) -> Iterat
     if off:
         measured = f"{_span(check, [one.value for one in off])}; the median {_span(check, medians)}"
         yield result(
-            check, places(off), status, measured, OPERATORS[name].phrase(wanted),
-            reason=listed(told, "others") if len(off) > 1 else "", evidence=_evidence(off),
+            check, places(off), status, measured, _wanted(check, name, wanted),
+            reason=listed(told) if len(off) > 1 else "", evidence=_evidence(off),
         )  # fmt: skip
 
 
@@ -239,8 +241,18 @@ def _off_centre(compared: Compared, status: Status, wanted: Any) -> Iterator[Res
             nearest = min(group.peers, key=lambda peer: abs(float(peer.value) - median(values)))  # type: ignore[arg-type]
             yield result(
                 compared.check, places(group.peers), status, measured,
-                OPERATORS[_ALONE].phrase(wanted), evidence=_evidence([nearest]),
+                _wanted(compared.check, _ALONE, wanted), evidence=_evidence([nearest]),
             )  # fmt: skip
+
+
+def _wanted(check: Check, name: str, argument: Any) -> str:
+    """What was expected; distances in the fact's own unit."""
+    if name == "near":
+        return f"within {with_unit(check, argument)} of the median"
+    if name == _ALONE:
+        low, high = (with_unit(check, each) for each in argument)
+        return f"a median of {low} to {high}"
+    return OPERATORS[name].phrase(argument)
 
 
 def _singles(peer: Peer) -> Iterator[Peer]:

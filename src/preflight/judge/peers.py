@@ -130,7 +130,7 @@ def folded(names: tuple[str, ...]) -> str:
     return fold(names)
 
 
-def listed(parts: Sequence[str], what: str) -> str:
+def listed(parts: Sequence[str]) -> str:
     """The first of the parts, and how many there are besides."""
     more = len(parts) - _NAMED
-    return "; ".join([*parts[:_NAMED], *([f"{more:,} {what} more"] if more > 0 else [])])
+    return "; ".join([*parts[:_NAMED], *([f"and {more:,} more"] if more > 0 else [])])

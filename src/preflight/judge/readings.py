@@ -14,9 +14,10 @@ from preflight.judge.conditions import below, left_out, not_for, parsed, short
 from preflight.judge.evidence import Lines
 from preflight.judge.paths import Reached
 from preflight.model import NOT_IN_INPUT, Check, Evidence, Missing, Scalar
+from preflight.printable import printable
 
 #: A longer text is told by its beginning; a digest keeps two such texts apart.
-_TEXT_MAX = 120
+_TEXT_MAX = 240
 #: Readings that are remembered as told: of values that differ on all hosts there is no end.
 _TOLD_MAX = 10_000
 
@@ -113,9 +114,11 @@ def _left_out(reason: str | Missing) -> Missing:
 
 
 def _bounded(value: Scalar) -> Scalar:
-    if not isinstance(value, str) or len(value) <= _TEXT_MAX:
+    if not isinstance(value, str):
         return value
+    if len(value) <= _TEXT_MAX:
+        return printable(value)
     from hashlib import sha256  # for long texts only
 
     digest = sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{value[:_TEXT_MAX]}... (SHA-256 {digest[:12]})"
+    return f"{printable(value[:_TEXT_MAX])}... (SHA-256 {digest[:12]})"

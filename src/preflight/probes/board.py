@@ -24,7 +24,13 @@ echo end"""
 _FIELDS = Board.__struct_fields__[:7]
 
 
-@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=10)
+def locate(text: str, start: int, field: str) -> int:
+    """The line that shows a field."""
+    lines = text.split("\n")
+    return next((at for at, line in enumerate(lines, 1) if line.startswith(f"{field} ")), start)
+
+
+@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=10, locate=locate)
 def board(text: str) -> Known[Board]:
     """`field value` lines; a field without a value is one that the vendor left empty."""
     lines = [line.strip() for line in text.strip().split("\n")]

@@ -45,12 +45,14 @@ _CONTAINERS = {
 }
 
 
-def locate(text: str, start: int, field: str) -> int:
-    """The line of the date, where that or the clock is to be shown."""
-    if not field.startswith(("date", "clock")):
-        return start
-    lines = text.split("\n")
-    return next((at for at, line in enumerate(lines, 1) if line.startswith("date ")), start)
+#: Field -> the line's name, where that is another.
+_SHOWN = {"date_s": "date", "clock_offset_s": "date", "uptime_s": "uptime"}
+
+
+def locate(text: str, record_line: int, field: str) -> int:
+    """The line of a field, which begins with its name."""
+    name, lines = _SHOWN.get(field, field), enumerate(text.splitlines(), 1)
+    return next((number for number, line in lines if line.startswith(f"{name} ")), record_line)
 
 
 @probe("identity", ["sh", "-c", _ASK], timeout_s=10, locate=locate)

@@ -45,7 +45,25 @@ _NO_NETDEV = Missing("not-applicable", "no network interface on this port")
 _NO_SPEED = Missing("not-applicable", "the interface tells no speed: its link is down")
 
 
-@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=10)
+#: Field -> the key of the line that shows it, where that is another.
+_SHOWN = {
+    "firmware": "fw_ver", "hca": "hca_type", "rate_gbits": "rate", "lanes": "rate",
+    "mtu_bytes": "mtu", "netdev_rate_gbits": "speed",
+}  # fmt: skip
+
+
+def locate(text: str, start: int, field: str) -> int:
+    """The line that shows a field of the device or port whose record begins at `start`."""
+    key = f"{_SHOWN.get(field, field)} "
+    for number, line in enumerate(text.split("\n")[start:], start + 1):
+        if line.startswith(key):
+            return number
+        if line.startswith("nic "):
+            break
+    return start
+
+
+@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=10, locate=locate)
 def nics(text: str) -> Nics:
     """Lines of `key value`; `nic`, `port` and `netdev` each begin a record of the device above."""
     lines = [line.strip() for line in text.strip().split("\n")]

@@ -20,7 +20,7 @@ _NAMES = (
     "accelerate", "transformers", "datasets", "tokenizers", "peft", "trl", "safetensors", "timm",
     "lightning", "pytorch-lightning", "colossalai", "fairscale", "horovod", "ray", "vllm",
     "sglang", "jax", "jaxlib", "tensorflow", "mosaicml*", "webdataset", "pyarrow", "numpy",
-    "scipy", "mpi4py", "cupy-*", "dask-cuda", "setuptools",
+    "scipy", "mpi4py", "cupy-*", "dask-cuda",
 )  # fmt: skip
 
 # The names of the directories that pip leaves are enough (PEP 376, 427: NAME-VERSION.dist-info):

@@ -13,11 +13,9 @@ from preflight.probes.spec import probe
 
 _PROBE = "software"
 
-#: Library as the loader asks for it -> our name. The version stands in the name of the file that
-#: the link leads to: libnccl.so.2 -> libnccl.so.2.21.5.
+#: Library as the loader asks for it -> our name; those of the driver itself are judged with it. The
+#: version stands in the name of the file that the link leads to: libnccl.so.2 -> libnccl.so.2.21.5.
 _LIBRARIES = {
-    "libcuda.so.1": "libcuda",  # the driver's side of CUDA
-    "libnvidia-ml.so.1": "libnvidia-ml",
     "libnvidia-nscq.so.2": "nscq",  # how DCGM sees NVSwitches
     "libnvidia-container.so.1": "container-toolkit",
     "libnccl.so.2": "nccl",

@@ -48,12 +48,12 @@ def headline(changes: Changes) -> str:
     return "; ".join([f"since {when(changes.since)}: {what}", ", ".join([compared, *checks])])
 
 
-def rows(changes: Changes, *, hosts: bool, most: int) -> Iterator[Row]:
-    """The changes, at most so many rows, then how many are left."""
+def rows(changes: Changes, *, hosts: bool, most: int, more: str) -> Iterator[Row]:
+    """The changes, at most so many rows, then how many are left and where they are."""
     found = list(_rows(changes, hosts))
     yield from found[:most]
     if len(found) > most:
-        yield Row(found[most].kind, "", "", f"and {len(found) - most:,} more (-v lists them)")
+        yield Row(found[most].kind, "", "", f"and {len(found) - most:,} more ({more})")
 
 
 def _rows(changes: Changes, hosts: bool) -> Iterator[Row]:

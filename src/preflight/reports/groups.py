@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from msgspec import Struct, field
 
@@ -15,7 +16,7 @@ from preflight.reports.wording import MILDEST_FIRST, plural, some, typed, value
 LONG = 240
 
 
-class Place(Struct, frozen=True):
+class Place(Struct, frozen=True, gc=False):
     """Where a result was found; `host` is empty for a result over the fleet."""
 
     host: str
@@ -148,14 +149,18 @@ def gather(told: Iterable[Entry]) -> list[Group]:
                 one.runbook, one.cause,
             )  # fmt: skip
         _variant(group, one).places.append(Place(host, one.subject, one.device))
-        group.evidence.update(((host, evidence), None) for evidence in one.evidence)
+        for evidence in one.evidence:
+            group.evidence[host, evidence] = None
     return list(groups.values())
 
 
 def _variant(group: Group, one: Result) -> Variant:
     # The type too: True is 1 to Python, and yes to a person.
     key = (type(one.measured), one.measured, one.unit, one.reason)
-    return group.by_value.setdefault(key, Variant(one.measured, one.unit, one.reason))
+    found = group.by_value.get(key)
+    if found is None:
+        found = group.by_value[key] = Variant(one.measured, one.unit, one.reason)
+    return found
 
 
 def _undetermined(groups: Sequence[Group]) -> list[Group]:
@@ -197,10 +202,16 @@ def _where(places: Iterable[Place], hosts: bool) -> str:
             alike.setdefault(others, []).append(host)
     by_text: dict[str, list[str]] = {}  # each kind is folded once, not for each of its hosts
     for kind, at in alike.items():
-        by_text.setdefault(fold(kind), []).extend(at)
+        by_text.setdefault(_folded(kind), []).extend(at)
     return ", ".join(
-        _at(fold(at), folded, hosts=hosts or not folded) for folded, at in by_text.items()
+        _at(_folded(tuple(at)), folded, hosts=hosts or not folded) for folded, at in by_text.items()
     )
+
+
+@lru_cache(maxsize=64)
+def _folded(names: tuple[str, ...]) -> str:
+    """Folded once: the same thousand hosts stand in group after group."""
+    return fold(names)
 
 
 def _at(host: str, subjects: str, *, hosts: bool) -> str:

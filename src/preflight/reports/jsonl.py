@@ -25,21 +25,21 @@ def _records(report: Report) -> Iterator[dict[str, Any]]:
         told = msgspec.to_builtins(result)
         yield {"schema": "preflight.result/1", "host": name or None, **run, **told}
     for host in report.hosts:
-        for missing in host.missing:
-            if host.results and not missing.fault:
-                continue
+        for missing in (one for one in host.missing if one.fault or not host.results):
             told = {"status": STATUS_OF_MISSING[missing.kind], **msgspec.to_builtins(missing)}
             yield {"schema": "preflight.missing/1", "host": host.host, **run, **told}
     for finding in report.findings:
         told = msgspec.to_builtins(finding)
         yield {"schema": "preflight.finding/1", "host": None, **run, **told}
-    changes = report.changes
-    for change in changes.each if changes else ():
-        told = {"since": changes and changes.since, **msgspec.to_builtins(change)}
-        yield {"schema": "preflight.change/1", **run, **told}
-    yield {
-        "schema": "preflight.summary/1",
-        **run,
+    if report.changes:
+        run_since = {**run, "since": report.changes.since}
+        for change in report.changes.each:
+            yield {"schema": "preflight.change/1", **run_since, **msgspec.to_builtins(change)}
+    yield {"schema": "preflight.summary/1", **run, **_summary(report)}
+
+
+def _summary(report: Report) -> dict[str, Any]:
+    return {
         "level": report.level,
         "elapsed_s": report.elapsed_s,
         "verdict": report.verdict,

@@ -71,9 +71,9 @@ def flow(
 ) -> Iterator[Line]:
     """`head`, then `body` broken at words; lines after the first are indented by `hang`.
 
-    A word that is longer than a line is broken after a comma, or anywhere. In `advice` a command,
-    in backticks or known by its first word, is broken between its words with a backslash: it can
-    be pasted.
+    A word that is longer than a line is broken after a comma or a slash, or anywhere. In `advice` a
+    command, in backticks or known by its first word, is broken between its words with a backslash:
+    it can be pasted.
     """
     line = [Span(printable(span.text), span.style) for span in head]
     column = sum(cells(span.text) for span in line)
@@ -115,7 +115,7 @@ def _split(token: _Token, start: int, room: int) -> tuple[str, int]:
             spaces = len(window[end:]) - len(window[end:].lstrip())
             return f"{window[:end]} \\", start + end + spaces
     end = _fitting(window, room)
-    end = window.rfind(",", 0, end) + 1 or end
+    end = max(window.rfind(mark, 0, end) for mark in ",/") + 1 or end
     return window[:end], start + end
 
 

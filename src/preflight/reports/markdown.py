@@ -132,7 +132,8 @@ def _changes(report: Report) -> Iterator[str]:
     yield from ("", "## What changed", "", escape(changed(report.changes)), "")
     for note in report.changes.notes:
         yield f"- {escape(note)}"
-    for row in rows(report.changes, hosts=len(report.hosts) > 1, most=_MOST_EVIDENCE):
+    many = len(report.hosts) > 1
+    for row in rows(report.changes, hosts=many, most=_MOST_EVIDENCE, more="in the JSON report"):
         told = ", ".join(filter(None, (row.about, row.at, row.told)))
         yield f"- **{row.kind}** {escape(told)}"
 

@@ -11,6 +11,7 @@ from preflight.nodesets import fold
 from preflight.printable import printable
 from preflight.reports.blocks import STYLES, View
 from preflight.reports.layout import Line, Span, cells, cropped, flow, padded
+from preflight.reports.silent import machines
 from preflight.reports.subjects import hosts_named
 from preflight.reports.wording import DOMAINS, plural
 
@@ -21,7 +22,6 @@ _NAME_COLUMNS = 34
 _HEAD_COLUMNS = 10
 _WORDS = {Status.ERROR: "ERR", Status.SKIP: "-"}
 _SEVERITY = {status: at for at, status in enumerate(SEVERITY)}
-_QUIET = (Status.PASS, Status.SKIP)
 
 Marks = dict[str, Status]
 
@@ -35,17 +35,14 @@ class Row(Struct):
 
 def matrix(report: Report, view: View) -> Iterator[Line]:
     """Of several hosts a line for each kind of them, the worst first."""
-    if len(report.hosts) < 2:
-        return
     rows = kinds(report)
+    if sum(len(row.hosts) for row in rows) < 2:
+        return
     shown = rows[:_ROWS] if len(rows) > _ROWS + 1 and not view.verbose else rows
     names = [_name(row, row is rows[-1], view) for row in shown]
     broad = max(map(cells, names))
-    columns = order(rows)
-    quiet: list[str] = []
-    if _columns_wide(columns) > view.width - broad:
-        quiet = [name for name in columns if _is_quiet(name, rows)]
-        columns = [name for name in columns if name not in quiet]
+    columns = _chosen(rows, view.width - broad)
+    quiet = [name for name in order(rows) if name not in columns]
     for band in _bands(columns, view.width - broad):
         yield from _band(band, shown, names, broad)
     for text in (_left(rows[len(shown) :]), *_told_of(quiet, rows)):
@@ -73,7 +70,7 @@ def kinds(report: Report) -> list[Row]:
     domains: dict[str, str] = {}  # of a check: told once for a million results
     over_all = _of_fleet(report)
     alike: dict[tuple[tuple[str, Status], ...], Row] = {}
-    for host in report.hosts:
+    for host in machines(report.hosts):
         marks = _marks(host, domains)
         for name, status in over_all.get(host.host, {}).items() if marks else ():
             marks[name] = _worse(marks.get(name), status)
@@ -124,8 +121,19 @@ def order(rows: Iterable[Row]) -> list[str]:
     return sorted(found, key=lambda name: (places.get(name, len(places)), name))
 
 
-def _is_quiet(name: str, rows: Sequence[Row]) -> bool:
-    return all(row.marks.get(name, Status.SKIP) in _QUIET for row in rows)
+def _chosen(rows: Sequence[Row], room: int) -> list[str]:
+    """The columns; where they do not fit without those that say nothing, then without those in
+    which nothing is wrong. All of them where nothing else would be left."""
+    columns = order(rows)
+    for telling in (_SEVERITY[Status.PASS], _SEVERITY[Status.WARN]):
+        if _columns_wide(columns) > room:
+            kept = [name for name in columns if _worst_in(name, rows) <= telling]
+            columns = kept or columns
+    return columns
+
+
+def _worst_in(name: str, rows: Sequence[Row]) -> int:
+    return min(_SEVERITY[row.marks.get(name, Status.SKIP)] for row in rows)
 
 
 def _name(row: Row, last: bool, view: View) -> str:

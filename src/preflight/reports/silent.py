@@ -70,6 +70,19 @@ def silences(hosts: Iterable[HostReport]) -> list[Silence]:
     return sorted(alike.values(), key=lambda one: -len(one.hosts))
 
 
+def machines(hosts: Iterable[HostReport]) -> list[HostReport]:
+    """The hosts among them: a file that could not be read stands there as one."""
+    return [
+        host
+        for host in hosts
+        if host.results or not any(_is_file(one, host) for one in host.missing)
+    ]
+
+
+def _is_file(one: MissingProbe, host: HostReport) -> bool:
+    return one.probe == host.host and one.kind == "unreadable"
+
+
 def _text(one: MissingProbe, host: str) -> str:
     text = one.text if one.fault else f"{one.kind}: {one.text}"
     whole = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-])") if host else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from preflight.model import HostReport, Report, Status
+from preflight.reports.silent import machines
 from preflight.reports.subjects import hosts_named
 
 _BAD = (Status.FAIL, Status.ERROR)
@@ -16,8 +17,9 @@ def split_hosts(report: Report, *, strict: bool = False) -> tuple[list[str], lis
     that names no host is about all of them.
     """
     bad = (*_BAD, Status.WARN) if strict else _BAD
-    names = list(dict.fromkeys(host.host for host in report.hosts))
-    failed = {host.host for host in report.hosts if not _usable(host, bad)}
+    hosts = machines(report.hosts)
+    names = list(dict.fromkeys(host.host for host in hosts))
+    failed = {host.host for host in hosts if not _usable(host, bad)}
     for result in report.fleet:
         if result.status in bad:
             failed |= hosts_named(result.subject, set(names)) or set(names)

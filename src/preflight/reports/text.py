@@ -5,7 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from preflight.model import SEVERITY, STATUS_OF_MISSING, ChangeKind, HostReport, Report, Status
+from preflight.model import (
+    SEVERITY,
+    STATUS_OF_MISSING,
+    ChangeKind,
+    HostReport,
+    Report,
+    Result,
+    Status,
+)
 from preflight.reports.blocks import (
     STYLES,
     View,
@@ -19,7 +27,7 @@ from preflight.reports.changes import headline, rows
 from preflight.reports.groups import Entry, bad, entries, followers, gather, leads, where
 from preflight.reports.layout import Line, Span, Style, flow, plain
 from preflight.reports.matrix import matrix
-from preflight.reports.silent import silences
+from preflight.reports.silent import machines, silences
 from preflight.reports.split import split_hosts
 from preflight.reports.tables import measurement
 from preflight.reports.wording import DOMAINS, against, domain, plural, some, value, verdict, when
@@ -88,10 +96,11 @@ def _shown(told: object) -> str:
 
 def _answered(report: Report, view: View) -> Iterator[Line]:
     """Of several hosts: how many there is anything to say of, and how many a job may use."""
-    if view.hosts:
-        told = [host for host in report.hosts if host.results]
+    hosts = machines(report.hosts)
+    if len(hosts) > 1:
+        told = [host for host in hosts if host.results]
         cut = sum(1 for host in told if any(one.fault for one in host.missing))
-        text = f"{len(report.hosts):,} hosts, {len(told):,} answered"
+        text = f"{len(hosts):,} hosts, {len(told):,} answered"
         text += f" ({cut:,} not to the end)" if cut else ""
         text += f", {len(split_hosts(report)[0]):,} passed or only warned of"
         yield from flow([], [Span(text)], hang=2, width=view.width)
@@ -115,18 +124,21 @@ def _machines(report: Report, view: View) -> list[tuple[str, str]]:
 def _checklist(report: Report, view: View) -> Iterator[Line]:
     """Of several hosts the matrix; of one a line per domain, for the command that goes through all
     of them."""
-    yield from matrix(report, view)
-    if len(report.hosts) > 1 or "run" not in report.command.split("+"):
-        return
-    found: dict[str, list[Entry]] = {}
-    for entry in entries(report):
-        found.setdefault(domain(entry[1].check), []).append(entry)
+    if len(machines(report.hosts)) > 1:
+        yield from matrix(report, view)
+    elif "run" in report.command.split("+"):
+        yield from _domains(report, view)
+
+
+def _domains(report: Report, view: View) -> Iterator[Line]:
+    found: dict[str, list[Result]] = {}
+    for _, one in entries(report):
+        found.setdefault(domain(one.check), []).append(one)
     order = {name: at for at, name in enumerate(DOMAINS.values())}
     broad = max((len(name) for name in found), default=0)
     for name in sorted(found, key=lambda name: (order.get(name, len(order)), name)):
-        results = [one for _, one in found[name]]
-        worst = verdict_of(one.status for one in results)
-        counts = count(results)
+        worst = verdict_of(one.status for one in found[name])
+        counts = count(found[name])
         told = (
             (counts.fail, "failed"),
             (counts.error, "undetermined"),
@@ -149,7 +161,7 @@ def _changes(report: Report, view: View) -> Iterator[Line]:
     yield from flow([], [Span(headline(report.changes), "bold")], hang=2, width=view.width)
     for note in report.changes.notes:
         yield from flow([Span("  ")], [Span(note)], hang=4, width=view.width)
-    for row in rows(report.changes, hosts=view.hosts, most=view.most(20)):
+    for row in rows(report.changes, hosts=view.hosts, most=view.most(20), more="-v lists them"):
         told = _row(*filter(None, (row.about, row.at, row.told)))
         head = Span(f"{row.kind:<9}", _CHANGE_STYLES.get(row.kind, ""))
         yield from flow([head], told, hang=9, width=view.width)

@@ -179,7 +179,7 @@ def verdict(report: Report) -> str:
     told = [f"{silent:,} of {len(report.hosts):,} without results"] if silent else []
     # Beside hosts that pass, one of which everything was skipped must not be taken for one of them.
     unseen = [host.host for host in report.hosts if host.verdict is Status.SKIP]
-    if unseen and report.verdict is not Status.SKIP:
+    if 0 < len(unseen) < len(report.hosts) and report.verdict is not Status.SKIP:
         told.append(f"nothing was verified on {_named(unseen)}")
     told += [plural(len(report.findings), "finding")] if report.findings else []
     return "; ".join([text, ", ".join(told)] if told else [text])

@@ -1,0 +1,118 @@
+"""Several recorded hosts in one command: the odd ones are named, in every form of the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from preflight.capture import Writer
+from preflight.model import Raw
+from tests.cli.command import preflight
+from tests.conftest import sample
+
+H100 = sample("nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt")
+
+
+def captured(folder: Path, name: str, smi: str = H100, kernel: str = "5.15.0-94") -> str:
+    path = folder / f"{name}.capture.gz"
+    identity = f"hostname {name}\nkernel {kernel}\nuid 0\n"
+    with Writer(path) as writer:
+        writer.write(
+            [
+                Raw(name, "identity", ("sh",), 0, identity),
+                Raw(name, "nvidia-smi-q", ("nvidia-smi", "-q"), 0, smi),
+            ]
+        )
+    return str(path)
+
+
+def fleet(folder: Path) -> Path:
+    for number in range(1, 13):
+        name = f"gpu-a{number:02}"
+        smi = H100.replace("535.161.08", "535.104.05") if number in (3, 7) else H100
+        captured(folder, name, smi, "6.8.0-31" if number == 9 else "5.15.0-94")
+    return folder
+
+
+def odd(report: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [
+        (one["check"], one["subject"], one["status"]) for one in report["fleet"] if "action" in one
+    ]
+
+
+def test_the_odd_hosts_are_named_and_decide_the_verdict(tmp_path: Path) -> None:
+    ran = preflight("gpu-health", "--from", str(fleet(tmp_path)), "--only", "fleet.*")
+    assert ran.rc == 1
+    assert "fleet.driver.same  gpu-a[03,07]  535.104.05; the other 10 have 535.161.08" in ran.out
+    assert "fleet.kernel.same  gpu-a09  6.8.0-31; the other 11 have 5.15.0-94" in ran.out
+    assert "gpu-a03: Driver Version : 535.104.05" in ran.out
+    assert "srun --exclude='gpu-a[03,07]'" in ran.out
+    assert "nothing was verified" not in ran.out
+
+
+def test_json_has_them_apart_from_the_hosts_and_counts_them(tmp_path: Path) -> None:
+    folder = str(fleet(tmp_path))
+    told = json.loads(preflight("gpu-health", "--from", folder, "--format", "json").out)
+    assert odd(told) == [
+        ("fleet.kernel.same", "gpu-a09", "WARN"), ("fleet.driver.same", "gpu-a[03,07]", "FAIL"),
+    ]  # fmt: skip
+    of_hosts = [one for host in told["hosts"] for one in host["results"]]
+    assert not [one for one in of_hosts if one["check"].startswith("fleet.")]
+    assert sum(told["counts"].values()) == len(of_hosts) + len(told["fleet"])
+
+
+def test_one_host_is_compared_with_none(tmp_path: Path) -> None:
+    told = preflight("gpu-health", "--from", captured(tmp_path, "n1"), "--format", "json")
+    assert json.loads(told.out)["fleet"] == []
+
+
+def test_a_file_that_is_no_host_is_not_counted_as_one(tmp_path: Path) -> None:
+    folder = fleet(tmp_path)
+    (folder / "notes.txt").write_text("nothing of ours\n")
+    ran = preflight("gpu-health", "--from", str(folder), "--only", "fleet.gpu.*", "-v")
+    assert "NVIDIA H100 80GB HBM3, expected all the same" in ran.out
+    assert "13 hosts" not in ran.out
+
+
+def test_redacted_it_names_stand_ins(tmp_path: Path) -> None:
+    folder = str(fleet(tmp_path))
+    for form in ("text", "json", "markdown", "junit"):
+        ran = preflight("gpu-health", "--from", folder, "--redact", "--format", form)
+        assert "gpu-a" not in ran.out
+        assert "535.104.05; the other 10 have 535.161.08" in ran.out
+
+
+def test_reports_are_merged_with_what_was_found_over_each_fleet(tmp_path: Path) -> None:
+    names = []
+    for part in ("a", "b"):
+        folder = tmp_path / part
+        folder.mkdir()
+        hosts = [captured(folder, f"{part}{number}") for number in range(3)]
+        old = H100.replace("535.161.08", "535.104.05")
+        captured(folder, f"{part}9", old)
+        names.append(str(tmp_path / f"{part}.json"))
+        chosen = [option for host in [*hosts, str(folder / f"{part}9.capture.gz")]
+                  for option in ("--from", host)]  # fmt: skip
+        preflight("gpu-health", *chosen, "--save", names[-1], "-q")
+    told = json.loads(preflight("report", *names, "--format", "json").out)
+    assert odd(told) == [
+        ("fleet.driver.same", "a9", "FAIL"), ("fleet.driver.same", "b9", "FAIL"),
+    ]  # fmt: skip
+
+
+def test_a_sites_own_check_over_the_fleet(tmp_path: Path) -> None:
+    (tmp_path / "site.yaml").write_text(
+        "- id: site.product\n  title: One product on a kernel\n  fact: gpus[*].serial\n"
+        "  across: fleet\n  like: [.product, identity.kernel]\n  fail_unless: {uniform: true}\n"
+        "  why: A site's reason.\n  fix: [look]\n  action: inspect\n  runbook: fleet-unlike\n"
+    )
+    folder = tmp_path / "hosts"
+    folder.mkdir()
+    ran = preflight(
+        "gpu-health", "--from", str(fleet(folder)), "--checks", str(tmp_path / "site.yaml"),
+        "--only", "site.*", "--format", "json",
+    )  # fmt: skip
+    told = json.loads(ran.out)["fleet"]
+    assert {one["check"] for one in told} == {"site.product"}
+    assert {one["status"] for one in told} == {"WARN", "FAIL"} - {"WARN"}
