@@ -175,7 +175,7 @@ def _nasty(source: random.Random) -> bytes:
 
 
 def test_a_large_answer_is_capped_and_the_next_still_comes() -> None:
-    flood = Command("flood", ("sh", "-c", "yes x | head -c 2000000"), max_bytes=1000)
+    flood = Command("flood", ("sh", "-c", "yes x | head -c 400000"), max_bytes=1000)
     for raws in _told(Slurm((), ALL), flood, NAME).values():
         assert (len(raws[0].stdout), raws[0].truncated, raws[1].rc) == (1000, True, 0)
 
@@ -316,6 +316,14 @@ def test_what_srun_refuses_is_told_in_its_own_words(
     with pytest.raises(UsageError, match=said) as raised:
         _told(Slurm((), args), NAME)
     assert hint in raised.value.hint
+
+
+def test_what_is_known_before_srun_has_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Slurm(("n2", "n1", "n2")).wanted() == ("n2", "n1")
+    assert Slurm((), ALL).wanted() == ()
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-3]")
+    assert Slurm(()).wanted() == ("n1", "n2", "n3")
 
 
 def test_without_an_allocation_or_arguments_it_says_what_to_type() -> None:

@@ -51,6 +51,12 @@ class Slurm(Struct):
     progress: Callable[[Progress], None] = lambda _: None
     interrupted: threading.Event = field(default_factory=threading.Event)
 
+    def wanted(self) -> tuple[str, ...]:
+        """The nodes to be asked, as far as they are known before srun has them: none where they are
+        srun's choice. Raises UsageError where there is no way to any."""
+        _, job_nodes = self._allocation(os.environ)
+        return tuple(dict.fromkeys(self.hosts or job_nodes))
+
     def run(self, commands: Sequence[Command]) -> Iterator[tuple[str, list[Raw]]]:
         """Each host with its answers, as it is done. What broke the asking of a host off stands in
         a last Raw of the probe `connection`.
@@ -60,7 +66,7 @@ class Slurm(Struct):
         Raises UsageError where Slurm gives no nodes, or none in time.
         """
         job, job_nodes = self._allocation(os.environ)
-        wanted = list(dict.fromkeys(self.hosts)) or job_nodes
+        wanted = self.wanted()
         left_out = not_asked(wanted, node_states(), job, job_nodes)
         for host, missing in left_out.items():
             yield host, unasked(host, commands, missing)
