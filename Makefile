@@ -18,7 +18,8 @@ VENV := .venv
 READY := $(VENV)/.ready
 # What tests need beyond Python, each as command:Debian-package.
 APT := unshare:util-linux mkfs.ext4:e2fsprogs lspci:pciutils gcc:gcc \
-  sshd:openssh-server ssh:openssh-client ip:iproute2 pdsh:pdsh tcsh:tcsh bsd-csh:csh fish:fish zsh:zsh
+  sshd:openssh-server ssh:openssh-client ip:iproute2 pdsh:pdsh tcsh:tcsh bsd-csh:csh fish:fish zsh:zsh \
+  munged:munge slurmctld:slurmctld slurmd:slurmd srun:slurm-client
 
 help:
 	@echo "make run      check this machine: preflight run (ARGS='--level standard' and so on)"

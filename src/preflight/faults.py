@@ -84,6 +84,9 @@ FAULTS: dict[str, Fault] = {
         "unreachable", "Slurm has it drained", ("scontrol show node HOST",),
     ),
     "node-unknown": Fault("unreachable", "Slurm does not know it", ("sinfo -N -l",)),
+    "node-elsewhere": Fault(
+        "unreachable", "it is not in the allocation", ("squeue --me -o '%i %N'",),
+    ),
     "node-failed": Fault("exited", "it failed while it was asked", ("scontrol show node HOST",)),
 }  # fmt: skip
 

@@ -19,6 +19,11 @@ HOST_CAP_BYTES = 256 * 1024 * 1024
 OUT, ERR = 0, 1
 
 
+def new_mark() -> str:
+    """A word that no answer holds. Hosts that get one script between them have one mark."""
+    return "preflight-" + secrets.token_hex(16)
+
+
 class Conversation:
     """The questions to one host and what came of them so far.
 
@@ -28,11 +33,11 @@ class Conversation:
 
     def __init__(
         self, host: str, commands: Sequence[Command], *, sudo: bool = False,
-        cap_bytes: int = HOST_CAP_BYTES,
+        cap_bytes: int = HOST_CAP_BYTES, mark: str = "",
     ) -> None:  # fmt: skip
         self.host = host
         self.commands = commands
-        self._mark = "preflight-" + secrets.token_hex(16)
+        self._mark = mark or new_mark()
         self._sudo = sudo
         caps = [command.max_bytes for command in commands]
         self._readers = [FrameReader(self._mark, caps, cap_bytes) for _ in (OUT, ERR)]

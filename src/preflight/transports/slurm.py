@@ -1,0 +1,151 @@
+"""The nodes of a Slurm allocation, asked under one srun with the same script as any other host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct, field
+
+from preflight import nodesets
+from preflight.errors import UsageError
+from preflight.faults import CONNECTION
+from preflight.model import Command, Missing, Raw
+from preflight.transports.conversation import Conversation, new_mark
+from preflight.transports.progress import Progress
+from preflight.transports.slurm_nodes import not_asked
+from preflight.transports.slurm_step import Plan, Step
+from preflight.transports.slurm_tools import node_states, said_by
+
+#: Variables that srun takes options from (srun(1), INPUT ENVIRONMENT VARIABLES) and that would
+#: change how many tasks there are, what they see of the node, or how their output comes back.
+_NOT_OURS = frozenset(
+    f"SLURM_{name}"
+    for name in (
+        "NTASKS", "NPROCS", "NTASKS_PER_NODE", "NTASKS_PER_CORE", "NTASKS_PER_SOCKET", "STEP_ID",
+        "NTASKS_PER_TRES", "NTASKS_PER_GPU", "GPUS_PER_TASK", "TRES_PER_TASK", "CPUS_PER_TASK",
+        "GPU_BIND", "CPU_BIND", "MEM_BIND", "TRES_BIND", "DISTRIBUTION", "HOSTFILE", "ARBITRARY",
+        "EXACT", "EXCLUSIVE", "OVERCOMMIT", "LABELIO", "UNBUFFEREDIO", "STDINMODE", "STDOUTMODE",
+        "STDERRMODE", "WAIT", "KILL_BAD_EXIT", "NO_KILL", "IMMEDIATE", "DEBUG", "MPI_TYPE",
+        "MULTI_PROG", "TIMELIMIT", "WORKING_DIR", "NNODES", "NUM_NODES", "HET_SIZE",
+    )
+)  # fmt: skip
+_NOT_OURS_EITHER = ("SRUN_", "SLURM_STEP_", "SLURM_TASKS_PER_NODE")
+
+
+class Slurm(Struct):
+    """The transport to the nodes of an allocation, or of one that srun gets with `args`.
+
+    `hosts` are the nodes wanted; empty: all of the allocation, or as many as `args` ask for.
+    `deadline_s` bounds the wait for the allocation, and then each host.
+    """
+
+    hosts: tuple[str, ...]
+    args: tuple[str, ...] = ()
+    deadline_s: float = 60.0
+    sudo: bool = False
+    progress: Callable[[Progress], None] = lambda _: None
+    interrupted: threading.Event = field(default_factory=threading.Event)
+
+    def wanted(self) -> tuple[str, ...]:
+        """The nodes to be asked, as far as they are known before srun has them: none where they are
+        srun's choice. Raises UsageError where there is no way to any."""
+        _, job_nodes = self._allocation(os.environ)
+        return tuple(dict.fromkeys(self.hosts or job_nodes))
+
+    def run(self, commands: Sequence[Command]) -> Iterator[tuple[str, list[Raw]]]:
+        """Each host with its answers, as it is done. What broke the asking of a host off stands in
+        a last Raw of the probe `connection`.
+
+        Once `interrupted` is set it yields what came so far of all that were not done, and ends;
+        on KeyboardInterrupt it does the same, then raises.
+        Raises UsageError where Slurm gives no nodes, or none in time.
+        """
+        job, job_nodes = self._allocation(os.environ)
+        wanted = self.wanted()
+        left_out = not_asked(wanted, node_states(), job, job_nodes)
+        for host, missing in left_out.items():
+            yield host, unasked(host, commands, missing)
+        asked = tuple(host for host in wanted if host not in left_out)
+        if asked or not wanted:
+            yield from self._asked(asked, commands, job, len(left_out))
+
+    def _asked(
+        self, nodes: tuple[str, ...], commands: Sequence[Command], job: str, done: int
+    ) -> Iterator[tuple[str, list[Raw]]]:
+        """These nodes, or whichever srun gets. Where one cannot be launched on, srun ends the
+        others too, whatever it is told: they are asked again without it."""
+        heard = done > 0
+        while True:
+            mark = new_mark()
+            step = Step(
+                Plan(
+                    self._argv(nodes, job, mark), environment(os.environ), nodes, commands, mark,
+                    self.sudo, self.deadline_s, job, heard, self.interrupted,
+                ),
+                partial(self._tell, done),
+            )  # fmt: skip
+            yield from step.run()
+            nodes, done, heard = step.again, done + len(step.done), True
+            if not nodes:
+                return
+
+    def _tell(self, before: int, step: Step) -> None:
+        self.progress(_progress(step, before))
+
+    def _allocation(self, environ: Mapping[str, str]) -> tuple[str, list[str]]:
+        """The job that we are in and its nodes. Raises UsageError where there is no way to any."""
+        if not shutil.which("srun"):
+            raise UsageError(
+                "--slurm needs srun, and there is none in PATH",
+                "run it on a login node of the cluster; or --hosts 'node[01-04]' for SSH",
+            )
+        job = environ.get("SLURM_JOB_ID") or environ.get("SLURM_JOBID") or ""
+        if not (job or self.args or self.hosts):
+            raise UsageError(
+                "--slurm, but this is no Slurm allocation (SLURM_JOB_ID is not set)",
+                "salloc -N 4, then again; or --slurm-args '-p PARTITION -N 4'",
+            )
+        listed = environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST") or ""
+        if job and not listed:
+            listed = said_by(("squeue", "-h", "-j", job, "-o", "%N")).strip()
+        return job, nodesets.expand(listed) if job and listed else []
+
+    def _argv(self, nodes: Sequence[str], job: str, mark: str) -> list[str]:
+        """srun, one task on each node. Ours come last: of an option given twice the last holds."""
+        argv = ["srun", *self.args, "--label", "--no-kill", "--wait=0", "--kill-on-bad-exit=0"]
+        argv += ["--mpi=none", "--chdir=/", "--ntasks-per-node=1", f"--job-name={mark}"]
+        if nodes:
+            argv += [f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}"]
+            argv += [f"--nodelist={','.join(nodes)}"]
+        if job:
+            argv += ["--overlap"]
+        return [*argv, "sh", "-s"]
+
+
+def environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """What srun gets of ours: without the variables that are options for other steps than this."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name not in _NOT_OURS and not name.startswith(_NOT_OURS_EITHER)
+    }
+
+
+def unasked(host: str, commands: Sequence[Command], missing: Missing) -> list[Raw]:
+    """The answers of a host to which nothing was put."""
+    raws = Conversation(host, commands).cut(missing, time.monotonic())
+    return [*raws, Raw(host, CONNECTION, rc=None, missing=missing)]
+
+
+def _progress(step: Step, before: int) -> Progress:
+    """`before`: hosts that were done before this srun."""
+    hosts, done = before + len(step.nodes), before + len(step.done)
+    talk = step.slowest
+    if talk is None:
+        return Progress(hosts, done)
+    return Progress(hosts, done, talk.host, talk.waits_for, time.monotonic() - step.launched_s)

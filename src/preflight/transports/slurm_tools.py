@@ -1,0 +1,32 @@
+"""Slurm's own tools, asked about nodes and jobs; each bounded in time."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+
+from preflight.transports.slurm_nodes import SINFO, NodeState, read_states, refused
+
+#: How long a tool may take to answer; they wait up to 10 s for a slurmctld themselves.
+_TOOL_S = 20.0
+
+
+def said_by(argv: Sequence[str]) -> str:
+    """What one of Slurm's tools prints. Raises UsageError where it fails."""
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, stdin=subprocess.DEVNULL, timeout=_TOOL_S, check=False,
+            start_new_session=True,  # Ctrl-C is for us
+        )  # fmt: skip
+    except OSError as error:
+        raise refused(argv[0], [f"it cannot be run: {error.strerror}"]) from None
+    except subprocess.TimeoutExpired:
+        raise refused(argv[0], [f"unable to contact slurm controller in {_TOOL_S:g} s"]) from None
+    if done.returncode != 0:
+        raise refused(argv[0], done.stderr.decode(errors="replace").splitlines())
+    return done.stdout.decode(errors="replace")
+
+
+def node_states() -> dict[str, NodeState]:
+    """How Slurm sees its nodes now. Raises UsageError where it does not tell."""
+    return read_states(said_by(SINFO))
