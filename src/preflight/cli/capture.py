@@ -47,7 +47,7 @@ def run(options: Options, streams: Streams) -> int:
 def _path(options: Options, many: Asking | None) -> Path:
     # The name of the file would tell what --redact is to hide.
     name = "redacted" if options.redact else socket.gethostname()
-    name = f"{len(many.hosts)}-hosts" if many else name
+    name = f"{len(many.hosts) or 'slurm'}-hosts" if many else name
     path = Path(options.output or f"preflight-{name}{CAPTURE_SUFFIX}")
     if not path.name.endswith(CAPTURE_SUFFIX):
         stem = path.name.removesuffix(".gz").removesuffix(".capture")
@@ -67,7 +67,9 @@ def _many(
 ) -> int:  # fmt: skip
     """The same over many hosts; who gave no answer is named with the reason."""
     silent: dict[str, str] = {}
+    count = 0
     for name, raws in many.answers(commands, options, streams, captures):
+        count += 1
         if all(raw.missing for raw in raws):
             silent[name] = next((raw.missing.text for raw in raws[-1:] if raw.missing), "")
     streams.done()
@@ -75,7 +77,7 @@ def _many(
     if not options.quiet:
         for name, why in silent.items():
             streams.note(f"no answer: {name}: {why}")
-    path, count = captures.paths[0], len(many.hosts)
+    path = captures.paths[0]
     told = f"{path}: {count - len(silent)} of {count} hosts answered"
     streams.report([f"{told}; read it with: preflight run --from {path}\n"])
     if many.interrupted.is_set():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 import threading
@@ -38,7 +39,7 @@ class Fleet(Protocol):
 
 
 class Asking(Struct):
-    """The hosts of a run and what is known of them so far."""
+    """The hosts of a run, as far as they are known before they answer, and the way to them."""
 
     hosts: tuple[str, ...]
     way: str
@@ -48,7 +49,10 @@ class Asking(Struct):
 
     def told(self) -> str:
         """The hosts and the way to them in a line."""
-        return f"{plural(len(self.hosts), 'host')} {self.way} ({fold(self.hosts)})"
+        return f"{self._count()} {self.way}" + (f" ({fold(self.hosts)})" if self.hosts else "")
+
+    def _count(self) -> str:
+        return plural(len(self.hosts), "host") if self.hosts else "the nodes that Slurm gives"
 
     def answers(
         self, commands: Sequence[Command], options: Options, streams: Streams, captures: Captures
@@ -75,7 +79,7 @@ class Asking(Struct):
 
 def are_many(options: Options) -> bool:
     """Whether the options name hosts other than this machine."""
-    return bool(options.hosts or options.hostfile or options.slurm)
+    return bool(options.hosts or options.hostfile or options.slurm or options.slurm_args)
 
 
 def asking(options: Options, commands: Sequence[Command], streams: Streams) -> Asking:
@@ -84,23 +88,54 @@ def asking(options: Options, commands: Sequence[Command], streams: Streams) -> A
     found = parse([*options.hosts, *_from_files(options.hostfile)])
     if found.repeated:
         streams.note(f"note: asked once, named more than once: {fold(found.repeated)}")
-    if not found.targets:
-        raise UsageError("there are no hosts to ask", "--hosts 'node[01-16]'")
-    interrupted = threading.Event()
-    timeout_s = host_timeout_s(commands, options)
+    limit_s = host_timeout_s(commands, options)
+    make = _under_slurm if options.slurm else _over_ssh
+    return make(found.targets, limit_s, options, _progress(streams, limit_s))
+
+
+def _over_ssh(
+    targets: Sequence[Target], limit_s: float, options: Options,
+    told: Callable[[Progress], None],
+) -> Asking:  # fmt: skip
     from preflight.transports.fan import Fan
 
-    names = tuple(target.name for target in found.targets)
-    way = _way(options, found.targets)
-    told = _progress(streams, timeout_s)
-    fan = Fan(names, way, timeout_s, options.sudo, told, interrupted)
-    return Asking(names, "over SSH", fan, interrupted)
+    if not targets:
+        raise UsageError("there are no hosts to ask", "--hosts 'node[01-16]'")
+    names = tuple(target.name for target in targets)
+    fan = Fan(names, _way(options, targets), limit_s, options.sudo, told)
+    return Asking(names, "over SSH", fan, fan.interrupted)
+
+
+def _under_slurm(
+    targets: Sequence[Target], limit_s: float, options: Options,
+    told: Callable[[Progress], None],
+) -> Asking:  # fmt: skip
+    from preflight.transports.slurm import Slurm
+
+    named = next((one.name for one in targets if one.user or one.port), None)
+    if named:
+        raise UsageError(f"--slurm asks nodes, and {named} has a user or a port", "its name alone")
+    names = tuple(target.name for target in targets)
+    args = tuple(word for text in options.slurm_args for word in _words(text))
+    slurm = Slurm(names, args, limit_s, options.sudo, told)
+    return Asking(slurm.wanted(), "under srun", slurm, slurm.interrupted)
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"--slurm-args {text!r}: {error}", "--slurm-args '-p gpu -N 4'") from None
 
 
 def hold_hosts(options: Options) -> None:
     """Refuse options that contradict each other."""
     if options.ssh not in ("builtin", "system"):
         raise UsageError(f"--ssh {options.ssh!r} is no choice", "--ssh system, or leave it out")
+    if options.slurm_args and not options.slurm:
+        raise UsageError("--slurm-args are for --slurm", "--slurm --slurm-args '-p gpu -N 4'")
+    if options.slurm and (options.ssh == "system" or options.accept_new_host_keys):
+        raise UsageError("under --slurm there is no SSH to choose", "leave --slurm or the rest out")
 
 
 def _way(options: Options, targets: Sequence[Target]) -> Way:

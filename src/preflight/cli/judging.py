@@ -50,6 +50,8 @@ def judge_and_report(question: Question, options: Options, streams: Streams) -> 
         many = asking(options, plan.commands(), streams) if are_many(options) else None
         hosts, fleet = _judged(plan, options, streams, captures, many)
         report = _report(question, plan, options, hosts, fleet, started_at, began)
+        if options.slurm:
+            report.hints += tuple(drain_lines(report))
         streams.done()
         report = shown(changed_since(report, then), options, captures)
         status = finish(report, options, streams, targets, captures)
@@ -78,13 +80,14 @@ def _asked(
     facts = options.facts or (len(many.hosts) == 1 and _wants_facts(options))
     found: dict[str, Examined] = {}
     # The processes start before the first thread.
-    workers = 0 if len(many.hosts) < FIRST_HOSTS else None
+    workers = 0 if 0 < len(many.hosts) < FIRST_HOSTS else None
     with Examiner(plan.checks, facts=facts, workers=workers) as examiner:
         for name, raws in many.answers(plan.commands(), options, streams, captures):
             examiner.put(name, raws)
             found |= {one.report.host: one for _, one in examiner.poll()}
         found |= {one.report.host: one for _, one in examiner.rest()}
-    return [found[name] for name in many.hosts if name in found]
+    order = dict.fromkeys([*many.hosts, *found])  # Slurm may choose them
+    return [found[name] for name in order if name in found]
 
 
 def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[Examined]:
