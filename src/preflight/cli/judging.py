@@ -29,6 +29,7 @@ from preflight.model import (
     Status,
 )
 from preflight.redact.secrets import in_arguments
+from preflight.reports.drain import drain_lines
 from preflight.verdict import count, report_verdict
 
 NO_GPU = "no NVIDIA GPU"
