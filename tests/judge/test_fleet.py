@@ -322,6 +322,14 @@ def test_readings_are_small() -> None:
     assert len(msgspec.msgpack.encode(long)) < 300
 
 
+def test_a_number_beyond_all_machines_is_odd_and_no_error() -> None:
+    memory = Check(
+        "fleet.m", "M", fact="memory.total_bytes", across="fleet", fail_unless={"uniform": True}
+    )
+    hosts = [Host(f"n{at}", memory=HostMemory(total_bytes=8)) for at in range(3)]
+    assert one([*hosts, Host("x", memory=HostMemory(total_bytes=10**21))], memory).subject == "x"
+
+
 def test_long_texts_that_differ_at_their_end_differ() -> None:
     assert (
         one(systems("x" * 500 + "a", "x" * 500 + "a", "x" * 500 + "b"), KERNEL).subject == "node003"

@@ -114,8 +114,9 @@ def _left_out(reason: str | Missing) -> Missing:
 
 
 def _bounded(value: Scalar) -> Scalar:
+    """The value as it can travel: no text without end, no number of more than 64 bits."""
     if not isinstance(value, str):
-        return value
+        return float(value) if isinstance(value, int) and abs(value) >= 1 << 63 else value
     if len(value) <= _TEXT_MAX:
         return printable(value)
     from hashlib import sha256  # for long texts only
