@@ -9,11 +9,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
-from multiprocessing import connection, get_context
-from multiprocessing.connection import Connection
-from multiprocessing.context import ForkProcess
-from types import TracebackType
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +18,11 @@ from msgspec.structs import replace
 from preflight.collect import Examined, examine_one_of_many
 from preflight.judge.readings import Reading, Readings
 from preflight.model import Check, HostReport, MissingProbe, Raw, Result, Status
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkProcess
+    from types import TracebackType
 
 #: So many hosts are judged in this process before others are started, which costs about 50 ms and
 #: gains by what this one has loaded by then.
@@ -88,6 +89,7 @@ class Examiner:
         self, checks: Sequence[Check], *, facts: bool = False, workers: int | None = None
     ) -> None:
         self._checks, self._facts = checks, facts
+        self._unpack = msgspec.msgpack.Decoder(_Packed).decode
         self._results: _Shared[Result] = _Shared(Result)
         self._readings: _Shared[Reading] = _Shared(Reading)
         self._told: set[Reading] = set()
@@ -142,7 +144,9 @@ class Examiner:
 
     def _receive(self, timeout_s: float | None) -> None:
         """Take what has come; at least one where there is no limit to the waiting."""
-        for pipe in connection.wait(list(self._busy), timeout_s) if self._busy else ():
+        from multiprocessing.connection import Connection, wait
+
+        for pipe in wait(list(self._busy), timeout_s) if self._busy else ():
             assert isinstance(pipe, Connection)
             worker, number, name = self._busy.pop(pipe)
             try:
@@ -157,7 +161,7 @@ class Examiner:
             self._ready.append((number, self._unpacked(packed)))
 
     def _unpacked(self, packed: bytes) -> Examined:
-        told = _unpack(packed)
+        told = self._unpack(packed)
         host = told.report.host
         name = host.encode("utf-8", "surrogatepass")
         results = tuple(self._results.of(one, name) for one in told.results)
@@ -193,14 +197,10 @@ class _Packed(Struct, array_like=True):
     readings: list[bytes]
 
 
-_pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(_Packed).decode
-
-
 def _packed(one: Examined) -> bytes:
     read = one.readings.of if one.readings else ()
-    bare = replace(one.report, results=())
-    return _pack(_Packed(bare, list(map(_pack, one.report.results)), list(map(_pack, read))))
+    bare, pack = replace(one.report, results=()), msgspec.msgpack.Encoder().encode
+    return pack(_Packed(bare, list(map(pack, one.report.results)), list(map(pack, read))))
 
 
 def _given_up(name: str) -> Examined:
@@ -218,6 +218,8 @@ class _Worker(Struct):
     @classmethod
     def start(cls, checks: Sequence[Check], facts: bool, others: Sequence[Connection]) -> _Worker:
         """`others`: the ends of earlier workers, which a fork copies and this one must not keep."""
+        from multiprocessing import get_context  # 15 ms that one host need not wait for
+
         fork = get_context("fork")
         mine, theirs = fork.Pipe()
         process = fork.Process(

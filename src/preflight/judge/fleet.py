@@ -189,9 +189,9 @@ def _result(
 ) -> Result:  # fmt: skip
     hosts = tuple(dict.fromkeys(peer.host for peer in peers))
     fix = tuple(step.replace("HOSTS", folded(hosts)) for step in compared.check.fix)
-    check = replace(compared.check, fix=fix)
     return result(
-        check, places(peers), status, measured, OPERATORS["uniform"].phrase(True),
+        replace(compared.check, fix=fix), places(peers), status, measured,
+        OPERATORS["uniform"].phrase(True),
         reason=_among(compared, group), evidence=_evidence(*shown_by),
     )  # fmt: skip
 
