@@ -73,7 +73,7 @@ class Ssh(Struct):
         # Each its own options: fabric writes into what it is given.
         command = self.config.base_ssh_config.lookup(host).get("proxycommand", "none")
         gateway = jump or (command if command != "none" else False)
-        return Connection(
+        return _Connection(
             host, user, port, config=self.config, gateway=gateway, forward_agent=False,
             connect_kwargs={"banner_timeout": BANNER_S, "auth_timeout": LOGIN_S},
         )  # fmt: skip
@@ -140,6 +140,13 @@ class Ssh(Struct):
             if path not in self._keys:
                 self._keys[path] = _private_key(Path(path))
             return self._keys[path]
+
+
+class _Connection(Connection):  # type: ignore[misc]
+    """One that writes nothing into the configuration, which all threads read: setting an attribute
+    that the class lacks becomes a key of it, for which invoke builds all of it anew."""
+
+    inline_ssh_env = None
 
 
 class SshSession:
@@ -304,13 +311,14 @@ def _start(connection: Connection, script: bytes) -> paramiko.Channel:
         channel = connection.client.get_transport().open_session(timeout=LOGIN_S)
         channel.settimeout(LOGIN_S)
         channel.exec_command("/bin/sh -s")
-        channel.sendall(script)
-        channel.shutdown_write()
     except paramiko.ChannelException as error:
         why = f"it lets us in and refuses a session: {error.text}"
         raise Unreached("no-session", why) from None
     except (OSError, EOFError, paramiko.SSHException) as error:
         raise Unreached("no-session", f"it lets us in and then: {error or 'closes'}") from None
+    with suppress(OSError):  # it may have ended without reading: what it said tells why
+        channel.sendall(script)
+        channel.shutdown_write()
     return channel
 
 
