@@ -174,6 +174,22 @@ def _nasty(source: random.Random) -> bytes:
     return b"\n".join(lines)
 
 
+def test_a_script_larger_than_any_pipe_reaches_all_nodes_whole() -> None:
+    text = "".join(f"{number} of many lines\n" for number in range(40_000))
+    big = Command("big", ("cksum",), stdin=text)
+    (here,) = Local("here").run([big])
+    for raws in _told(Slurm((), ALL), big, NAME).values():
+        assert (raws[0].stdout, raws[1].rc) == (here.stdout, 0)
+
+
+def test_a_caller_that_is_slow_costs_no_host_its_time() -> None:
+    told = []
+    for host, raws in Slurm((), ALL, deadline_s=3).run((Command("x", ("sleep", "1")), NAME)):
+        time.sleep(2)
+        told.append((host, raws[1].stdout))
+    assert sorted(told) == [(node, f"{node}\n") for node in NODES]
+
+
 def test_a_large_answer_is_capped_and_the_next_still_comes() -> None:
     flood = Command("flood", ("sh", "-c", "yes x | head -c 400000"), max_bytes=1000)
     for raws in _told(Slurm((), ALL), flood, NAME).values():

@@ -62,9 +62,7 @@ class Asking(Struct):
         from preflight.capture import pack, unpack
 
         limit_s = host_timeout_s(commands, options)
-        streams.phase(
-            f"asking {plural(len(self.hosts), 'host')} {self.way}, {limit_s:g} s each at most"
-        )
+        streams.phase(f"asking {self._count()} {self.way}, {limit_s:g} s each at most")
         with _heard(self.interrupted), captures.opened() as keeper:
             for name, raws in told_apart(self.fleet.run(trimmed(commands, limit_s))):
                 if keeper:

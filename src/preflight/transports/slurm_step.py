@@ -204,7 +204,8 @@ class Step:
             yield from self._cut_all(_INTERRUPTED)
             return
         late = self._over()
-        if self._relaunch and not late:
+        # Only without a node that is told: with all of the same it would fail again.
+        if self._relaunch and self.done and not late:
             self.again = tuple(node for node in self.nodes if node not in self.done)
             return
         if not self._talks and not self._plan.heard:
