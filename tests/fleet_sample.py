@@ -1,12 +1,13 @@
 """Sixteen hosts as one capture, as the README shows them: `python -m tests.fleet_sample`.
 
 Made up from a real nvidia-smi of A100 and the answers of tests/setup_text.py. Planted: an older
-driver on node[03,07], a GPU off the bus on node11, NUMA balancing on node12, and two hosts without an
-answer, by different faults.
+driver on node[03,07], a GPU off the bus on node11, NUMA balancing on node12, and two hosts without
+an answer, by different faults.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from bench.inputs import BUSES, on_host, small_xml
@@ -49,7 +50,7 @@ def hosts() -> Iterator[list[Raw]]:
 
 def _answers(number: int, name: str) -> dict[str, str]:
     driver = "535.54.03" if number in (3, 7) else "535.161.08"
-    sysctls, xml = SETUP["sysctls"], small_xml()
+    sysctls, xml = SETUP["sysctls"], _tuned(small_xml())
     if number == 12:
         sysctls = sysctls.replace("kernel/numa_balancing:0", "kernel/numa_balancing:1")
     if number == 11:
@@ -70,6 +71,14 @@ def _answers(number: int, name: str) -> dict[str, str]:
         "dmesg": _LOG + (_LOST if number == 11 else ""),
         "nvidia-smi": on_host(xml.replace("535.54.03", driver), number),
     }
+
+
+def _tuned(xml: str) -> str:
+    """Undivided, and with the driver loaded all the time, as GPUs that train are."""
+    xml = re.sub(r"<mig_devices>.*?</mig_devices>", "<mig_devices>None</mig_devices>", xml,
+                 flags=re.DOTALL)  # fmt: skip
+    xml = re.sub(r"(<(?:current|pending)_mig>)Enabled", r"\1Disabled", xml)
+    return re.sub(r"(<persistence_mode>)Disabled", r"\1Enabled", xml)
 
 
 def write() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from preflight.errors import UsageError
 
@@ -19,6 +20,8 @@ _TEXT = re.compile(r"[A-Za-z0-9_.,/@\[\]-]+")
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?(?:/([1-9]\d{0,5}))?")
 _FEW = 64
+#: A name as it stands in a folded text that holds names no node set can: spaces included.
+_AT = r"(?:^|, ){}(?:$|,? )"
 
 
 def fold(names: Iterable[str]) -> str:
@@ -106,3 +109,28 @@ def _size(text: str) -> int:
     if match is None or match[2] is None:
         return 1  # not a range, or one that ClusterShell will refuse
     return max(0, int(match[2]) - int(match[1])) // int(match[3] or 1) + 1
+
+
+def hosts_named(subject: str, known: AbstractSet[str]) -> set[str]:
+    """`node[03,07] gpu3, node09` -> those of `known` that it names, with or without a device: the
+    hosts that a result over the fleet is about."""
+    if subject in known:
+        return {subject}
+    # What no node set can hold stands in a folded text as it is, spaces included.
+    spaced = {name for name in known if " " in name}
+    found = {name for name in spaced if re.search(_AT.format(re.escape(name)), subject)}
+    for part in subject.split(", "):
+        found |= _of_part(part, known)
+    return found
+
+
+def _of_part(part: str, known: AbstractSet[str]) -> set[str]:
+    if part in known:
+        return {part}
+    names = part.partition(" ")[0]  # a device or a slot follows
+    if names in known:
+        return {names}
+    try:
+        return set(expand(names)) & known
+    except UsageError:  # a rank, a word: no host
+        return set()

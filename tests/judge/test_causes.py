@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 from preflight.collect import examine
-from preflight.judge.causes import Row, attribute, rows
+from preflight.judge.causes import Row, attribute, attribute_fleet, rows
 from preflight.judge.load import DOMAINS, load
 from preflight.model import HostReport, Raw, Report, Result, Status
 from preflight.verdict import count
@@ -113,3 +113,28 @@ def test_a_gpu_that_is_lost_stands_once_in_the_report() -> None:
     told = examine("n", raws, ALL)
     follow = {one.check for one in told.results if one.cause == "gpu.xid.79"}
     assert "gpu.answers" in follow
+
+
+LOST = (Row(("gpu.xid.79", "gpu.answers"), fleet=("fleet.gpu.*",)),)
+
+
+def fleet_cause(odd: Result, **failing: Result) -> str:
+    hosts = [HostReport(name, Status.FAIL, results=(one,)) for name, one in failing.items()]
+    attribute_fleet([odd], [*hosts, HostReport("node9", Status.PASS)], LOST)
+    return odd.cause
+
+
+def test_what_only_a_comparison_shows_may_follow_from_what_failed_there() -> None:
+    odd = bad("fleet.gpu.count", "node[1-2] gpu3")
+    lost = bad("gpu.xid.79", "gpu3")
+    assert fleet_cause(odd, node1=lost, node2=bad("gpu.answers", "gpu3")) == "gpu.xid.79"
+
+
+def test_it_follows_only_where_every_host_that_it_names_has_the_cause() -> None:
+    lost = bad("gpu.xid.79", "gpu3")
+    assert fleet_cause(bad("fleet.gpu.count", "node[1,9]"), node1=lost) == ""
+    assert fleet_cause(bad("fleet.gpu.count", "rank 7"), node1=lost) == ""
+    assert fleet_cause(bad("fleet.driver", "node1"), node1=lost) == ""
+    assert fleet_cause(bad("fleet.gpu.count", "node1", Status.PASS), node1=lost) == ""
+    warned = bad("gpu.xid.79", "gpu3", Status.WARN)
+    assert fleet_cause(bad("fleet.gpu.count", "node1"), node1=warned) == ""

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from preflight.model import HostReport, MissingProbe, Report, Status
-from preflight.nodesets import fold
+from preflight.nodesets import fold, hosts_named
 from preflight.reports.split import split_hosts
-from preflight.reports.subjects import hosts_named
 from tests.reports.built import host, passed, report, skipped, undetermined, warm, width
 from tests.reports.fleet import broken, cluster, odd
 

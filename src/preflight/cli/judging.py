@@ -19,6 +19,7 @@ from preflight.cli.stored import changed_since, earlier
 from preflight.cli.streams import Streams
 from preflight.collect import Examined, examine
 from preflight.examiner import FIRST_HOSTS, Examiner, examine_all
+from preflight.judge.causes import attribute_fleet
 from preflight.judge.fleet import judge_fleet
 from preflight.model import (
     HostReport,
@@ -70,8 +71,10 @@ def _judged(
     else:
         raws = ask_here(plan.commands(), options, streams, captures)
         return [examine(raws[0].host, raws, plan.checks, facts=_wants_facts(options))], []
-    read = [one.readings for one in found if one.readings]
-    return [one.report for one in found], judge_fleet(read, plan.checks)
+    hosts = [one.report for one in found]
+    fleet = judge_fleet([one.readings for one in found if one.readings], plan.checks)
+    attribute_fleet(fleet, hosts)
+    return hosts, fleet
 
 
 def _asked(

@@ -14,7 +14,8 @@ from msgspec import Struct
 from preflight import datafiles, strict_yaml
 from preflight.assemble.sources import SUPPLIERS
 from preflight.kept import kept
-from preflight.model import SEVERITY, Result, Status
+from preflight.model import SEVERITY, HostReport, Result, Status
+from preflight.nodesets import hosts_named
 
 _TABLE = "checks/causes.yaml"
 #: What a cause may explain; what passes or was left out needs no cause.
@@ -30,6 +31,7 @@ class Row(Struct, frozen=True, forbid_unknown_fields=True):
     unread: tuple[str, ...] = ()
     undetermined: tuple[str, ...] = ()
     subject: str = ""
+    fleet: tuple[str, ...] = ()
 
 
 @cache
@@ -58,6 +60,34 @@ def attribute(results: Sequence[Result], table: Sequence[Row] | None = None) -> 
             for one in bad:
                 if one is not root and not one.cause and _follows(one, root, row):
                     one.cause = root.cause or root.check
+
+
+def attribute_fleet(
+    fleet: Sequence[Result], hosts: Sequence[HostReport], table: Sequence[Row] | None = None
+) -> None:
+    """Name in each result over the fleet that follows from a failure on all hosts which it names
+    the check of that failure, in place."""
+    failed = {
+        host.host: {one.check for one in host.results if one.status is Status.FAIL}
+        for host in hosts
+    }
+    for one in fleet:
+        named = hosts_named(one.subject, failed.keys()) if one.status in _BAD else set()
+        for row in rows() if named and table is None else table or ():
+            if _named(one.check, row.fleet) and not one.cause:
+                one.cause = _shared_cause(row, [failed[name] for name in named])
+
+
+def _shared_cause(row: Row, failed: Sequence[set[str]]) -> str:
+    """The first cause of the row of which each of these hosts has one; empty where one has none."""
+    firsts = [
+        next(
+            (check for name in row.cause for check in sorted(checks) if fnmatchcase(check, name)),
+            "",
+        )
+        for checks in failed
+    ]
+    return firsts[0] if all(firsts) else ""
 
 
 def _roots(row: Row, bad: Sequence[Result]) -> list[Result]:

@@ -17,13 +17,12 @@ from preflight.model import (
     Result,
     Status,
 )
-from preflight.nodesets import fold
+from preflight.nodesets import fold, hosts_named
 from preflight.reports.changes import ANSWERED
 from preflight.reports.fact_changes import fact_changes
 from preflight.reports.groups import entries
 from preflight.reports.notes import notes
 from preflight.reports.silent import silences
-from preflight.reports.subjects import hosts_named
 from preflight.reports.wording import value
 
 _ORDER = {kind: at for at, kind in enumerate(get_args(ChangeKind))}

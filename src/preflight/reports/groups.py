@@ -8,8 +8,7 @@ from functools import lru_cache
 from msgspec import Struct, field
 
 from preflight.model import SEVERITY, Action, Evidence, Report, Result, Scalar, Status
-from preflight.nodesets import fold
-from preflight.reports.subjects import hosts_named
+from preflight.nodesets import fold, hosts_named
 from preflight.reports.wording import MILDEST_FIRST, plural, some, typed, value
 
 #: Characters of a list of places or hosts that a person still reads.

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from preflight.model import SEVERITY, HostReport, Report, Status
-from preflight.nodesets import fold
+from preflight.nodesets import fold, hosts_named
 from preflight.printable import printable
 from preflight.reports.blocks import STYLES, View
 from preflight.reports.layout import Line, Span, cells, cropped, flow, padded
 from preflight.reports.silent import machines
-from preflight.reports.subjects import hosts_named
 from preflight.reports.wording import DOMAINS, plural
 
 #: Rows that a person reads at a glance; the others with -v.

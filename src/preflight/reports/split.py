@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from preflight.model import HostReport, Report, Status
+from preflight.nodesets import hosts_named
 from preflight.reports.silent import machines
-from preflight.reports.subjects import hosts_named
 
 _BAD = (Status.FAIL, Status.ERROR)
 
