@@ -115,12 +115,12 @@ def test_a_gpu_that_is_lost_stands_once_in_the_report() -> None:
     assert "gpu.answers" in follow
 
 
-LOST = (Row(("gpu.xid.79", "gpu.answers"), fleet=("fleet.gpu.*",)),)
+OFF_BUS = (Row(("gpu.xid.79", "gpu.answers"), fleet=("fleet.gpu.*",)),)
 
 
 def fleet_cause(odd: Result, **failing: Result) -> str:
     hosts = [HostReport(name, Status.FAIL, results=(one,)) for name, one in failing.items()]
-    attribute_fleet([odd], [*hosts, HostReport("node9", Status.PASS)], LOST)
+    attribute_fleet([odd], [*hosts, HostReport("node9", Status.PASS)], OFF_BUS)
     return odd.cause
 
 

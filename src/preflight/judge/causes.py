@@ -73,7 +73,7 @@ def attribute_fleet(
     }
     for one in fleet:
         named = hosts_named(one.subject, failed.keys()) if one.status in _BAD else set()
-        for row in rows() if named and table is None else table or ():
+        for row in (rows() if table is None else table) if named else ():
             if _named(one.check, row.fleet) and not one.cause:
                 one.cause = _shared_cause(row, [failed[name] for name in named])
 
