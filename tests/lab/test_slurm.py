@@ -190,6 +190,15 @@ def test_a_caller_that_is_slow_costs_no_host_its_time() -> None:
     assert sorted(told) == [(node, f"{node}\n") for node in NODES]
 
 
+def test_answers_that_wait_for_a_slow_caller_are_byte_for_byte_too() -> None:
+    """Where the tasks end before all is read, srun parts lines where nobody could tell."""
+    first = Command("first", ("sh", "-c", "[ $SLURMD_NODENAME = n1 ] || seq 1 200000"))
+    (here,) = Local("here").run([Command("seq", ("seq", "1", "200000"))])
+    for host, raws in Slurm((), ALL).run((first,)):
+        time.sleep(2)
+        assert raws[0].stdout == ("" if host == "n1" else here.stdout)
+
+
 def test_a_large_answer_is_capped_and_the_next_still_comes() -> None:
     flood = Command("flood", ("sh", "-c", "yes x | head -c 400000"), max_bytes=1000)
     for raws in _told(Slurm((), ALL), flood, NAME).values():

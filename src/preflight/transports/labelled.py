@@ -5,9 +5,10 @@ that size (MAX_MSG_LEN in Slurm's src/common/io_hdr.h), and it ends each piece w
 nobody wrote. A line that ends by itself has at most 1023 bytes before its newline, so a piece of
 exactly 1024 is one that goes on. Seen with Slurm 22.05.
 
-This holds as long as a task has not ended: what is left then is sent in pieces of 1024 bytes
-whatever lines they hold, and a line that is parted there cannot be told from two. So whoever asks
-keeps the tasks waiting for more input until all that they said has come.
+This holds as long as a task has not ended: what is not yet sent then goes in pieces of 1024 bytes
+whatever lines they hold, and a line that is parted there cannot be told from two (seen where srun
+was not read for seconds). So whoever asks keeps the tasks waiting for more input until all that
+they said has come. Of a task that is killed the last lines are as srun has them.
 """
 
 from __future__ import annotations
