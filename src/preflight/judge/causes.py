@@ -75,7 +75,7 @@ def attribute_fleet(
         named = hosts_named(one.subject, failed.keys()) if one.status in _BAD else set()
         for row in (rows() if table is None else table) if named else ():
             if _named(one.check, row.fleet) and not one.cause:
-                one.cause = _shared_cause(row, [failed[name] for name in named])
+                one.cause = _shared_cause(row, [failed[name] for name in sorted(named)])
 
 
 def _shared_cause(row: Row, failed: Sequence[set[str]]) -> str:
