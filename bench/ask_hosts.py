@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 from preflight.hostlists import Target, parse
 from preflight.model import Command, Raw
-from preflight.transports.fan import Fan, Way
+from preflight.transports.fan import Fan
+from preflight.transports.ways import Way
 
 SLOW_S = 10
 QUESTIONS = {

@@ -77,7 +77,9 @@ LIBRARIES = {
     "torch": ("payload", "guard"),
     "pynvml": ("payload",),
     "fabric": ("transports.ssh",),
-    "paramiko": ("transports.ssh", "transports.ssh_errors"),
+    "paramiko": tuple(
+        f"transports.{name}" for name in ("ssh", "ssh_errors", "ssh_keys", "ssh_settings")
+    ),
 }
 VAGUE = ("utils", "util", "common", "misc", "helpers", "helper", "base", "manager")
 

@@ -15,8 +15,9 @@ from preflight.faults import FAULTS, fault
 from preflight.model import Command, Missing
 from preflight.transports import fan as fan_module
 from preflight.transports.conversation import ERR, OUT
-from preflight.transports.fan import Fan, Unreached
+from preflight.transports.fan import Fan
 from preflight.transports.progress import Progress
+from preflight.transports.ways import Unreached
 
 ECHO = [Command("a", ("echo", "a")), Command("b", ("echo", "b"))]
 

@@ -28,7 +28,7 @@ from preflight.reports.wording import plural
 from preflight.transports.progress import Progress
 
 if TYPE_CHECKING:
-    from preflight.transports.fan import Way
+    from preflight.transports.ways import Way
 
 
 class Fleet(Protocol):

@@ -16,7 +16,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Protocol
 
 from msgspec import Struct, field
 
@@ -25,6 +24,7 @@ from preflight.faults import CONNECTION, fault
 from preflight.model import Command, Missing, Raw
 from preflight.transports.conversation import Conversation
 from preflight.transports.progress import Progress
+from preflight.transports.ways import Session, Unreached, Way
 
 #: Hosts that arrive at the same time. More than this thrash a small machine: at 48 the wall time
 #: of 128 loopback hosts on two cores grew by half.
@@ -43,38 +43,6 @@ _HELD_BYTES = 96_000_000
 #: Of one host: nvidia-smi's XML of 16 GPUs is 600 kB, a full kernel ring buffer 1 to 16 MB.
 _CAP_BYTES = 64_000_000
 _LOOK_EVERY_S = 0.25
-
-
-class Unreached(Exception):  # noqa: N818 - no error of ours: a host that could not be reached
-    """A host could not be reached; `missing` says why."""
-
-    def __init__(self, name: str, text: str) -> None:
-        super().__init__(text)
-        self.missing = fault(name, text)
-
-
-class Session(Protocol):
-    """An open way to a shell that runs the script."""
-
-    def filenos(self) -> Sequence[int]:
-        """What becomes readable when there are bytes."""
-
-    def read(self, fileno: int) -> Sequence[tuple[int, bytes]]:
-        """(stream, bytes) that are there, never waiting; no bytes say that the stream ended."""
-
-    def ended(self, begun: bool, said: str) -> Missing:
-        """Why it ended before the last mark. `said`: what came in place of the first."""
-
-    def close(self) -> None:
-        """End it, without waiting."""
-
-
-class Way(Protocol):
-    """How hosts are reached. `slow_start`: whether a session that opens has yet to arrive."""
-
-    def open(self, host: str, script: bytes, phase: Callable[[str], None]) -> Session:
-        """Reach the host and start the script there; waits. `phase` is told what it waits for.
-        Raises Unreached."""
 
 
 class _Talk(Struct):
@@ -286,12 +254,18 @@ class _Loop(threading.Thread):
 
 def _arrives(talk: _Talk, now_s: float) -> bool:
     """Whether it takes CPU to let this host in, here and there."""
-    after_s = CONNECTING_AFTER_S if talk.phase == "connect" else WAITING_AFTER_S
+    after_s = CONNECTING_AFTER_S if talk.phase in ("jump", "connect") else WAITING_AFTER_S
     return not talk.conversation.begun and now_s - talk.began_s < after_s
 
 
 #: What it is called where a host did not get beyond a phase within its time.
-_LATE = {"connect": "no-answer", "banner": "no-banner", "login": "silent", "session": "silent"}
+_LATE = {
+    "jump": "proxy",
+    "connect": "no-answer",
+    "banner": "no-banner",
+    "login": "silent",
+    "session": "silent",
+}
 
 
 def _late(talk: _Talk, deadline_s: float) -> Missing:

@@ -12,30 +12,27 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import Any
 
 import paramiko
 from fabric import Config, Connection
 from msgspec import Struct, field
-from paramiko.auth_strategy import AuthSource, AuthStrategy
 
-from preflight.errors import UsageError
 from preflight.faults import fault
 from preflight.hostlists import Target
 from preflight.model import Missing
-from preflight.transports import known_hosts, ssh_config, ssh_errors
+from preflight.transports import ssh_errors
 from preflight.transports.conversation import ERR, OUT
-from preflight.transports.fan import Unreached
 from preflight.transports.known_hosts import KnownHosts, name_of
+from preflight.transports.ssh_keys import Keys
+from preflight.transports.ssh_settings import Settings, known_hosts_files, load, target_of
+from preflight.transports.ways import Unreached
 
 #: Seconds for a host to take the connection, unless ConnectTimeout says otherwise; to say that it
 #: is an SSH server; to agree on keys and let us in (PAM and LDAP may be slow).
 CONNECT_S = 10.0
 BANNER_S = 15.0
 LOGIN_S = 30.0
-#: Looked for in this order where the configuration names none (OpenSSH 9, ssh_config(5)).
-_IDENTITIES = ("id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk")
 #: How often an idle connection's thread looks whether it was closed. paramiko's own is 0.1 s: a
 #: hundred of them would keep a core busy with nothing.
 _IDLE_LOOK_S = 20.0
@@ -47,16 +44,20 @@ class Ssh(Struct):
 
     targets: dict[str, Target]
     config: Config
+    settings: Settings
     known: KnownHosts
     accept_new: bool = False
-    _keys: dict[str, paramiko.PKey | str] = field(default_factory=dict)
-    _jumps: dict[tuple[str, ...], Connection] = field(default_factory=dict)
-    _lock: Any = field(default_factory=threading.RLock)
+    #: Jump hosts by the way to them; of one that cannot be reached why, which no other host waits
+    #: for again.
+    _jumps: dict[tuple[str, ...], Connection | Unreached] = field(default_factory=dict)
+    _jumping: Any = field(default_factory=threading.Lock)
+    _writing: Any = field(default_factory=threading.Lock)
 
     def open(self, host: str, script: bytes, phase: Callable[[str], None]) -> SshSession:
         """Reach the host, prove who both are, start the script; raises Unreached."""
         target = self.targets[host]
-        jump = self._jump_of(target)
+        phase("jump")
+        jump = self._jump_to(target.host)
         connection = self._connection(target.host, target.user, target.port, jump)
         try:
             self._connect(connection, phase)
@@ -71,34 +72,37 @@ class Ssh(Struct):
         self, host: str, user: str | None, port: int | None, jump: Connection | None
     ) -> Connection:
         # Each its own options: fabric writes into what it is given.
-        command = self.config.base_ssh_config.lookup(host).get("proxycommand", "none")
+        command = self.settings.lookup(host).get("proxycommand", "none")
         gateway = jump or (command if command != "none" else False)
         return _Connection(
             host, user, port, config=self.config, gateway=gateway, forward_agent=False,
             connect_kwargs={"banner_timeout": BANNER_S, "auth_timeout": LOGIN_S},
         )  # fmt: skip
 
-    def _jump_of(self, target: Target) -> Connection | None:
+    def _jump_to(self, host: str) -> Connection | None:
         """The jump host on the way, open; all hosts behind it share one connection."""
-        told = self.config.base_ssh_config.lookup(target.host).get("proxyjump", "none")
-        if told.lower() == "none":
-            return None
-        hops = tuple(one.strip() for one in told.split(","))
-        with self._lock:  # the first host opens it, the others wait
-            jump: Connection | None = None
-            for at, hop in enumerate(hops):
-                before, path = jump, hops[: at + 1]
-                jump = self._jumps.get(path)
-                if jump is None or not jump.is_connected:
-                    jump = self._jumps[path] = self._open_jump(hop, before)
+        hops = self.settings.jumps(host)
+        jump: Connection | None = None
+        with self._jumping:  # the first host opens it, the others wait
+            for at, hop in enumerate(hops, 1):
+                found = self._jumps.get(hops[:at])
+                if isinstance(found, Unreached):
+                    raise found
+                if found is None or not found.is_connected:
+                    found = self._open_jump(hop, hops[:at], jump)
+                jump = found
         return jump
 
-    def _open_jump(self, hop: str, before: Connection | None) -> Connection:
-        connection = self._connection(hop.removeprefix("ssh://"), None, None, before)
+    def _open_jump(self, hop: str, way: tuple[str, ...], before: Connection | None) -> Connection:
+        user, host, port = target_of(hop)
+        connection = self._connection(host, user, port, before)
         try:
             self._connect(connection, lambda _: None)
         except Unreached as error:
-            raise Unreached("proxy", f"jump host {hop}: {error.missing.text}") from None
+            failed = Unreached("proxy", f"jump host {hop}: {error.missing.text}")
+            self._jumps[way] = failed
+            raise failed from None
+        self._jumps[way] = connection
         return connection
 
     def _connect(self, connection: Connection, phase: Callable[[str], None]) -> None:
@@ -123,23 +127,17 @@ class Ssh(Struct):
         name = name_of(connection.host, connection.port)
         asked = name_of(settings["hostkeyalias"], 22) if "hostkeyalias" in settings else name
         lines = self.known.of(asked)
+        revoked = {line.blob for line in lines if line.marker == "revoked"}
         keys = connection.client.get_host_keys()
         for line in lines:
             with suppress(Exception):  # a kind of key that this library does not know
-                if not line.marker:
+                if not line.marker and line.blob not in revoked:
                     keys.add(name, line.kind, paramiko.PKey.from_type_string(line.kind, line.blob))
         strict = settings.get("stricthostkeychecking", "ask").lower()
         accept = self.accept_new or strict in ("no", "off", "accept-new")
-        policy = ssh_errors.KeyPolicy(asked, lines, _known_hosts_files(settings)[0], accept,
-                                      self._lock)  # fmt: skip
+        policy = ssh_errors.KeyPolicy(asked, lines, known_hosts_files(settings)[0], accept,
+                                      self._writing)  # fmt: skip
         connection.client.set_missing_host_key_policy(policy)
-
-    def key(self, path: str) -> paramiko.PKey | str:
-        """The private key in a file, read once; else why it cannot be used, empty for no file."""
-        with self._lock:
-            if path not in self._keys:
-                self._keys[path] = _private_key(Path(path))
-            return self._keys[path]
 
 
 class _Connection(Connection):  # type: ignore[misc]
@@ -194,99 +192,14 @@ class SshSession:
                 transport.close()
 
 
-class _Identities(AuthStrategy):  # type: ignore[misc]
-    """The user's keys, as the configuration names them; then those of the agent."""
-
-    def __init__(self, ssh: Ssh, **settings: Any) -> None:
-        super().__init__(ssh_config=settings["ssh_config"])
-        self._ssh, self._user, self._settings = ssh, settings["username"], settings["ssh_config"]
-
-    def get_sources(self) -> Iterator[AuthSource]:
-        """One after another: whatever is not needed is not read."""
-        files = self._settings.get("identityfile") or [
-            str(Path.home() / ".ssh" / name) for name in _IDENTITIES
-        ]
-        for file in files:
-            key = self._ssh.key(str(Path(file).expanduser()))
-            if isinstance(key, paramiko.PKey):
-                yield ssh_errors.Key(self._user, key, file)
-            elif key:
-                yield ssh_errors.Unusable(self._user, key)
-        if self._settings.get("identitiesonly", "no").lower() != "yes":
-            for key in paramiko.Agent().get_keys():
-                yield ssh_errors.Key(self._user, key, f"the agent's {key.get_name()}")
-
-
-class _Settings(paramiko.SSHConfig):  # type: ignore[misc]
-    """The user's configuration; what it says of a host is found out once."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self._blocks = ssh_config.Blocks(text)
-        self._told: dict[str, Any] = {}
-
-    def lookup(self, hostname: str) -> Any:
-        """Raises paramiko.ConfigParseError."""
-        if hostname not in self._told:
-            text = self._blocks.text_for(hostname)
-            self._told[hostname] = paramiko.SSHConfig.from_text(text).lookup(hostname)
-        return self._told[hostname]
-
-
 def make(targets: Sequence[Target], *, accept_new: bool = False) -> Ssh:
     """The way to these hosts, configuration and known_hosts read once. Raises UsageError where the
     configuration cannot be read."""
     logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)  # each fault is told by us
-    files = (ssh_config.user_file(), ssh_config.SYSTEM)
-    settings = _Settings("Host *\n".join(map(ssh_config.text_of, files)))
-    asked = _Asked(settings)
-    try:
-        for target in targets:
-            asked.add(target.host, target.port)
-    except paramiko.ConfigParseError as error:
-        what = f"the SSH configuration ({files[0]}, {files[1]}): {error}"
-        raise UsageError(what, "--ssh system reads it as ssh does") from None
-    known = known_hosts.read(asked.files, asked.names)
-    ssh = Ssh({target.name: target for target in targets}, Config(), known, accept_new)
-
-    def strategy(**told: Any) -> AuthStrategy:
-        return _Identities(ssh, **told)
-
-    overrides = {"authentication": {"strategy_class": strategy}}
-    ssh.config = Config(ssh_config=settings, overrides=overrides)
-    return ssh
-
-
-class _Asked(Struct):
-    """What known_hosts may call the hosts and the jump hosts before them, and its files."""
-
-    settings: paramiko.SSHConfig
-    names: dict[str, None] = field(default_factory=dict)
-    files: dict[Path, None] = field(default_factory=dict)
-    hops: set[str] = field(default_factory=set)
-
-    def add(self, host: str, port: int | None) -> None:
-        """A host, and whom its configuration jumps through."""
-        told = self.settings.lookup(host)
-        number = port or int(told.get("port", 22))
-        self.names[name_of(told.get("hostname", host), number)] = None
-        if "hostkeyalias" in told:
-            self.names[told["hostkeyalias"]] = None
-        self.files.update(dict.fromkeys(_known_hosts_files(told)))
-        for hop in told.get("proxyjump", "none").split(","):
-            if hop.lower() != "none" and hop not in self.hops:
-                self.hops.add(hop)
-                jump = hop.strip().removeprefix("ssh://").rpartition("@")[2]
-                name, _, at = jump.partition(":")
-                self.add(name, int(at) if at.isdigit() else None)
-
-
-def _known_hosts_files(settings: dict[str, Any]) -> list[Path]:
-    """The user's files first: a new key is written to the first of them."""
-    user = settings.get("userknownhostsfile", "~/.ssh/known_hosts ~/.ssh/known_hosts2")
-    system = "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"
-    everyone = settings.get("globalknownhostsfile", system)
-    return [Path(name).expanduser() for name in f"{user} {everyone}".split()]
+    settings, known = load(targets)
+    overrides = {"authentication": {"strategy_class": Keys().strategy}}
+    config = Config(ssh_config=settings, overrides=overrides)
+    return Ssh({one.name: one for one in targets}, config, settings, known, accept_new)
 
 
 def _dial(host: str, port: int, wait_s: float, phase: Callable[[str], None]) -> socket.socket:
@@ -320,16 +233,3 @@ def _start(connection: Connection, script: bytes) -> paramiko.Channel:
         channel.sendall(script)
         channel.shutdown_write()
     return channel
-
-
-def _private_key(path: Path) -> paramiko.PKey | str:
-    if not path.is_file():
-        return ""
-    try:
-        return paramiko.PKey.from_path(path)
-    except paramiko.PasswordRequiredException:
-        return f"{path} is encrypted: ssh-add {path}"
-    except Exception as error:  # noqa: BLE001 - by library and kind of key anything
-        if "assw" in str(error) or "encrypted" in str(error):
-            return f"{path} is encrypted: ssh-add {path}"
-        return f"{path} cannot be used: {error}"

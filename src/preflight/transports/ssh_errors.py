@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import paramiko
-from paramiko.auth_strategy import AuthFailure, AuthSource, InMemoryPrivateKey
+from paramiko.auth_strategy import AuthFailure
 
-from preflight.transports.fan import Unreached
 from preflight.transports.known_hosts import KnownKey
+from preflight.transports.ways import Unreached
 
 #: By errno; all others are told with the system's own words.
 _ERRNO = {
@@ -30,35 +30,12 @@ _ERRNO = {
 _HANDSHAKE_S = 15.0
 
 
-class Unusable(AuthSource):  # type: ignore[misc]
-    """A key that is named and cannot be used: told, where no other one opens."""
-
-    def __init__(self, user: str, why: str) -> None:
-        super().__init__(username=user)
-        self.why = why
-
-    def authenticate(self, transport: paramiko.Transport) -> None:
-        """Never does."""
-        raise paramiko.AuthenticationException(self.why)
-
-
-class Key(InMemoryPrivateKey):  # type: ignore[misc]
-    """A private key; `label` is its file, or that it is the agent's."""
-
-    def __init__(self, user: str, key: paramiko.PKey, label: str) -> None:
-        super().__init__(username=user, pkey=key)
-        self.label = label
-
-    def authenticate(self, transport: paramiko.Transport) -> list[str]:
-        """A key that is only the first of two factors does not let us in."""
-        more: list[str] = super().authenticate(transport)
-        if more:
-            raise paramiko.AuthenticationException(f"then {' or '.join(more)} is wanted too")
-        return more
-
-
 class UnknownKey(paramiko.SSHException):  # type: ignore[misc]
     """The host's key stands in no known_hosts file."""
+
+
+class RevokedKey(paramiko.SSHException):  # type: ignore[misc]
+    """known_hosts says that nobody may show this key any more."""
 
 
 class KeyPolicy(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
@@ -77,6 +54,9 @@ class KeyPolicy(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
         """Raises UnknownKey; with leave to accept, writes the key down."""
         by_authority = next((one for one in self._lines if one.marker == "cert-authority"), None)
         shown = f"{key.get_name()} {key.fingerprint}"
+        revoked = next((one for one in self._lines if _is_revoked(one, key)), None)
+        if revoked:
+            raise RevokedKey(f"it shows {shown}, which {revoked.source} revokes")
         if by_authority:
             raise UnknownKey(f"{by_authority.source} trusts it by a certificate: --ssh system")
         if not self._accept:
@@ -85,6 +65,10 @@ class KeyPolicy(paramiko.MissingHostKeyPolicy):  # type: ignore[misc]
             self._file.parent.mkdir(mode=0o700, exist_ok=True)
             with self._file.open("a", encoding="utf-8") as file:
                 file.write(f"{self._name} {key.get_name()} {key.get_base64()}\n")
+
+
+def _is_revoked(line: KnownKey, key: paramiko.PKey) -> bool:
+    return line.marker == "revoked" and line.blob == key.asbytes()
 
 
 def hear_banner(sock: socket.socket, wait_s: float) -> None:
@@ -117,6 +101,8 @@ def at_login(error: Exception, user: str, host: str, taken_s: float = 0) -> Unre
     """The fault of a host that does not let us in, or is not who it should be, after so long."""
     if isinstance(error, paramiko.BadHostKeyException):
         return _changed(error)
+    if isinstance(error, RevokedKey):
+        return Unreached("host-key-changed", str(error))
     if isinstance(error, UnknownKey):
         return Unreached("host-key-unknown", str(error))
     if isinstance(error, AuthFailure):
