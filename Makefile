@@ -18,8 +18,9 @@ VENV := .venv
 READY := $(VENV)/.ready
 # What tests need beyond Python, each as command:Debian-package.
 APT := unshare:util-linux mkfs.ext4:e2fsprogs lspci:pciutils gcc:gcc \
-  sshd:openssh-server ssh:openssh-client ip:iproute2 pdsh:pdsh tcsh:tcsh bsd-csh:csh fish:fish zsh:zsh \
-  munged:munge slurmctld:slurmctld slurmd:slurmd srun:slurm-client
+  ssh:openssh-client ip:iproute2 pdsh:pdsh tcsh:tcsh bsd-csh:csh fish:fish zsh:zsh srun:slurm-client
+# Where systemd runs, installing these would start them: there they are only named.
+SERVICES := sshd:openssh-server munged:munge slurmctld:slurmctld slurmd:slurmd
 
 help:
 	@echo "make run      check this machine: preflight run (ARGS='--level standard' and so on)"
@@ -80,7 +81,8 @@ $(READY): pyproject.toml constraints.txt
 # and say so; under CI=true they fail.
 packages:
 	@export PATH="$$PATH:/usr/sbin:/sbin" DEBIAN_FRONTEND=noninteractive; missing=""; \
-	for pair in $(APT); do \
+	[ -d /run/systemd/system ] && wanted="$(APT)" || wanted="$(APT) $(SERVICES)"; \
+	for pair in $$wanted; do \
 	  command -v "$${pair%%:*}" >/dev/null || missing="$$missing $${pair##*:}"; \
 	done; \
 	[ -n "$$missing" ] || exit 0; \

@@ -27,7 +27,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "refused": Fault(
         "unreachable", "the connection is refused",
-        ("is sshd running there? systemctl status sshd; or name the port: HOST:2222",),
+        ("is sshd running there? systemctl status sshd", "another port? --hosts NAME:PORT"),
     ),
     "no-route": Fault(
         "unreachable", "there is no route", ("ip route get $(getent hosts HOST | cut -d' ' -f1)",),
@@ -40,7 +40,7 @@ FAULTS: dict[str, Fault] = {
         ("sshd there is overloaded or stuck: look at its console or BMC",),
     ),
     "not-ssh": Fault(
-        "unreachable", "what answers is no SSH server", ("name the port: HOST:2222",),
+        "unreachable", "what answers is no SSH server", ("another port? --hosts NAME:PORT",),
     ),
     "proxy": Fault(
         "unreachable", "the way through the jump host fails", ("ssh -v HOST true",),

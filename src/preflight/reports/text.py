@@ -102,7 +102,8 @@ def _answered(report: Report, view: View) -> Iterator[Line]:
         cut = sum(1 for host in told if any(one.fault for one in host.missing))
         text = f"{len(hosts):,} hosts, {len(told):,} answered"
         text += f" ({cut:,} not to the end)" if cut else ""
-        text += f", {len(split_hosts(report)[0]):,} passed or only warned of"
+        if told:
+            text += f", {len(split_hosts(report)[0]):,} passed or only warned of"
         yield from flow([], [Span(text)], hang=2, width=view.width)
 
 
@@ -122,10 +123,11 @@ def _machines(report: Report, view: View) -> list[tuple[str, str]]:
 
 
 def _checklist(report: Report, view: View) -> Iterator[Line]:
-    """Of several hosts the matrix; of one a line per domain, for the command that goes through all
-    of them."""
+    """Of several hosts the matrix, where any of them answered; of one a line per domain, for the
+    command that goes through all of them."""
     if len(machines(report.hosts)) > 1:
-        yield from matrix(report, view)
+        if any(host.results for host in report.hosts):
+            yield from matrix(report, view)
     elif "run" in report.command.split("+"):
         yield from _domains(report, view)
 

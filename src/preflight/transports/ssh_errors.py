@@ -108,7 +108,7 @@ def at_login(error: Exception, user: str, host: str, taken_s: float = 0) -> Unre
     if isinstance(error, AuthFailure):
         return Unreached("denied", _denied(error, user))
     if isinstance(error, paramiko.AuthenticationException):
-        return Unreached("denied", f"user {user}: {error}")
+        return Unreached("denied", f"for user {user}: {error}")
     if isinstance(error, paramiko.ChannelException):
         return Unreached("proxy", f"the jump host could not reach {host}: {error.text}")
     if isinstance(error, paramiko.ProxyCommandFailure):
@@ -133,12 +133,12 @@ def _changed(error: paramiko.BadHostKeyException) -> Unreached:
 
 
 def _denied(error: AuthFailure, user: str) -> str:
-    """`user ops, with ~/.ssh/id_ed25519: Authentication failed`; each key and what came of it."""
+    """`for user ops, with ~/.ssh/id_rsa: Authentication failed`: each key and what came of it."""
     tried = []
     for source, result in error.result:
         label = getattr(source, "label", "")
         words = str(result).rstrip(".") or type(result).__name__
         tried.append(f"with {label}: {words}" if label else words)
     if not tried:
-        return f"user {user}: there is no key to show: no file in ~/.ssh, none in the agent"
-    return f"user {user}, {'; '.join(dict.fromkeys(tried))}"
+        return f"for user {user} there is no key to show: no file in ~/.ssh, none in the agent"
+    return f"for user {user}, {'; '.join(dict.fromkeys(tried))}"

@@ -48,7 +48,7 @@ class _Identities(AuthStrategy):  # type: ignore[misc]
         for file in files:
             key = self._keys.of(str(Path(file).expanduser()))
             if isinstance(key, paramiko.PKey):
-                yield Key(self._user, key, file)
+                yield Key(self._user, key, _shown(file))
             elif key:
                 yield Unusable(self._user, key)
         if self._settings.get("identitiesonly", "no").lower() != "yes":
@@ -83,14 +83,21 @@ class Key(InMemoryPrivateKey):  # type: ignore[misc]
         return more
 
 
+def _shown(path: Path | str) -> str:
+    """Below the home directory as `~`: whose that is a report need not tell."""
+    home = Path.home()
+    path = Path(path).expanduser()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
 def _private_key(path: Path) -> paramiko.PKey | str:
     if not path.is_file():
         return ""
     try:
         return paramiko.PKey.from_path(path)
     except paramiko.PasswordRequiredException:
-        return f"{path} is encrypted: ssh-add {path}"
+        return f"{_shown(path)} is encrypted: ssh-add {_shown(path)}"
     except Exception as error:  # noqa: BLE001 - by library and kind of key anything
         if "assw" in str(error) or "encrypted" in str(error):
-            return f"{path} is encrypted: ssh-add {path}"
-        return f"{path} cannot be used: {error}"
+            return f"{_shown(path)} is encrypted: ssh-add {_shown(path)}"
+        return f"{_shown(path)} cannot be used: {error}"
