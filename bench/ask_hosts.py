@@ -26,12 +26,12 @@ QUESTIONS = {
 def way(targets: Sequence[Target], how: str) -> Way:
     """preflight's own SSH, or the system's."""
     if how == "system":
-        from preflight.transports import ssh_system
+        from preflight.transports.ssh import system
 
-        return ssh_system.make(targets)
-    from preflight.transports import ssh
+        return system.make(targets)
+    from preflight.transports.ssh import builtin
 
-    return ssh.make(targets)
+    return builtin.make(targets)
 
 
 def commands(question: str) -> list[Command]:

@@ -77,9 +77,7 @@ LIBRARIES = {
     "torch": ("payload", "guard"),
     "pynvml": ("payload",),
     "fabric": ("transports.ssh",),
-    "paramiko": tuple(
-        f"transports.{name}" for name in ("ssh", "ssh_errors", "ssh_keys", "ssh_settings")
-    ),
+    "paramiko": ("transports.ssh",),
 }
 VAGUE = ("utils", "util", "common", "misc", "helpers", "helper", "base", "manager")
 

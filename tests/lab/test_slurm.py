@@ -19,7 +19,7 @@ from preflight.faults import CONNECTION
 from preflight.model import Command, Raw
 from preflight.transports.local import Local
 from preflight.transports.progress import Progress
-from preflight.transports.slurm import Slurm
+from preflight.transports.slurm.fleet import Slurm
 from tests.lab.slurm import NODES, Cluster, slurm
 
 pytestmark = pytest.mark.lab
@@ -266,7 +266,7 @@ def test_where_the_caller_hears_the_interrupt_itself_it_ends_with_what_came(
 ASK = """\
 import sys
 from preflight.model import Command
-from preflight.transports.slurm import Slurm
+from preflight.transports.slurm.fleet import Slurm
 from tests.lab.test_slurm import NAME, _fault
 for host, raws in Slurm(tuple(sys.argv[1:])).run((NAME,)):
     print(host, _fault(raws) or raws[0].stdout.strip())

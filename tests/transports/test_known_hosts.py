@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.transports.known_hosts import name_of, read
+from preflight.transports.ssh.known_hosts import name_of, read
 
 KEY = base64.b64encode(b"a key").decode()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from preflight.transports.labelled import PIECE_BYTES, Labelled
+from preflight.transports.slurm.labelled import PIECE_BYTES, Labelled
 
 
 def _labelled(task: int, said: bytes) -> bytes:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from preflight.transports.slurm import environment
-from preflight.transports.slurm_nodes import NodeState, endings, not_asked, read_states, refused
+from preflight.transports.slurm.fleet import environment
+from preflight.transports.slurm.nodes import NodeState, endings, not_asked, read_states, refused
 
 #: sinfo -h -a -N -o '%N|%T|%E': a node is named once for each of its partitions.
 SINFO = """\

@@ -8,7 +8,7 @@ import pytest
 from fabric import Config
 
 from preflight.hostlists import parse
-from preflight.transports import ssh
+from preflight.transports.ssh import builtin as ssh
 
 
 def test_a_connection_leaves_the_configuration_alone_that_other_threads_read(

@@ -8,7 +8,7 @@ import paramiko
 import pytest
 
 from preflight.errors import UsageError
-from preflight.transports.ssh_config import Blocks, text_of
+from preflight.transports.ssh.config import Blocks, text_of
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import paramiko
 import pytest
 
 from preflight.hostlists import parse
-from preflight.transports.known_hosts import KnownKey
-from preflight.transports.ssh_errors import KeyPolicy, RevokedKey, UnknownKey
-from preflight.transports.ssh_settings import Settings, load, target_of
+from preflight.transports.ssh.errors import KeyPolicy, RevokedKey, UnknownKey
+from preflight.transports.ssh.known_hosts import KnownKey
+from preflight.transports.ssh.settings import Settings, load, target_of
 
 
 @pytest.mark.parametrize(

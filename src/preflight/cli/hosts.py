@@ -108,7 +108,7 @@ def _under_slurm(
     targets: Sequence[Target], limit_s: float, options: Options,
     told: Callable[[Progress], None],
 ) -> Asking:  # fmt: skip
-    from preflight.transports.slurm import Slurm
+    from preflight.transports.slurm.fleet import Slurm
 
     named = next((one.name for one in targets if one.user or one.port), None)
     if named:
@@ -138,12 +138,12 @@ def hold_hosts(options: Options) -> None:
 
 def _way(options: Options, targets: Sequence[Target]) -> Way:
     if options.ssh == "system":
-        from preflight.transports import ssh_system
+        from preflight.transports.ssh import system
 
-        return ssh_system.make(targets, accept_new=options.accept_new_host_keys)
-    from preflight.transports import ssh
+        return system.make(targets, accept_new=options.accept_new_host_keys)
+    from preflight.transports.ssh import builtin
 
-    return ssh.make(targets, accept_new=options.accept_new_host_keys)
+    return builtin.make(targets, accept_new=options.accept_new_host_keys)
 
 
 def _from_files(names: Sequence[str]) -> Iterator[str]:

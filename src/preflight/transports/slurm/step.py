@@ -16,10 +16,10 @@ from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
 from preflight.model import Command, Missing, Raw
 from preflight.transports.conversation import OUT, Conversation
-from preflight.transports.labelled import Labelled
-from preflight.transports.slurm_nodes import Ended, endings, is_down, refused, told_of
-from preflight.transports.slurm_srun import Srun
-from preflight.transports.slurm_tools import node_states, said_by
+from preflight.transports.slurm.labelled import Labelled
+from preflight.transports.slurm.nodes import Ended, endings, is_down, refused, told_of
+from preflight.transports.slurm.srun import Srun
+from preflight.transports.slurm.tools import node_states, said_by
 
 #: Of one host: nvidia-smi's XML of 16 GPUs is 600 kB, a full kernel ring buffer 1 to 16 MB.
 _CAP_BYTES = 64_000_000

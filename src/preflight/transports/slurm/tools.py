@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 
-from preflight.transports.slurm_nodes import SINFO, NodeState, read_states, refused
+from preflight.transports.slurm.nodes import SINFO, NodeState, read_states, refused
 
 #: How long a tool may take to answer; they wait up to 10 s for a slurmctld themselves.
 _TOOL_S = 20.0

@@ -17,9 +17,9 @@ from preflight.faults import CONNECTION
 from preflight.model import Command, Missing, Raw
 from preflight.transports.conversation import Conversation, new_mark
 from preflight.transports.progress import Progress
-from preflight.transports.slurm_nodes import not_asked
-from preflight.transports.slurm_step import Plan, Step
-from preflight.transports.slurm_tools import node_states, said_by
+from preflight.transports.slurm.nodes import not_asked
+from preflight.transports.slurm.step import Plan, Step
+from preflight.transports.slurm.tools import node_states, said_by
 
 #: Variables that srun takes options from (srun(1), INPUT ENVIRONMENT VARIABLES) and that would
 #: change how many tasks there are, what they see of the node, or how their output comes back.

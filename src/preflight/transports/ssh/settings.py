@@ -11,8 +11,8 @@ from msgspec import Struct, field
 
 from preflight.errors import UsageError
 from preflight.hostlists import Target
-from preflight.transports import known_hosts, ssh_config
-from preflight.transports.known_hosts import KnownHosts, name_of
+from preflight.transports.ssh import config, known_hosts
+from preflight.transports.ssh.known_hosts import KnownHosts, name_of
 
 
 class Settings(paramiko.SSHConfig):  # type: ignore[misc]
@@ -20,7 +20,7 @@ class Settings(paramiko.SSHConfig):  # type: ignore[misc]
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self._blocks = ssh_config.Blocks(text)
+        self._blocks = config.Blocks(text)
         self._told: dict[str, Any] = {}
 
     def lookup(self, hostname: str) -> Any:
@@ -56,8 +56,8 @@ def target_of(hop: str) -> tuple[str | None, str, int | None]:
 def load(targets: Iterable[Target]) -> tuple[Settings, KnownHosts]:
     """Configuration and known_hosts, each file read once. Raises UsageError where the configuration
     cannot be read."""
-    files = (ssh_config.user_file(), ssh_config.SYSTEM)
-    settings = Settings("Host *\n".join(map(ssh_config.text_of, files)))
+    files = (config.user_file(), config.SYSTEM)
+    settings = Settings("Host *\n".join(map(config.text_of, files)))
     asked = _Asked(settings)
     try:
         for target in targets:

@@ -12,7 +12,7 @@ from pathlib import Path
 import paramiko
 from paramiko.auth_strategy import AuthFailure
 
-from preflight.transports.known_hosts import KnownKey
+from preflight.transports.ssh.known_hosts import KnownKey
 from preflight.transports.ways import Unreached
 
 #: By errno; all others are told with the system's own words.

@@ -21,11 +21,11 @@ from msgspec import Struct, field
 from preflight.faults import fault
 from preflight.hostlists import Target
 from preflight.model import Missing
-from preflight.transports import ssh_errors
 from preflight.transports.conversation import ERR, OUT
-from preflight.transports.known_hosts import KnownHosts, name_of
-from preflight.transports.ssh_keys import Keys
-from preflight.transports.ssh_settings import Settings, known_hosts_files, load, target_of
+from preflight.transports.ssh import errors
+from preflight.transports.ssh.keys import Keys
+from preflight.transports.ssh.known_hosts import KnownHosts, name_of
+from preflight.transports.ssh.settings import Settings, known_hosts_files, load, target_of
 from preflight.transports.ways import Unreached
 
 #: Seconds for a host to take the connection, unless ConnectTimeout says otherwise; to say that it
@@ -119,7 +119,7 @@ class Ssh(Struct):
             connection.open()
         except (OSError, EOFError, paramiko.SSHException) as error:
             taken_s = time.monotonic() - began_s
-            raise ssh_errors.at_login(error, connection.user, connection.host, taken_s) from None
+            raise errors.at_login(error, connection.user, connection.host, taken_s) from None
         connection.transport.sock.settimeout(_IDLE_LOOK_S)
 
     def _trust(self, connection: Connection, settings: dict[str, Any]) -> None:
@@ -135,7 +135,7 @@ class Ssh(Struct):
                     keys.add(name, line.kind, paramiko.PKey.from_type_string(line.kind, line.blob))
         strict = settings.get("stricthostkeychecking", "ask").lower()
         accept = self.accept_new or strict in ("no", "off", "accept-new")
-        policy = ssh_errors.KeyPolicy(asked, lines, known_hosts_files(settings)[0], accept,
+        policy = errors.KeyPolicy(asked, lines, known_hosts_files(settings)[0], accept,
                                       self._writing)  # fmt: skip
         connection.client.set_missing_host_key_policy(policy)
 
@@ -210,9 +210,9 @@ def _dial(host: str, port: int, wait_s: float, phase: Callable[[str], None]) -> 
             sock = stack.enter_context(socket.create_connection((host, port), timeout=wait_s))
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             phase("banner")
-            ssh_errors.hear_banner(sock, BANNER_S)
+            errors.hear_banner(sock, BANNER_S)
         except OSError as error:
-            raise ssh_errors.at_dialing(error, host) from None
+            raise errors.at_dialing(error, host) from None
         stack.pop_all()
     return sock
 

@@ -1,0 +1,1 @@
+"""The nodes of a Slurm allocation, by one srun."""
