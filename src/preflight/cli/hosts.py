@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct, field
 
 from preflight.assemble.same_host import told_apart
+from preflight.capture import pack, unpack
 from preflight.cli.asking import Captures, host_timeout_s, rescue
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
@@ -45,7 +47,7 @@ class Asking(Struct):
     way: str
     fleet: Fleet
     interrupted: threading.Event = field(default_factory=threading.Event)
-    packed: list[bytes] = field(default_factory=list)
+    spool: Spool = field(default_factory=lambda: Spool())
 
     def told(self) -> str:
         """The hosts and the way to them in a line."""
@@ -59,8 +61,6 @@ class Asking(Struct):
     ) -> Iterator[tuple[str, list[Raw]]]:
         """Each host as it is done, put into the captures. Ctrl-C ends the asking, not the report; a
         second one ends all."""
-        from preflight.capture import pack, unpack
-
         limit_s = host_timeout_s(commands, options)
         streams.phase(f"asking {self._count()} {self.way}, {limit_s:g} s each at most")
         with _heard(self.interrupted), captures.opened() as keeper:
@@ -68,11 +68,32 @@ class Asking(Struct):
                 if keeper:
                     keeper.put(raws)
                 elif not captures.paths:
-                    self.packed.append(pack(raws))
+                    self.spool.put(raws)
                 yield name, raws
         if self.interrupted.is_set() and not captures.paths:
-            kept = [raw for packed in self.packed for raw in unpack(packed)]
-            rescue(kept, captures, streams)
+            rescue(list(self.spool.all()), captures, streams)
+
+
+class Spool:
+    """Answers of hosts that were judged, on disk where there is room, for a run that is interrupted
+    and has no capture to keep them."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=1 << 20)  # noqa: SIM115 - for the run
+        self._sizes: list[int] = []
+
+    def put(self, raws: Sequence[Raw]) -> None:
+        """Keep the answers of one host; without room they are lost, the report is not."""
+        packed = pack(raws)
+        with suppress(OSError):
+            self._file.write(packed)
+            self._sizes.append(len(packed))
+
+    def all(self) -> Iterator[Raw]:
+        """Everything that was put."""
+        self._file.seek(0)
+        for size in self._sizes:
+            yield from unpack(self._file.read(size))
 
 
 def are_many(options: Options) -> bool:

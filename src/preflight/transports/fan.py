@@ -7,6 +7,7 @@ longer counts as arriving.
 
 from __future__ import annotations
 
+import gc
 import os
 import queue
 import resource
@@ -43,6 +44,8 @@ _HELD_BYTES = 96_000_000
 #: Of one host: nvidia-smi's XML of 16 GPUs is 600 kB, a full kernel ring buffer 1 to 16 MB.
 _CAP_BYTES = 64_000_000
 _LOOK_EVERY_S = 0.25
+#: Connections that ended lie in cycles of about 100 kB, which the collector comes to late.
+_SWEEP_EVERY = 128
 
 
 class _Talk(Struct):
@@ -236,6 +239,8 @@ class _Loop(threading.Thread):
             _close(talk.session)
         self._finished.put((talk.host, pack(raws)))
         self._done += 1
+        if self._done % _SWEEP_EVERY == 0:
+            gc.collect()
 
     def _tell(self) -> None:
         now_s = time.monotonic()
