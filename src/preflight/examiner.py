@@ -164,7 +164,7 @@ class Examiner:
         told = self._unpack(packed)
         host = told.report.host
         name = host.encode("utf-8", "surrogatepass")
-        results = tuple(self._results.of(one, name) for one in told.results)
+        results = tuple(_of_host(self._results.of(one, name), host) for one in told.results)
         read = tuple(self._readings.of(one, name) for one in told.readings)
         return Examined(replace(told.report, results=results), Readings(host, read))
 
@@ -200,7 +200,21 @@ class _Packed(Struct, array_like=True):
 def _packed(one: Examined) -> bytes:
     read = one.readings.of if one.readings else ()
     bare, pack = replace(one.report, results=()), msgspec.msgpack.Encoder().encode
-    return pack(_Packed(bare, list(map(pack, one.report.results)), list(map(pack, read))))
+    results = [pack(_of_any_host(result, bare.host)) for result in one.report.results]
+    return pack(_Packed(bare, results, list(map(pack, read))))
+
+
+#: On the way from a worker the subject of what is about the host itself: so that equal results of
+#: many hosts are equal bytes, and one record but for the name.
+_THE_HOST = "\0"
+
+
+def _of_any_host(one: Result, host: str) -> Result:
+    return replace(one, subject=_THE_HOST) if one.subject == host else one
+
+
+def _of_host(one: Result, host: str) -> Result:
+    return replace(one, subject=host) if one.subject == _THE_HOST else one
 
 
 def _given_up(name: str) -> Examined:
