@@ -45,12 +45,13 @@ FAULTS: dict[str, Fault] = {
     "proxy": Fault(
         "unreachable", "the way through the jump host fails", ("ssh -v HOST true",),
     ),
+    "failed": Fault("unreachable", "the SSH connection fails", ("ssh -v HOST true",)),
     "key-exchange": Fault(
         "unreachable", "no encryption could be agreed on", ("ssh -v HOST true", "--ssh system"),
     ),
     "host-key-changed": Fault(
         "denied", "the host key is another than known_hosts has",
-        ("was it installed anew? if so: ssh-keygen -R HOST, then connect once with ssh",
+        ("was it installed anew? take its old key out, then connect once with ssh",
          "if not: somebody may be in between; ask who runs it"),
     ),
     "host-key-unknown": Fault(

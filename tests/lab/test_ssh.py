@@ -45,7 +45,7 @@ def everywhere(made: Lab, request: pytest.FixtureRequest) -> dict[str, HostRepor
 def test_each_fault_has_its_name(everywhere: dict[str, HostReport], name: str) -> None:
     fault = "name-unknown" if name == NOWHERE else FAULTY[name][1]
     # ssh itself cannot tell a server that leaves from one that speaks something else.
-    as_ssh_tells = {"closes": "key-exchange", "web": "key-exchange"}
+    as_ssh_tells = {"closes": "failed", "web": "failed"}
     found = the_fault(everywhere[name]).fault
     assert found == fault or found == as_ssh_tells.get(name)
     assert everywhere[name].verdict is Status.ERROR

@@ -195,3 +195,13 @@ def test_progress_names_the_slowest() -> None:
 
 def test_what_to_type_stands_for_every_fault_that_can_be_mended() -> None:
     assert all(one.do for name, one in FAULTS.items() if name != "interrupted")
+
+
+def test_login_files_that_lead_one_stream_into_the_other_or_away_cost_no_answer() -> None:
+    def led(where: str) -> Callable[[bytes], Shell]:
+        return lambda script: Shell(script, ("/bin/sh", "-c", f"exec {where} /bin/sh -s"))
+
+    for where in ("2>&1", "2>/dev/null"):
+        ((_, raws),) = list(Fan(("h1",), Hosts(h1=led(where)), 20.0).run(ECHO))
+        assert [(raw.stdout, raw.rc) for raw in raws] == [("a\n", 0), ("b\n", 0)]
+        assert [raw.missing for raw in raws] == [None, None]

@@ -40,7 +40,7 @@ def _hashed(name: str) -> str:
 def test_which_lines_are_about_a_host(tmp_path: Path, hosts: str, name: str, found: bool) -> None:
     file = tmp_path / "known_hosts"
     file.write_text(f"# a comment\n\n{hosts} ssh-ed25519 {KEY} comment\n")
-    keys = read([file], [name]).of(name)
+    keys = read([file], [name]).of(name, [file])
     assert bool(keys) is found
     if found:
         assert (keys[0].kind, keys[0].blob, keys[0].marker) == ("ssh-ed25519", b"a key", "")
@@ -55,8 +55,9 @@ def test_markers_and_damage(tmp_path: Path) -> None:
         + b"\xff\xfe node1\n"
     )
     known = read([file, tmp_path / "absent"], ["node1", "a.x"])
-    assert [key.marker for key in known.of("node1")] == ["revoked"]
-    assert [key.marker for key in known.of("a.x")] == ["cert-authority"]
+    assert [key.marker for key in known.of("node1", [file])] == ["revoked"]
+    assert [key.marker for key in known.of("a.x", [file])] == ["cert-authority"]
+    assert known.of("node1", [tmp_path / "absent"]) == []  # another host's files
 
 
 def test_the_name_has_the_port_where_it_is_not_22() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
+from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -88,5 +91,15 @@ def test_sudo_goes_before_the_commands_that_need_root_only() -> None:
     script = render(
         [Command("a", ("dmesg",), needs_root=True), Command("b", ("lscpu",))], MARK, sudo=True
     )
-    assert "ask 0 30 - sudo -n dmesg" in script
-    assert "ask 1 30 - lscpu" in script
+    assert "ask 0 30 - root dmesg" in script
+    assert "ask 1 30 - - lscpu" in script
+
+
+def test_where_there_is_no_sudo_the_command_runs_without(tmp_path: Path) -> None:
+    for name in ("sh", "timeout", "printf", "id"):
+        (tmp_path / name).symlink_to(shutil.which(name) or f"/bin/{name}")
+    script = render([Command("a", ("id", "-u"), needs_root=True)], MARK, sudo=True)
+    script = script.replace("PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin;", f"PATH={tmp_path};")
+    run = subprocess.run(["sh", "-s"], input=script.encode(), capture_output=True)
+    (frame,) = FrameReader(MARK, [1000], 1000).feed(run.stdout, 0.0)
+    assert (frame.rc, frame.data) == (0, f"{os.getuid()}\n".encode())

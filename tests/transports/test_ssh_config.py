@@ -25,7 +25,9 @@ def _lookup(text: str, host: str) -> dict[str, str]:
 
 def test_included_files_stand_where_the_line_stood(home: Path) -> None:
     (home / "conf.d" / "a").write_text("Host node*\n  Port 2222\n")
-    (home / "config").write_text("Host head\n  User ops\n  Include conf.d/*\n  Port 2200\n")
+    (home / "config").write_text(
+        "Include conf.d/*\nHost head\n  User ops\n  Include conf.d/*\n  Port 2200\n"
+    )
     text = text_of(home / "config")
     assert _lookup(text, "node1")["port"] == "2222"
     assert _lookup(text, "head")["user"] == "ops"
@@ -67,3 +69,33 @@ def test_a_hosts_own_blocks_say_the_same_as_the_whole(host: str) -> None:
 def test_blocks_of_other_hosts_are_left_out() -> None:
     text = "".join(f"Host h{number}\n  Port {number}\n" for number in range(1, 1000))
     assert Blocks(text).text_for("h7").split() == ["Host", "h7", "Port", "7"]
+
+
+def test_what_a_block_includes_holds_for_the_hosts_of_that_block_only(home: Path) -> None:
+    (home / "conf.d" / "a").write_text(
+        "Port 7799\nHost node2\n  HostName 10.0.0.9\nHost *\n  User x\n"
+    )
+    (home / "config").write_text("Host zz* !zz9\n  Include conf.d/*\nHost *\n  User last\n")
+    text = text_of(home / "config")
+    assert _lookup(text, "node2") == {"hostname": "node2", "user": "last"}
+    assert _lookup(text, "zz1")["port"] == "7799"
+    assert _lookup(text, "zz1")["user"] == "x"
+    assert "port" not in _lookup(text, "zz9")
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("HostName 10.0.0.1 # the first one", "10.0.0.1"),
+        ("HostName node#1", "node#1"),
+        ('HostName "a # b"', "a # b"),
+    ],
+)
+def test_a_comment_at_the_end_of_a_line_is_none_of_it(home: Path, line: str, value: str) -> None:
+    (home / "config").write_text(f"Host n\n  {line}\n")
+    assert _lookup(text_of(home / "config"), "n")["hostname"] == value
+
+
+def test_a_command_may_hold_what_looks_like_a_comment(home: Path) -> None:
+    (home / "config").write_text("Host n\n  ProxyCommand sh -c 'nc a 22 # x'\n")
+    assert _lookup(text_of(home / "config"), "n")["proxycommand"] == "sh -c 'nc a 22 # x'"

@@ -179,6 +179,8 @@ def _exited(raw: Raw) -> Missing:
     said = _first_line(raw.stderr) or _first_line(raw.stdout)
     if any(word in said for word in _DENIED):
         command = " ".join(raw.argv)
+        if said.startswith("sudo:"):
+            return Missing("denied", f"{said}; `sudo -n {command}` must work for this user")
         return Missing("denied", f"{said}; run preflight as root or with --sudo (`sudo {command}`)")
     return Missing("exited", f"{tool} exited with {raw.rc}: {said or 'it printed nothing'}")
 

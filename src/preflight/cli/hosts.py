@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from preflight.transports.ways import Way
 
 
+_HOSTFILE = "a file with one host a line"
+
+
 class Fleet(Protocol):
     """A way to put commands to many hosts."""
 
@@ -171,11 +174,13 @@ def _from_files(names: Sequence[str]) -> Iterator[str]:
     for name in names:
         try:
             text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--hostfile {name}: {error}", "a file with one host a line") from None
+        except OSError as error:
+            raise UsageError(f"--hostfile {name}: {error.strerror}", _HOSTFILE) from None
+        except UnicodeDecodeError:
+            raise UsageError(f"--hostfile {name} is no text", _HOSTFILE) from None
         found = lines(text)
         if not found:
-            raise UsageError(f"--hostfile {name}: names no host", "a file with one host a line")
+            raise UsageError(f"--hostfile {name}: names no host", _HOSTFILE)
         yield from found
 
 

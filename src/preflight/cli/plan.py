@@ -58,6 +58,9 @@ class Question(Struct, frozen=True):
 
 def hold(options: Options) -> None:
     """Refuse values that are no choice, before anything is done."""
+    if not are_many(options) and (options.ssh != "builtin" or options.accept_new_host_keys):
+        flag = "--ssh" if options.ssh != "builtin" else "--accept-new-host-keys"
+        raise UsageError(f"{flag}, and no hosts are named", "--hosts 'node[01-16]'")
     if options.from_ and are_many(options):
         raise UsageError("--from reads what was recorded, --hosts asks", "leave one of them out")
     choices = (("--format", options.format, tuple(RENDERERS)), ("--level", options.level, LEVELS),

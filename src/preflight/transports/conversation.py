@@ -17,6 +17,8 @@ from preflight.transports.script import NOT_ASKED, Frame, FrameReader, render
 HOST_CAP_BYTES = 256 * 1024 * 1024
 
 OUT, ERR = 0, 1
+#: timeout(1) kills no sooner: the shortest limit of a command, and what it waits beyond.
+_KILLED_S = 1.0
 
 
 def new_mark() -> str:
@@ -92,6 +94,20 @@ class Conversation:
             found.append(self._answer(self.commands[frame.number], out, err))
         return found
 
+    def settle(self) -> bool:
+        """At the end of the streams: whether one of them tells all there is, because login files
+        led the other one into it, or away; then its answers are whole without the other."""
+        done = [reader.done for reader in self._readers]
+        begun = [reader.begun for reader in self._readers]
+        if done not in ([True, False], [False, True]) or all(begun):
+            return False
+        for number, (stream, frame) in sorted(self._half.items()):
+            none = Frame(number, b"", rc=frame.rc, began_s=frame.began_s, ended_s=frame.ended_s)
+            out, err = (frame, none) if stream == OUT else (none, frame)
+            self._answer(self.commands[number], out, err)
+        self._half.clear()
+        return True
+
     def cut(self, missing: Missing, now_s: float) -> list[Raw]:
         """What did not come to its end, with what arrived of the first of them; the others were
         never asked. `missing` says why."""
@@ -130,10 +146,15 @@ def _not_asked(command: Command, out: Frame, told: Sequence[Raw]) -> Missing | N
 
 
 def _those_that_hung(told: Sequence[Raw]) -> str:
-    """What to say of commands that took their whole limit, 124 and 137 by timeout(1)."""
-    hung = [raw for raw in told if raw.rc in (124, 137)]
-    each = (f"{_tool(raw.argv)} hung for {raw.elapsed_s:.0f} s" for raw in hung)
-    return f"; before it {', '.join(each)}" if hung else ""
+    """What to say of commands that took their whole limit, 124 and 137 by timeout(1); 137 at once
+    is that somebody else killed it."""
+    each = []
+    for raw in told:
+        if raw.rc == 124 or (raw.rc == 137 and raw.elapsed_s >= _KILLED_S):
+            each.append(f"{_tool(raw.argv)} hung for {raw.elapsed_s:.0f} s")
+        elif raw.rc == 137:
+            each.append(f"{_tool(raw.argv)} was killed")
+    return f"; before it {', '.join(each)}" if each else ""
 
 
 def _tool(argv: Sequence[str]) -> str:

@@ -30,10 +30,9 @@ from preflight.transports.ways import Session, Unreached, Way
 #: Hosts that arrive at the same time. More than this thrash a small machine: at 48 the wall time
 #: of 128 loopback hosts on two cores grew by half.
 ARRIVING = 16
-#: After so long a host that has not arrived is waiting for a network, not for a CPU. To be
-#: connected takes none.
-WAITING_AFTER_S = 2.0
-CONNECTING_AFTER_S = 0.2
+#: After so long in a phase a host that has not arrived waits for a network, not for a CPU: to be
+#: connected takes none, to be greeted that of a fork there.
+WAITING_AFTER_S = {"connect": 0.2, "banner": 0.5, "login": 2.0, "session": 2.0}
 #: Hosts that are open at the same time.
 OPEN = 512
 #: File descriptors that one host takes: its socket and the pipe that tells of bytes, or a process'
@@ -201,7 +200,7 @@ class _Loop(threading.Thread):
         for stream, data in session.read(fileno):
             conversation.feed(stream, data, time.monotonic())
             ended |= not data
-        if conversation.done:
+        if conversation.done or (ended and conversation.settle()):
             self._finish(talk)
         elif ended:
             with suppress(KeyError):
@@ -259,13 +258,12 @@ class _Loop(threading.Thread):
 
 def _arrives(talk: _Talk, now_s: float) -> bool:
     """Whether it takes CPU to let this host in, here and there."""
-    after_s = CONNECTING_AFTER_S if talk.phase in ("jump", "connect") else WAITING_AFTER_S
+    after_s = WAITING_AFTER_S.get(talk.phase, 0.2)  # behind a jump host that is not reached yet
     return not talk.conversation.begun and now_s - talk.began_s < after_s
 
 
 #: What it is called where a host did not get beyond a phase within its time.
 _LATE = {
-    "jump": "proxy",
     "connect": "no-answer",
     "banner": "no-banner",
     "login": "silent",
@@ -280,7 +278,7 @@ def _late(talk: _Talk, deadline_s: float) -> Missing:
     if talk.session:
         return fault("silent", f"{limit} before the script began; it said: "
                      f"{talk.conversation.said or 'nothing'}")  # fmt: skip
-    return fault(_LATE.get(talk.phase, "silent"), f"{limit} at {talk.phase}")
+    return fault(_LATE.get(talk.phase, "proxy"), f"{limit}; it waited for: {talk.phase}")
 
 
 def _close(session: Session) -> None:

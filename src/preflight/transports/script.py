@@ -18,7 +18,8 @@ from preflight.model import Command
 #: (uninterruptible sleep) keeps the inner one; the outer one then kills the inner and goes on.
 _ASK = """\
 ask() {
-i=$1; s=$2; w=$3; shift 3
+i=$1; s=$2; w=$3; root=$4; shift 4
+if [ "$root" = root ] && command -v sudo >/dev/null 2>&1; then set -- sudo -n "$@"; fi
 printf '\\n%s begin %s 0\\n' "$mark" "$i"; printf '\\n%s begin %s 0\\n' "$mark" "$i" >&2
 case " $hung " in *" $w "*) w=;; esac
 if [ -z "$w" ]
@@ -64,9 +65,9 @@ def render(commands: Sequence[Command], mark: str, *, sudo: bool = False) -> str
 
 def _ask_lines(number: int, command: Command, sudo: bool) -> Iterator[str]:
     """A question; what it reads stands in a variable, for a here-document would need a disk."""
-    prefix = ("sudo", "-n") if sudo and command.needs_root else ()
-    words = (str(number), str(command.timeout_s), command.waits_for or "-")
-    ask = shlex.join(["ask", *words, *prefix, *command.argv])
+    root = "root" if sudo and command.needs_root else "-"  # where there is no sudo: without
+    words = (str(number), str(command.timeout_s), command.waits_for or "-", root)
+    ask = shlex.join(["ask", *words, *command.argv])
     if not command.stdin:
         yield ask
         return
@@ -111,7 +112,7 @@ class FrameReader:
     def feed(self, data: bytes, now_s: float) -> Iterator[Frame]:
         """Take `data`, yield the frames that it completes. `now_s`: the reader's own clock."""
         if not self.begun:
-            self.stray += data[: _STRAY_BYTES - len(self.stray)]
+            self.stray = (self.stray + data)[-_STRAY_BYTES:]  # what is said last tells why
         self._pending += data
         while not self.done:
             start = self._pending.find(self._mark)

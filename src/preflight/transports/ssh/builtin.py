@@ -11,7 +11,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import paramiko
@@ -23,15 +24,13 @@ from preflight.hostlists import Target
 from preflight.model import Missing
 from preflight.transports.conversation import ERR, OUT
 from preflight.transports.ssh import errors
+from preflight.transports.ssh.dialing import BANNER_S, CONNECT_S, by_command, dial
 from preflight.transports.ssh.keys import Keys
 from preflight.transports.ssh.known_hosts import KnownHosts, name_of
 from preflight.transports.ssh.settings import Settings, known_hosts_files, load, target_of
 from preflight.transports.ways import Unreached
 
-#: Seconds for a host to take the connection, unless ConnectTimeout says otherwise; to say that it
-#: is an SSH server; to agree on keys and let us in (PAM and LDAP may be slow).
-CONNECT_S = 10.0
-BANNER_S = 15.0
+#: Seconds to agree on keys and let us in (PAM and LDAP may be slow).
 LOGIN_S = 30.0
 #: How often an idle connection's thread looks whether it was closed. paramiko's own is 0.1 s: a
 #: hundred of them would keep a core busy with nothing.
@@ -47,17 +46,15 @@ class Ssh(Struct):
     settings: Settings
     known: KnownHosts
     accept_new: bool = False
-    #: Jump hosts by the way to them; of one that cannot be reached why, which no other host waits
-    #: for again.
-    _jumps: dict[tuple[str, ...], Connection | Unreached] = field(default_factory=dict)
+    #: Jump hosts by the way to them.
+    _jumps: dict[tuple[str, ...], _Jump] = field(default_factory=dict)
     _jumping: Any = field(default_factory=threading.Lock)
     _writing: Any = field(default_factory=threading.Lock)
 
     def open(self, host: str, script: bytes, phase: Callable[[str], None]) -> SshSession:
         """Reach the host, prove who both are, start the script; raises Unreached."""
         target = self.targets[host]
-        phase("jump")
-        jump = self._jump_to(target.host)
+        jump = self._jump_to(target.host, phase)
         connection = self._connection(target.host, target.user, target.port, jump)
         try:
             self._connect(connection, phase)
@@ -72,46 +69,42 @@ class Ssh(Struct):
         self, host: str, user: str | None, port: int | None, jump: Connection | None
     ) -> Connection:
         # Each its own options: fabric writes into what it is given.
-        command = self.settings.lookup(host).get("proxycommand", "none")
-        gateway = jump or (command if command != "none" else False)
         return _Connection(
-            host, user, port, config=self.config, gateway=gateway, forward_agent=False,
+            host, user, port, config=self.config, gateway=jump or False, forward_agent=False,
             connect_kwargs={"banner_timeout": BANNER_S, "auth_timeout": LOGIN_S},
         )  # fmt: skip
 
-    def _jump_to(self, host: str) -> Connection | None:
+    def _jump_to(self, host: str, phase: Callable[[str], None]) -> Connection | None:
         """The jump host on the way, open; all hosts behind it share one connection."""
         hops = self.settings.jumps(host)
         jump: Connection | None = None
-        with self._jumping:  # the first host opens it, the others wait
-            for at, hop in enumerate(hops, 1):
-                found = self._jumps.get(hops[:at])
-                if isinstance(found, Unreached):
-                    raise found
-                if found is None or not found.is_connected:
-                    found = self._open_jump(hop, hops[:at], jump)
-                jump = found
+        for at, hop in enumerate(hops, 1):
+            phase(f"jump host {hop}")
+            with self._jumping:
+                found = self._jumps.setdefault(hops[:at], _Jump())
+            with found.lock:  # the first host opens it, the others behind it wait
+                jump = found.opened(partial(self._open_jump, hop, jump))
         return jump
 
-    def _open_jump(self, hop: str, way: tuple[str, ...], before: Connection | None) -> Connection:
+    def _open_jump(self, hop: str, before: Connection | None) -> Connection:
         user, host, port = target_of(hop)
         connection = self._connection(host, user, port, before)
         try:
             self._connect(connection, lambda _: None)
         except Unreached as error:
-            failed = Unreached("proxy", f"jump host {hop}: {error.missing.text}")
-            self._jumps[way] = failed
-            raise failed from None
-        self._jumps[way] = connection
+            raise Unreached("proxy", f"jump host {hop}: {error.missing.text}") from None
         return connection
 
     def _connect(self, connection: Connection, phase: Callable[[str], None]) -> None:
         settings = connection.ssh_config
         connection.connect_timeout = None
         self._trust(connection, settings)
-        if not connection.gateway:
+        command = settings.get("proxycommand", "none")
+        if not connection.gateway and command.lower() != "none":
+            connection.connect_kwargs["sock"] = by_command(command, phase)
+        elif not connection.gateway:
             wait_s = min(float(settings.get("connecttimeout", CONNECT_S)), LOGIN_S)
-            sock = _dial(connection.host, connection.port, wait_s, phase)
+            sock = dial(connection.host, connection.port, wait_s, phase)
             connection.connect_kwargs["sock"] = sock
         phase("login")
         began_s = time.monotonic()
@@ -126,7 +119,8 @@ class Ssh(Struct):
         """Give the connection the host keys that are known, and what to do without one."""
         name = name_of(connection.host, connection.port)
         asked = name_of(settings["hostkeyalias"], 22) if "hostkeyalias" in settings else name
-        lines = self.known.of(asked)
+        files = known_hosts_files(settings)
+        lines = self.known.of(asked, files)
         revoked = {line.blob for line in lines if line.marker == "revoked"}
         keys = connection.client.get_host_keys()
         for line in lines:
@@ -135,9 +129,28 @@ class Ssh(Struct):
                     keys.add(name, line.kind, paramiko.PKey.from_type_string(line.kind, line.blob))
         strict = settings.get("stricthostkeychecking", "ask").lower()
         accept = self.accept_new or strict in ("no", "off", "accept-new")
-        policy = errors.KeyPolicy(asked, lines, known_hosts_files(settings)[0], accept,
-                                      self._writing)  # fmt: skip
+        policy = errors.KeyPolicy(asked, lines, files[0], accept, self._writing)
         connection.client.set_missing_host_key_policy(policy)
+
+
+class _Jump(Struct):
+    """A jump host; of one that cannot be reached why, which no second host waits for."""
+
+    lock: Any = field(default_factory=threading.Lock)
+    connection: Connection | None = None
+    failed: Unreached | None = None
+
+    def opened(self, connect: Callable[[], Connection]) -> Connection:
+        """The connection, made by the first who needs it; raises Unreached."""
+        if self.failed:
+            raise self.failed
+        if self.connection is None or not self.connection.is_connected:
+            try:
+                self.connection = connect()
+            except Unreached as error:
+                self.failed = error
+                raise
+        return self.connection
 
 
 class _Connection(Connection):  # type: ignore[misc]
@@ -173,6 +186,9 @@ class SshSession:
         """The shell went away, or the connection did."""
         if not begun and not self._lost():
             return fault("no-shell", f"it ended without running it, and said: {said or 'nothing'}")
+        jump = self._connection.gateway
+        if jump and not jump.is_connected:
+            return fault("proxy", f"the jump host {jump.original_host} broke the connection off")
         return fault("died", "the connection broke off")
 
     def _lost(self) -> bool:
@@ -200,21 +216,6 @@ def make(targets: Sequence[Target], *, accept_new: bool = False) -> Ssh:
     overrides = {"authentication": {"strategy_class": Keys().strategy}}
     config = Config(ssh_config=settings, overrides=overrides)
     return Ssh({one.name: one for one in targets}, config, settings, known, accept_new)
-
-
-def _dial(host: str, port: int, wait_s: float, phase: Callable[[str], None]) -> socket.socket:
-    """A connection on which an SSH server has begun to speak."""
-    with ExitStack() as stack:  # closes it unless all goes well
-        try:
-            phase("connect")
-            sock = stack.enter_context(socket.create_connection((host, port), timeout=wait_s))
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            phase("banner")
-            errors.hear_banner(sock, BANNER_S)
-        except OSError as error:
-            raise errors.at_dialing(error, host) from None
-        stack.pop_all()
-    return sock
 
 
 def _start(connection: Connection, script: bytes) -> paramiko.Channel:

@@ -10,6 +10,10 @@ from preflight.errors import UsageError
 _INCLUDE = re.compile(r"\s*Include\s+(.+)", re.IGNORECASE)
 _BLOCK = re.compile(r"\s*(?:Host|Match)[\s=]", re.IGNORECASE)
 _PATTERN = re.compile(r"[*?!]")
+_COMMAND = re.compile(
+    r"\s*(?:#|(?:Proxy|Remote|Local|KnownHosts)Command|Match\s.*exec)", re.IGNORECASE
+)
+_COMMENT = re.compile(r"""^((?:[^#"']|"[^"]*"|'[^']*'|(?<=\S)#)*?)\s+#.*$""")
 #: OpenSSH's own limit (readconf.c: READCONF_MAX_DEPTH).
 _DEPTH = 16
 
@@ -21,10 +25,11 @@ def user_file() -> Path:
     return Path.home() / ".ssh" / "config"
 
 
-def text_of(path: Path, depth: int = 0) -> str:
+def text_of(path: Path, depth: int = 0, within: str = "") -> str:
     """The file with everything that it includes in place; empty where there is none.
 
-    After what was included the block goes on in which the line stood.
+    What a block includes holds for the hosts of that block only: `within` is what they must match,
+    as Match has it. After what was included the block goes on in which the line stood.
     """
     if depth > _DEPTH:
         raise UsageError(f"{path}: Include within Include, {_DEPTH} deep", "--ssh system")
@@ -34,17 +39,41 @@ def text_of(path: Path, depth: int = 0) -> str:
         return ""
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}", f"chmod u+r {path}") from None
-    lines, block = [], "Host *"
-    for line in text.splitlines():
-        block = line if _BLOCK.match(line) else block
+    block = f"Match{within}" if within else "Host *"
+    lines = [block] if within else []
+    for line in map(_without_comment, text.splitlines()):
+        if _BLOCK.match(line):
+            line = block = _nested(line, within)
         include = _INCLUDE.match(line.replace("=", " ", 1)) if "nclude" in line.lower() else None
         if include is None:
             lines.append(line)
             continue
         for name in include[1].split():
-            lines += [text_of(one, depth + 1) for one in _files(name.strip('"'), path)]
+            inside = _criteria(block)
+            lines += [text_of(one, depth + 1, inside) for one in _files(name.strip('"'), path)]
         lines.append(block)
     return "\n".join(lines) + "\n"
+
+
+def _without_comment(line: str) -> str:
+    """OpenSSH ends a line at a # outside of quotes, unless it holds a command."""
+    if "#" not in line or _COMMAND.match(line):
+        return line
+    return _COMMENT.sub(r"\1", line)
+
+
+def _criteria(block: str) -> str:
+    """What a host must match for the block to hold; nothing for `Host *`."""
+    keyword, _, rest = block.strip().replace("=", " ", 1).partition(" ")
+    if keyword.lower() == "match":
+        return "" if rest.strip().lower() == "all" else f" {rest.strip()}"
+    patterns = rest.replace('"', "").split()
+    return "" if patterns == ["*"] else f" originalhost {','.join(patterns)}"
+
+
+def _nested(line: str, within: str) -> str:
+    """A line that begins a block, in a file that only some hosts include."""
+    return f"Match{within}{_criteria(line)}" if within else line
 
 
 def _files(name: str, by: Path) -> list[Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import select
 import socket
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -28,6 +27,9 @@ _ERRNO = {
 #: After so long without the other side's keys paramiko ends the connection itself, and tells of it
 #: as if the other side had (Packetizer.read_all).
 _HANDSHAKE_S = 15.0
+
+#: Characters of what a server says that are told.
+_SHOWN = 240
 
 
 class UnknownKey(paramiko.SSHException):  # type: ignore[misc]
@@ -71,20 +73,6 @@ def _is_revoked(line: KnownKey, key: paramiko.PKey) -> bool:
     return line.marker == "revoked" and line.blob == key.asbytes()
 
 
-def hear_banner(sock: socket.socket, wait_s: float) -> None:
-    """Wait until the server says something; raises Unreached where it does not, or is none."""
-    ready, _, _ = select.select([sock], [], [], wait_s) if sock.fileno() < 1024 else (1, 0, 0)
-    if not ready:
-        raise Unreached("no-banner", f"it took the connection and said nothing for {wait_s:g} s")
-    sock.settimeout(wait_s)
-    head = sock.recv(64, socket.MSG_PEEK)
-    if not head:
-        raise Unreached("no-banner", "it took the connection and closed it without a word")
-    # A server may send other lines first (RFC 4253, 4.2), but no control characters.
-    if not head.startswith(b"SSH-") and (b"HTTP" in head or min(head) < 9):
-        raise Unreached("not-ssh", f"it says {head[:40]!r}")
-
-
 def at_dialing(error: OSError, host: str) -> Unreached:
     """The fault of a host that could not even be spoken to."""
     if isinstance(error, socket.gaierror):
@@ -108,19 +96,24 @@ def at_login(error: Exception, user: str, host: str, taken_s: float = 0) -> Unre
     if isinstance(error, AuthFailure):
         return Unreached("denied", _denied(error, user))
     if isinstance(error, paramiko.AuthenticationException):
-        return Unreached("denied", f"for user {user}: {error}")
+        return Unreached("denied", f"for user {user}: {_clipped(str(error))}")
     if isinstance(error, paramiko.ChannelException):
         return Unreached("proxy", f"the jump host could not reach {host}: {error.text}")
-    if isinstance(error, paramiko.ProxyCommandFailure):
-        return Unreached("proxy", f"ProxyCommand: {error}")
-    words = str(error) or type(error).__name__
+    words = _clipped(str(error) or type(error).__name__)
     if "banner" in words:
         return Unreached("not-ssh", f"{host}: {words}")
     if isinstance(error, EOFError | ConnectionError) or "EOF" in words or "No existing" in words:
         if taken_s >= _HANDSHAKE_S:
             return Unreached("silent", f"{host} fell silent before anybody was let in")
         words = "it closed the connection before anybody was let in"
-    return Unreached("key-exchange", f"{host}: {words}")
+    disagreed = isinstance(error, paramiko.ssh_exception.IncompatiblePeer)
+    return Unreached("key-exchange" if disagreed else "failed", f"{host}: {words}")
+
+
+def _clipped(words: str) -> str:
+    """What a server says, as much of it as a person reads."""
+    words = " ".join(words.split())
+    return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
 
 
 def _changed(error: paramiko.BadHostKeyException) -> Unreached:
@@ -128,7 +121,7 @@ def _changed(error: paramiko.BadHostKeyException) -> Unreached:
     return Unreached(
         "host-key-changed",
         f"it shows {got.get_name()} {got.fingerprint}, known_hosts has {known.get_name()} "
-        f"{known.fingerprint}",
+        f"{known.fingerprint}; its old key goes with: ssh-keygen -R '{error.hostname}'",
     )
 
 
@@ -137,7 +130,7 @@ def _denied(error: AuthFailure, user: str) -> str:
     tried = []
     for source, result in error.result:
         label = getattr(source, "label", "")
-        words = str(result).rstrip(".") or type(result).__name__
+        words = _clipped(str(result)).rstrip(".") or type(result).__name__
         tried.append(f"with {label}: {words}" if label else words)
     if not tried:
         return f"for user {user} there is no key to show: no file in ~/.ssh, none in the agent"

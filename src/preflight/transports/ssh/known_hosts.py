@@ -28,9 +28,10 @@ class KnownHosts(Struct):
 
     by_name: dict[str, list[KnownKey]] = field(default_factory=dict)
 
-    def of(self, name: str) -> list[KnownKey]:
-        """All lines about a host, as `name_of` calls it."""
-        return self.by_name.get(name, [])
+    def of(self, name: str, files: Iterable[Path]) -> list[KnownKey]:
+        """The lines about a host, as `name_of` calls it, in the files that hold for that host."""
+        asked = {str(file) for file in files}
+        return [key for key in self.by_name.get(name, []) if key.source.rpartition(":")[0] in asked]
 
 
 def name_of(host: str, port: int) -> str:

@@ -84,6 +84,8 @@ class _Asked(Struct):
 
     def _add(self, host: str, port: int | None) -> None:
         told = self.settings.lookup(host)
+        if not told.get("port", "22").isdigit():
+            raise UsageError(f"the SSH configuration: Port {told['port']!r} of {host} is no number")
         number = port or int(told.get("port", 22))
         self.names[name_of(told.get("hostname", host), number)] = None
         if "hostkeyalias" in told:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import BinaryIO
 
 from msgspec import Struct
@@ -20,17 +21,21 @@ from preflight.transports.conversation import ERR, OUT
 
 #: What ssh says on its standard error (OpenSSH 7 to 9) and what that is; the first that fits.
 _SAYS = (
+    (r"stdio forwarding failed|UNKNOWN port", "proxy"),
+    (r"channel \d+: open failed", "no-session"),
     (r"Could not resolve hostname", "name-unknown"),
-    (r"stdio forwarding failed|open failed: connect failed|UNKNOWN port", "proxy"),
     (r"timed out during banner exchange|banner exchange: Connection", "no-banner"),
     (r"Connection refused", "refused"),
     (r"No route to host|Network is unreachable", "no-route"),
     (r"timed out", "no-answer"),
-    (r"HOST IDENTIFICATION HAS CHANGED|is revoked|revoked host key", "host-key-changed"),
+    (
+        r"HOST IDENTIFICATION HAS CHANGED|REVOKED HOST KEY|is revoked|revoked host key",
+        "host-key-changed",
+    ),
     (r"Host key verification failed|host key is known", "host-key-unknown"),
     (r"Permission denied|Too many authentication failures", "denied"),
-    (r"Unable to negotiate|kex_exchange_identification|no matching", "key-exchange"),
-    (r"Connection (?:closed|reset)|Broken pipe|lost connection", "died"),
+    (r"Unable to negotiate|no matching", "key-exchange"),
+    (r"client_loop: send disconnect|Broken pipe|lost connection", "died"),
 )
 
 #: Characters of what ssh says that are told.
@@ -47,7 +52,8 @@ class SystemSsh(Struct, frozen=True):
         """Start ssh; it may still have to connect when this returns."""
         phase("login")
         target = self.targets[host]
-        options = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "LogLevel=ERROR"]
+        options = ["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "LogLevel=INFO"]
+        options += _plain_session()
         if self.accept_new:
             options += ["-o", "StrictHostKeyChecking=accept-new"]
         options += ["-l", target.user] if target.user else []
@@ -93,7 +99,7 @@ class SshProcess:
             return fault("no-shell", f"it ended without running it, and said: {said or 'nothing'}")
         if not said:  # it tells of all else that goes wrong
             return fault("no-session", "ssh ended without a word, as where no session is opened")
-        name = next((name for words, name in _SAYS if re.search(words, said)), "key-exchange")
+        name = next((name for words, name in _SAYS if re.search(words, said)), "failed")
         return fault(name, f"ssh says: {_shown(said)}")
 
     def close(self) -> None:
@@ -111,9 +117,9 @@ class SshProcess:
 
 
 def _shown(said: str) -> str:
-    """Not the frame of @ around a changed host key, nor all of the advice below it."""
+    """The end, which tells why: not a login banner, nor the frame of @ around a changed key."""
     words = " ".join(re.sub(r"@{3,}", "", said).replace(" @ ", " ").split())
-    return words if len(words) <= _SHOWN else words[:_SHOWN].rstrip() + " ..."
+    return words if len(words) <= _SHOWN else f"... {words[-_SHOWN:].lstrip()}"
 
 
 def make(targets: Sequence[Target], *, accept_new: bool = False) -> SystemSsh:
@@ -121,6 +127,17 @@ def make(targets: Sequence[Target], *, accept_new: bool = False) -> SystemSsh:
     if shutil.which("ssh") is None:
         raise UsageError("--ssh system: there is no ssh in PATH", "leave --ssh out")
     return SystemSsh({target.name: target for target in targets}, accept_new)
+
+
+@cache
+def _plain_session() -> list[str]:
+    """What undoes a configuration of another kind of session, as far as this ssh knows it."""
+    told = subprocess.run(["ssh", "-V"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r"OpenSSH_(\d+)\.(\d+)", told)
+    version = (int(found[1]), int(found[2])) if found else (0, 0)
+    options = ["RemoteCommand=none"] if version >= (7, 6) else []
+    options += ["SessionType=default", "StdinNull=no"] if version >= (8, 7) else []
+    return [word for option in options for word in ("-o", option)]
 
 
 def _in_memory(script: bytes) -> BinaryIO:
