@@ -207,3 +207,11 @@ def test_a_tool_that_cannot_be_loaded_is_installed() -> None:
         "gpu.driver.running", identity=_identity(), pci=_pci(nvidia=1), nvidia_smi=answer
     )
     assert (found.status, found.measured) == (Status.FAIL, "not-running")
+
+
+def test_an_answer_that_breaks_off_is_no_lost_gpu() -> None:
+    whole = _smi(8)
+    cut = whole[: whole.index("<gpu id=", whole.index("</gpu>")) + 200]
+    found = _count("gpu.count", identity=_identity(), pci=_pci(nvidia=8), nvidia_smi=cut)
+    assert (found.status, found.measured) == (Status.ERROR, None)
+    assert "cut short" in found.reason

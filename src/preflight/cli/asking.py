@@ -135,7 +135,7 @@ def rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> None:
     """Say where the answers of an interrupted run are; put them somewhere if they are nowhere."""
     told = sum(1 for raw in kept if raw.missing is None)
     if not told:
-        streams.note("interrupted before the first answer: there is nothing to save")
+        streams.note("interrupted before the first answer: there is no capture")
         return
     import tempfile
 

@@ -67,11 +67,13 @@ def _many(
 ) -> int:  # fmt: skip
     """The same over many hosts; who gave no answer is named with the reason."""
     silent: dict[str, str] = {}
-    count = 0
+    count = cut = 0
     for name, raws in many.answers(commands, options, streams, captures):
         count += 1
         if all(raw.missing for raw in raws):
             silent[name] = next((raw.missing.text for raw in raws[-1:] if raw.missing), "")
+        elif raws[-1].missing and raws[-1].missing.fault:
+            cut += 1
     streams.done()
     _raise_failed(captures)
     if not options.quiet:
@@ -79,7 +81,8 @@ def _many(
             streams.note(f"no answer: {name}: {why}")
     path = captures.paths[0]
     told = f"{path}: {count - len(silent)} of {count} hosts answered"
+    told += f" ({cut} not to the end)" if cut else ""
     streams.report([f"{told}; read it with: preflight run --from {path}\n"])
     if many.interrupted.is_set():
         return Exit.INTERRUPTED
-    return Exit.UNDETERMINED if silent else Exit.OK
+    return Exit.UNDETERMINED if silent or cut else Exit.OK

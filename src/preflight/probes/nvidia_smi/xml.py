@@ -117,7 +117,10 @@ def nvidia_smi_xml(text: str) -> NvidiaSmi:
         last = text.rstrip().count("\n") + 1
         raise ParseError(f"the XML ends at line {last}, before its first GPU is whole", last)
     found = report("xml", "nvidia-smi", head, blocks, said)
-    return replace(found, silence=silence_beside(text, "nvidia-smi"))
+    # A whole report may list fewer than it announces: then the others are lost, not unread.
+    ends = text.find(_ROOT_END, start) >= 0
+    cut = found.cut or not (ends or len(blocks) == found.attached)
+    return replace(found, silence=silence_beside(text, "nvidia-smi"), cut=cut)
 
 
 def _offset(text: str, line: int) -> int:
