@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,15 @@ def _off(hosts: Sequence[list[Raw]]) -> list[Result]:
 def _fleet(**texts: str) -> list[list[Raw]]:
     """Five hosts, of which node3 answers otherwise."""
     return [_raws(f"node{at}", 0, texts if at == 3 else {}) for at in range(1, 6)]
+
+
+def _without(probe: str, **answer: Any) -> list[list[Raw]]:
+    """Five hosts, of which node3 gives this answer to one probe; none where it has no `rc`."""
+    hosts = _fleet()
+    hosts[2] = [raw for raw in hosts[2] if raw.probe != probe]
+    argv = ("python3",) if probe == "packages" else ("sh",)
+    hosts[2] += [Raw("node3", probe, argv, **answer)] if answer else []
+    return hosts
 
 
 def test_hosts_that_are_alike_pass() -> None:
@@ -118,11 +128,15 @@ def test_all_adapters_gone() -> None:
     assert one.measured == "0; the other 4 have 2"
 
 
-def test_a_host_without_python_is_not_held_against_the_others() -> None:
-    hosts = _fleet()
-    hosts[2] = [raw for raw in hosts[2] if raw.probe != "packages"]
-    hosts[2].append(Raw("node3", "packages", ("python3",), 127))
-    assert _off(hosts) == []
+def test_a_host_without_python_is_told_of_and_nothing_of_it_is_judged() -> None:
+    (one,) = _off(_without("packages", rc=127))
+    assert (one.check, one.subject, one.status) == (
+        "fleet.told.same",
+        "node3 packages",
+        Status.WARN,
+    )
+    assert one.reason.startswith("packages: python3 is not installed")
+    assert one.reason.endswith("the other 4 told it")
 
 
 # Clocks
