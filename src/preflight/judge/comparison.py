@@ -49,13 +49,10 @@ def span(check: Check, values: Sequence[Any]) -> str:
     first, last = with_unit(check, low), with_unit(check, high)
     if first == last:
         return first
-    unit = f" {parsed(check.fact).unit}"
-    # What is said in another unit than the fact's has it at both ends.
-    return (
-        f"{shown(low)} to {last}"
-        if first == f"{shown(low)}{unit}".strip()
-        else f"{first} to {last}"
-    )
+    unit = parsed(check.fact).unit
+    # Either may be said in another unit than the fact's, such as minutes.
+    both = unit and first == f"{shown(low)} {unit}" and last == f"{shown(high)} {unit}"
+    return f"{shown(low) if both else first} to {last}"
 
 
 def evidence(*shown_by: Sequence[Peer]) -> tuple[Evidence, ...]:

@@ -83,13 +83,10 @@ def _hold(check: Check, override: Override, value: Any) -> None:
     path = paths.parse(check.fact)
     if all(paths.accepts(path, one) for one in each):
         return
-    text = all(paths.accepts(path, str(one)) for one in each)
-    raise UsageError(
-        f"{override.id}={override.value!r}: {check.fact} never has such a value",
-        f"""it is a text, and quoted where it looks like a number: "{override.id}='1.10'\""""
-        if text
-        else "",
-    )
+    hint = ""
+    if all(paths.accepts(path, str(one)) for one in each):
+        hint = f"""it is a text, quoted where it looks like a number: --set "{check.id}='1.10'\""""
+    raise UsageError(f"{override.id}={override.value!r}: {check.fact} never has such a value", hint)
 
 
 def _like(name: str, value: Any, fact: str) -> Any:

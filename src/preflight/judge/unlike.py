@@ -134,12 +134,13 @@ def _steps(check: Check, peers: Sequence[Peer]) -> Iterator[str]:
 
 
 def _among(compared: Compared, group: Group) -> str:
-    """With which others they were compared, where not with all; a name stands in the subject."""
-    if len(compared.groups) < 2:
-        return ""
+    """With which others they were compared, where not all are alike in that; a name stands in the
+    subject."""
     told = [
         f"{path.strip('.').replace('_', ' ')} {shown(value)}"
-        for path, value in zip(compared.check.like, group.like, strict=True)
-        if path != ".name" and value is not None
+        for at, (path, value) in enumerate(zip(compared.check.like, group.like, strict=True))
+        if path != ".name"
+        and value is not None
+        and any(other.like[at] not in (None, value) for other in compared.groups)
     ]
     return f"compared among those with {', '.join(told)}" if told else ""
