@@ -132,7 +132,7 @@ def silent(folder: Path) -> list[str]:
             writer.write(
                 [Raw(name, "identity", ("sh",), 0, f"hostname {name}\nuid 0\n"), smi, nics]
             )
-    return ["run", "--from", str(folder), "--only", "fleet.*", "--only", "gpu.ecc.mode"]
+    return ["run", "--from", str(folder), "--only", "fleet.*", "--only", "gpu.ecc.pending"]
 
 
 def test_a_host_that_did_not_tell_is_no_pass_and_gets_no_job(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from preflight.judge.peers import Group, Peer
 from preflight.judge.readings import Reading
 from preflight.judge.unlike import not_uniform
 from preflight.model import Missing, Raw, Result, Status
+from preflight.nodesets import hosts_named
 from tests.setup_text import SETUP
 
 CHECKS = [check for check in load(("fleet",)).checks if check.across == "fleet"]
@@ -182,6 +183,15 @@ def test_hosts_that_do_not_tell_for_one_reason_are_folded() -> None:
     passed = {one.check: one.subject for one in _judged(hosts) if one.status is Status.PASS}
     # Who was not compared is not among those that are alike.
     assert passed["fleet.board.bios.same"] == "node[3-5]"
+
+
+def test_parts_that_one_host_does_not_tell_for_one_reason_are_one_result() -> None:
+    hosts = _fleet()
+    hosts[2] = [raw for raw in hosts[2] if raw.probe not in ("board", "nics")]
+    (one,) = _off(hosts)
+    assert one.subject == "node3 board,nics"
+    assert one.reason == "board, nics: not in the input; the other 4 told it"
+    assert hosts_named(one.subject, {"node2", "node3"}) == {"node3"}
 
 
 def test_many_reasons_are_few_results() -> None:
