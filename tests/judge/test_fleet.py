@@ -349,6 +349,12 @@ def test_a_stated_value_stands_in_place_of_the_majority() -> None:
     assert one(systems("24.04", "24.04"), stated("'24.04'")).status is Status.PASS
 
 
+def test_advice_is_to_bring_hosts_to_what_was_stated() -> None:
+    check = msgspec.structs.replace(stated("'24.04'"), fix=("look", "install that of the others"))
+    found = one(systems("22.04", "22.04", "24.04"), check)
+    assert found.fix == ("bring the hosts to what was stated: 24.04", "look")
+
+
 def test_a_stated_value_is_held_against_one_host_and_is_never_skipped() -> None:
     check = stated("'24.04'")
     assert one(systems("22.04"), check).subject == "node001"

@@ -50,14 +50,21 @@ def not_uniform(compared: Compared, status: Status, argument: Any) -> Iterator[R
 
 def _not_stated(compared: Compared, status: Status, argument: dict[str, Any]) -> Iterator[Result]:
     """A stated value is never skipped: a host that does not tell its own is undetermined."""
-    check = compared.check
+    phrase = wanted(compared.check, "uniform", argument)
+    right = _without_majority(compared, f"bring the hosts to what was stated: {phrase}")
     for group in compared.groups:
         for peers in group.by_value(within(argument)):
             if not as_stated(peers[0].value, argument):
-                told = f"{_value(check, peers)}; {wanted(check, 'uniform', argument)} was stated"
-                yield _result(compared, status, argument, group, peers, told, [peers])
+                told = f"{_value(compared.check, peers)}; {phrase} was stated"
+                yield _result(right, status, argument, group, peers, told, [peers])
     for missing, peers in by_reason(compared.unknown):
-        yield undetermined(check, places(peers), missing)
+        yield undetermined(compared.check, places(peers), missing)
+
+
+def _without_majority(compared: Compared, first: str) -> Compared:
+    """The same with advice that does not take it that most hosts are right."""
+    steps = [step for step in compared.check.fix if not any(word in step for word in _BY_MAJORITY)]
+    return replace(compared, check=replace(compared.check, fix=(first, *steps)))
 
 
 def by_reason(peers: Sequence[Peer]) -> list[tuple[Missing, list[Peer]]]:
@@ -88,10 +95,8 @@ def _mixed(
     told = [f"{_value(compared.check, peers)} on {briefly(peers)}" for peers in by_value]
     measured = f"mixed: {listed(told)}"
     which = "no value is that of most: decide which is right, and bring the other hosts to it"
-    steps = [step for step in compared.check.fix if not any(word in step for word in _BY_MAJORITY)]
-    check = replace(compared.check, fix=(which, *steps))
-    mixed = Compared(check, compared.total, compared.hosts, compared.groups, [])
-    return _result(mixed, status, argument, group, group.peers, measured, by_value[:2])
+    either = _without_majority(compared, which)
+    return _result(either, status, argument, group, group.peers, measured, by_value[:2])
 
 
 def _odd(
