@@ -9,10 +9,11 @@ from typing import Any
 
 from preflight.judge.alike import is_stated, within
 from preflight.judge.comparison import Compared, span, wanted
-from preflight.judge.conditions import parsed, with_unit
+from preflight.judge.conditions import parsed
 from preflight.judge.distance import apart, off_centre
 from preflight.judge.operators import shown
 from preflight.judge.peers import (
+    Group,
     Peer,
     folded,
     grouped,
@@ -120,23 +121,29 @@ def _nothing_off(compared: Compared, name: str, argument: Any) -> Result:
         subject, reason = folded(compared.hosts), _not_compared(compared, least)
         return result(check, subject, Status.SKIP, reason=reason)
     hosts = tuple(host for host in compared.hosts if host in found)
-    whole = f" on {len(hosts):,} of {compared.total:,} hosts" if len(hosts) < compared.total else ""
-    phrase, subject = wanted(check, name, argument), folded(hosts)
+    told, unit = _said(compared, name, groups, len(hosts))
+    phrase = wanted(check, name, argument)
+    return result(check, folded(hosts), Status.PASS, told, phrase, unit=unit)
+
+
+def _said(compared: Compared, name: str, groups: Sequence[Group], hosts: int) -> tuple[Scalar, str]:
+    """What was found, and its unit; a value that all hosts have stays one."""
+    check = compared.check
+    whole = f" on {hosts:,} of {compared.total:,} hosts" if hosts < compared.total else ""
+    values = list(dict.fromkeys(peer.value for peer in groups[0].peers))
     if name == "outlier":
         told = f"{sum(size(group.peers) for group in groups):,} values"
     elif name == "told":
         told = f"{len(groups)} {'part' if len(groups) == 1 else 'parts'}"
     elif name != "uniform":
         told = span(check, [peer.value for group in groups for peer in group.peers])
-    elif len(groups) == 1:
-        value = groups[0].peers[0].value
-        if not whole:  # a number stays one
-            unit = parsed(check.fact).unit
-            return result(check, subject, Status.PASS, value, phrase, unit=unit)
-        told = with_unit(check, value)
+    elif len(groups) > 1:
+        told = "equal" if whole else f"equal on {hosts:,} hosts"
+    elif whole or len(values) > 1:
+        told = span(check, values)
     else:
-        told = "equal" if whole else f"equal on {len(hosts):,} hosts"
-    return result(check, subject, Status.PASS, f"{told}{whole}", phrase)
+        return values[0], parsed(check.fact).unit
+    return f"{told}{whole}", ""
 
 
 def _not_compared(compared: Compared, least: int) -> str:
