@@ -17,7 +17,7 @@ from preflight.units import format_bytes, format_duration
 #: Each path is parsed once.
 parsed = cache(paths.parse)
 #: Sizes from here on are said in GiB or TiB: who compares them counts modules.
-_LARGE = {"bytes": 1 << 30, "MiB": 1 << 10}
+_LARGE_BYTES = 1 << 30
 
 
 def not_for(host: Host, check: Check) -> str | Missing:
@@ -79,8 +79,8 @@ def with_unit(check: Check, value: Any) -> str:
     unit = parsed(check.fact).unit
     if unit == "s" and isinstance(value, (int, float)):
         return format_duration(value)
-    if unit in _LARGE and is_number(value) and value >= _LARGE[unit]:
-        return format_bytes(value if unit == "bytes" else value * (1 << 20))
+    if unit == "bytes" and is_number(value) and value >= _LARGE_BYTES:
+        return format_bytes(value)
     return f"{shown(value)} {unit}" if unit else shown(value)
 
 
