@@ -50,7 +50,7 @@ def hosts() -> Iterator[list[Raw]]:
 
 def _answers(number: int, name: str) -> dict[str, str]:
     driver = "535.54.03" if number in (3, 7) else "535.161.08"
-    sysctls, xml = SETUP["sysctls"], _tuned(small_xml())
+    sysctls, xml = SETUP["sysctls"], tuned(small_xml())
     if number == 12:
         sysctls = sysctls.replace("kernel/numa_balancing:0", "kernel/numa_balancing:1")
     if number == 11:
@@ -73,7 +73,7 @@ def _answers(number: int, name: str) -> dict[str, str]:
     }
 
 
-def _tuned(xml: str) -> str:
+def tuned(xml: str) -> str:
     """Undivided, and with the driver loaded all the time, as GPUs that train are."""
     xml = re.sub(r"<mig_devices>.*?</mig_devices>", "<mig_devices>None</mig_devices>", xml,
                  flags=re.DOTALL)  # fmt: skip

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from preflight.assemble.compared import gpu_product
 from preflight.assemble.host import assemble
 from preflight.assemble.sources import commands_for
+from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host, Identity
 from preflight.judge.load import load
-from preflight.model import Known, Missing, Raw
+from preflight.model import NOT_IN_INPUT, Known, Missing, Raw
+from tests.conftest import sample
 from tests.setup_text import NICS, SETUP, TOPOLOGY
 
 
@@ -78,3 +81,41 @@ def test_the_shape_is_the_hosts() -> None:
     shape = _host(Raw("node-07", "topology", ("sh",), 0, TOPOLOGY)).topology_shape
     assert isinstance(shape, str)
     assert shape.startswith("numa0: 2 x (")
+
+
+def _gpus(*products: Known[str]) -> tuple[Gpu, ...]:
+    return tuple(Gpu(at, f"gpu{at}", "", product=each) for at, each in enumerate(products))
+
+
+def test_the_kind_of_a_host_is_the_model_of_most_of_its_gpus() -> None:
+    unknown = Missing("unreadable", "?")
+    for gpus, product in (
+        (_gpus("A100", "H100", "H100"), "H100"),
+        (_gpus("H100", "A100"), "A100"),  # the same on each host
+        (_gpus("H100", unknown, unknown), "H100"),
+        (_gpus(unknown), unknown),
+        (Missing("not-applicable", "no NVIDIA GPU on PCI"), "none"),
+        (Missing("timeout", "30 s"), Missing("timeout", "30 s")),
+    ):
+        assert gpu_product(gpus) == product
+
+
+def test_what_a_host_told_by_parts() -> None:
+    host = _host(
+        Raw("node-07", "nics", ("sh",), 0, NICS), Raw("node-07", "board", ("sh",), 124),
+        Raw("node-07", "nvidia-smi", ("nvidia-smi",), 9, "NVIDIA-SMI has failed because it "
+            "couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver "
+            "is installed and running."),
+    )  # fmt: skip
+    told = {one.name: one.answer for one in host.told}
+    assert (told["nics"], told["gpus"]) == (True, True)  # the driver's sentence is an answer
+    assert isinstance(told["board"], Missing)
+    assert told["packages"] == NOT_IN_INPUT
+
+
+def test_a_report_that_is_cut_in_a_gpu_was_not_told() -> None:
+    whole = sample("nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt")
+    for text, answer in ((whole, True), (whole[: len(whole) // 2], Missing)):
+        host = _host(Raw("node-07", "nvidia-smi-q", stdout=text))
+        (told,) = (one.answer for one in host.told if one.name == "gpus")
+        assert told is answer or isinstance(told, Missing) is (answer is Missing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,28 @@ def test_a_check_tells_what_each_text_of_its_line_asks_for() -> None:
     assert "NETIR_LINK_EVT, status of any value needs a reset" in preflight("explain", "149").out
     rows = [check for check in load(DOMAINS).checks if check.row.get("by_text")]
     assert all(list(branches(check)) for check in rows)
+
+
+def test_a_check_over_the_fleet_tells_how_hosts_are_compared() -> None:
+    driver = preflight("explain", "fleet.driver.same").out
+    assert "compared   between the hosts of one command\n" in driver
+    assert "majority   what more than half have is usual" in driver
+    assert "--set fleet.driver.same=VALUE" in driver
+    assert "srun --exclude='<the odd hosts>'" in driver
+    packages = preflight("explain", "fleet.packages.same").out
+    assert "compared   between the hosts of one command, among those alike in name\n" in packages
+    assert "everywhere what half of the hosts or more have" in packages
+    assert "least      6 values" in preflight("explain", "fleet.gpu.temperature").out
+    assert "least      1 host\n" in preflight("explain", "fleet.clock.here").out
+    assert "fails      unless all within 2%" in preflight("explain", "fleet.memory.same").out
+    sysctl = preflight("explain", "fleet.sysctl.same").out
+    assert "grep -rF <the odd name>" in sysctl
+    for check in load(("fleet",)).checks:
+        assert not {"HOSTS", "NAME"} & set(preflight_words(check.id))
+
+
+def preflight_words(check: str) -> list[str]:
+    from preflight.cli import explain
+
+    (found,) = (one for one in load(DOMAINS).checks if one.id == check)
+    return re.findall(r"\w+", "".join(explain._check(found)))

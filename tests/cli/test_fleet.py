@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from preflight.capture import Writer
 from preflight.model import Raw
 from tests.cli.command import preflight
 from tests.conftest import sample
+from tests.setup_text import NICS
 
 H100 = sample("nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt")
 
@@ -116,3 +118,46 @@ def test_a_sites_own_check_over_the_fleet(tmp_path: Path) -> None:
     told = json.loads(ran.out)["fleet"]
     assert {one["check"] for one in told} == {"site.product"}
     assert {one["status"] for one in told} == {"WARN", "FAIL"} - {"WARN"}
+
+
+def silent(folder: Path) -> list[str]:
+    """Five hosts, of which n3's adapters are not known."""
+    for number in range(1, 6):
+        name = f"n{number}"
+        smi = Raw(name, "nvidia-smi-q", ("nvidia-smi", "-q"), 0, H100)
+        nics = Raw(name, "nics", ("sh",), 0, NICS)
+        if number == 3:
+            nics = Raw(name, "nics", ("sh",), 124, elapsed_s=12.0)
+        with Writer(folder / f"{name}.capture.gz") as writer:
+            writer.write(
+                [Raw(name, "identity", ("sh",), 0, f"hostname {name}\nuid 0\n"), smi, nics]
+            )
+    return ["run", "--from", str(folder), "--only", "fleet.*", "--only", "gpu.ecc.pending"]
+
+
+def test_a_host_that_did_not_tell_is_no_pass_and_gets_no_job(tmp_path: Path) -> None:
+    (tmp_path / "hosts").mkdir()
+    ran = preflight(*silent(tmp_path / "hosts"), "--save-hosts", "x", cwd=tmp_path)
+    assert ran.rc == 3
+    assert "ERROR  fleet.told.same  n3 nics  nics: sh did not end within 12 s" in ran.out
+    assert (tmp_path / "x.fail").read_text().split() == ["n3"]
+    assert (tmp_path / "x.pass").read_text().split() == ["n1", "n2", "n4", "n5"]
+
+
+def test_a_stated_driver_is_held_against_every_host_and_told(tmp_path: Path) -> None:
+    command = ("gpu-health", "--from", str(fleet(tmp_path)), "--only", "fleet.driver.same")
+    ran = preflight(*command, "--set", "fleet.driver.same=535.104.05")
+    assert ran.rc == 1
+    assert "gpu-a[01-02,04-06,08-12]  535.161.08; 535.104.05 was stated" in ran.out
+    assert "fleet.driver.same=535.104.05 (--set)" in ran.out
+    refused = preflight(*command, "--set", "fleet.driver.same=535.1")
+    assert refused.rc == 2
+    assert "fleet.driver.same='1.10'" in refused.err
+
+
+def test_heat_of_which_the_load_is_not_known_is_told_as_that(tmp_path: Path) -> None:
+    text = re.sub(r"(Utilization\n +Gpu +: )\d+ %", r"\1N/A", H100)
+    for number in range(3):
+        captured(tmp_path, f"n{number}", text)
+    ran = preflight("gpu-health", "--from", str(tmp_path), "--only", "fleet.gpu.temperature", "-v")
+    assert "the load is not known: utilisation is N/A" in ran.out

@@ -138,3 +138,28 @@ def test_it_follows_only_where_every_host_that_it_names_has_the_cause() -> None:
     assert fleet_cause(bad("fleet.gpu.count", "node1", Status.PASS), node1=lost) == ""
     warned = bad("gpu.xid.79", "gpu3", Status.WARN)
     assert fleet_cause(bad("fleet.gpu.count", "node1"), node1=warned) == ""
+
+
+def test_a_lost_gpu_explains_the_count_and_not_what_else_is_unlike() -> None:
+    lost = bad("gpu.xid.79", "gpu3")
+    for check, cause in (
+        ("fleet.gpu.count.same", "gpu.xid.79"), ("fleet.gpu.listed.same", "gpu.xid.79"),
+        ("fleet.topology.same", ""), ("fleet.nic.count.same", ""),
+    ):  # fmt: skip
+        odd = bad(check, "node1")
+        attribute_fleet([odd], [HostReport("node1", Status.FAIL, results=(lost,))])
+        assert odd.cause == cause, check
+
+
+def test_what_a_host_itself_could_not_tell_is_told_once() -> None:
+    own = Result("gpu.ecc.mode", "node1", Status.ERROR, reason="nvidia-smi exited with 1")
+    hosts = [HostReport("node1", Status.ERROR, results=(own,)), HostReport("node2", Status.PASS)]
+    reason = "gpus: nvidia-smi exited with 1; the other 5 told it"
+    for subject, said, cause in (
+        ("node1 gpus", reason, "gpu.ecc.mode"),
+        ("node[1-2] gpus", reason, ""),  # of node2 nothing else tells it
+        ("node1 gpus", "nics: sh did not end within 10 s; the other 5 told it", ""),
+    ):
+        untold = Result("fleet.told.same", subject, Status.ERROR, reason=said)
+        attribute_fleet([untold], hosts)
+        assert untold.cause == cause

@@ -8,11 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from preflight.errors import UsageError
 from preflight.facts.gpu import Gpu, Temperature
 from preflight.facts.host import Cpu, Host, HostMemory
 from preflight.facts.host_memory import Dimm, Dimms
 from preflight.judge.evidence import Lines
 from preflight.judge.fleet import judge_fleet
+from preflight.judge.overrides import apply, parse
 from preflight.judge.readings import Readings, readings
 from preflight.model import Check, Known, Missing, Raw, Result, Status
 
@@ -24,6 +26,10 @@ VBIOS = Check(
 DIMMS = Check(
     "fleet.dimms", "Modules", fact="dimms.fitted[*].size_gib", across="fleet", like=(".name",),
     everywhere=True, warn_unless={"uniform": True},
+)  # fmt: skip
+MEMORY = Check(
+    "fleet.m", "M", fact="memory.total_bytes", across="fleet",
+    fail_unless={"uniform": {"within": 0.02}},
 )  # fmt: skip
 SPREAD = {"outlier": {"mad": 5, "at_least": 0.25, "of": 4}}
 HEAT = Check(
@@ -293,6 +299,84 @@ def test_too_few_are_not_judged() -> None:
 def test_slots_are_compared_with_the_same_slot() -> None:
     hosts = [hot(f"n{at}", 40, 40, 40, 40, 40, 75) for at in range(6)]
     assert one(hosts, HEAT).status is Status.PASS
+
+
+# Values that are close together
+
+
+def sizes(*gib: float) -> list[Host]:
+    memory = [HostMemory(total_bytes=int(each * (1 << 30))) for each in gib]
+    return [Host(f"n{at}", memory=each) for at, each in enumerate(memory, 1)]
+
+
+@pytest.mark.parametrize(
+    ("gib", "subject", "told"),
+    [
+        ((2014, 2015, 2016, 1007), "n4", "1,007 GiB; the other 3 have 1.97 TiB"),
+        ((2015, 2015, 1007), "n3", "1,007 GiB; the other 2 have 1.97 TiB"),
+        ((503, 503, 1007), "n3", "1,007 GiB; the other 2 have 503 GiB"),
+        ((2015, 1007), "n[1-2]", "mixed: 1,007 GiB on n2; 1.97 TiB on n1"),
+        ((2014, 2015, 1006, 1007), "n[1-4]",
+         "mixed: 1,006 GiB to 1,007 GiB on n[3-4]; 1.97 TiB on n[1-2]"),
+    ],
+)  # fmt: skip
+def test_half_of_the_memory_is_told_of_any_number_of_hosts(
+    gib: tuple[float, ...], subject: str, told: str
+) -> None:
+    found = one(sizes(*gib), MEMORY)
+    assert (found.subject, found.status) == (subject, Status.FAIL)
+    assert found.measured == told
+    assert found.expected == "all within 2%"
+
+
+def test_what_kernels_keep_for_themselves_is_no_difference() -> None:
+    found = one(sizes(2015, 2014, 2012.5, 2010), MEMORY)
+    assert (found.status, found.expected) == (Status.PASS, "all within 2%")
+    assert found.measured == "1.96 TiB to 1.97 TiB"
+
+
+# A stated value
+
+
+def stated(text: str, check: Check = KERNEL) -> Check:
+    (found,) = apply([check], [parse(f"{check.id}={text}")])
+    return found
+
+
+def test_a_stated_value_stands_in_place_of_the_majority() -> None:
+    found = one(systems("22.04", "22.04", "24.04"), stated("'24.04'"))
+    assert (found.subject, found.status) == ("node[001-002]", Status.WARN)
+    assert (found.measured, found.expected) == ("22.04; 24.04 was stated", "24.04")
+    assert one(systems("24.04", "24.04"), stated("'24.04'")).status is Status.PASS
+
+
+def test_advice_is_to_bring_hosts_to_what_was_stated() -> None:
+    check = msgspec.structs.replace(stated("'24.04'"), fix=("look", "install that of the others"))
+    found = one(systems("22.04", "22.04", "24.04"), check)
+    assert found.fix == ("bring the hosts to what was stated: 24.04", "look")
+
+
+def test_a_stated_value_is_held_against_one_host_and_is_never_skipped() -> None:
+    check = stated("'24.04'")
+    assert one(systems("22.04"), check).subject == "node001"
+    assert one(systems("24.04"), check).status is Status.PASS
+    found = one(systems("24.04", TIMEOUT), check)
+    assert (found.subject, found.status, found.reason) == ("node002", Status.ERROR, TIMEOUT.text)
+
+
+def test_a_stated_size_is_met_closely() -> None:
+    check = stated(str(2015 << 30), MEMORY)
+    assert one(sizes(2014, 2016), check).status is Status.PASS
+    found = one(sizes(1007, 1007), check)
+    assert (found.subject, found.measured) == ("n[1-2]", "1,007 GiB; 1.97 TiB was stated")
+
+
+def test_a_value_that_the_fact_never_has_is_refused_with_what_to_type() -> None:
+    with pytest.raises(UsageError) as refused:
+        stated("24.04")
+    assert "--set \"fleet.os='1.10'\"" in str(refused.value.hint)
+    with pytest.raises(UsageError, match="never has such a value"):
+        stated("much", MEMORY)
 
 
 # Evidence, size

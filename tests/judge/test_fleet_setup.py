@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from preflight.collect import examine_one_of_many
+from preflight.judge.comparison import Compared
 from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import load
-from preflight.model import Raw, Result, Status
+from preflight.judge.peers import Group, Peer
+from preflight.judge.readings import Reading
+from preflight.judge.unlike import not_uniform
+from preflight.model import Missing, Raw, Result, Status
+from preflight.nodesets import hosts_named
 from tests.setup_text import SETUP
 
 CHECKS = [check for check in load(("fleet",)).checks if check.across == "fleet"]
@@ -40,6 +48,15 @@ def _off(hosts: Sequence[list[Raw]]) -> list[Result]:
 def _fleet(**texts: str) -> list[list[Raw]]:
     """Five hosts, of which node3 answers otherwise."""
     return [_raws(f"node{at}", 0, texts if at == 3 else {}) for at in range(1, 6)]
+
+
+def _without(probe: str, **answer: Any) -> list[list[Raw]]:
+    """Five hosts, of which node3 gives this answer to one probe; none where it has no `rc`."""
+    hosts = _fleet()
+    hosts[2] = [raw for raw in hosts[2] if raw.probe != probe]
+    argv = ("python3",) if probe == "packages" else ("sh",)
+    hosts[2] += [Raw("node3", probe, argv, **answer)] if answer else []
+    return hosts
 
 
 def test_hosts_that_are_alike_pass() -> None:
@@ -118,11 +135,120 @@ def test_all_adapters_gone() -> None:
     assert one.measured == "0; the other 4 have 2"
 
 
-def test_a_host_without_python_is_not_held_against_the_others() -> None:
+def test_a_host_without_python_is_told_of_and_nothing_of_it_is_judged() -> None:
+    (one,) = _off(_without("packages", rc=127))
+    assert (one.check, one.subject, one.status) == (
+        "fleet.told.same",
+        "node3 packages",
+        Status.WARN,
+    )
+    assert one.reason.startswith("packages: python3 is not installed")
+    assert one.reason.endswith("the other 4 told it")
+
+
+# What one host does not tell
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "said"),
+    [
+        ({"rc": 124, "elapsed_s": 32.0}, "ERROR", "did not end within 32 s"),
+        ({"rc": 1, "stderr": "cannot: Permission denied"}, "ERROR", "Permission denied"),
+        ({"rc": 2, "stderr": "broken"}, "ERROR", "exited with 2"),
+        ({"stdout": "nic mlx5_0\n"}, "ERROR", "cut short"),
+        ({"stdout": SETUP["nics"], "truncated": True}, "ERROR", "too long"),
+        ({"rc": None, "missing": Missing("unreachable", "it broke off")}, "ERROR", "it broke off"),
+        ({"rc": 127}, "WARN", "not installed"),
+        ({}, "ERROR", "not in the input"),
+    ],
+)
+def test_what_the_others_told_and_one_did_not(
+    answer: dict[str, Any], status: str, said: str
+) -> None:
+    (one,) = _off(_without("nics", **answer))
+    assert (one.check, one.subject) == ("fleet.told.same", "node3 nics")
+    assert one.status.value == status
+    assert said in one.reason
+    assert one.reason.startswith("nics: ")
+    assert one.reason.endswith("; the other 4 told it")
+
+
+def test_hosts_that_do_not_tell_for_one_reason_are_folded() -> None:
     hosts = _fleet()
-    hosts[2] = [raw for raw in hosts[2] if raw.probe != "packages"]
-    hosts[2].append(Raw("node3", "packages", ("python3",), 127))
+    for raws in hosts[:2]:
+        raws[:] = [raw for raw in raws if raw.probe != "board"]
+        raws.append(Raw(raws[0].host, "board", ("sh",), 124, elapsed_s=12.0))
+    (one,) = _off(hosts)
+    assert (one.subject, one.status) == ("node[1-2] board", Status.ERROR)
+    passed = {one.check: one.subject for one in _judged(hosts) if one.status is Status.PASS}
+    # Who was not compared is not among those that are alike.
+    assert passed["fleet.board.bios.same"] == "node[3-5]"
+
+
+def test_parts_that_one_host_does_not_tell_for_one_reason_are_one_result() -> None:
+    hosts = _fleet()
+    hosts[2] = [raw for raw in hosts[2] if raw.probe not in ("board", "nics")]
+    (one,) = _off(hosts)
+    assert one.subject == "node3 board,nics"
+    assert one.reason == "board, nics: not in the input; the other 4 told it"
+    assert hosts_named(one.subject, {"node2", "node3"}) == {"node3"}
+
+
+def test_many_reasons_are_few_results() -> None:
+    hosts = [_raws(f"node{at:02}", 0, {}) for at in range(40)]
+    for at, raws in enumerate(hosts[:15]):
+        raws[:] = [raw for raw in raws if raw.probe != "board"]
+        raws.append(Raw(raws[0].host, "board", ("sh",), 2, "", f"reason {at}"))
+    found = _off(hosts)
+    assert len(found) == 8
+    assert "8 reasons, such as" in found[-1].reason
+    assert found[-1].subject == "node[07-14] board"
+
+
+def test_what_a_host_has_not_and_what_few_told_is_no_gap() -> None:
+    assert _off(_without("board", stdout="none\nend\n")) == []
+    hosts = [[raw for raw in raws if raw.probe != "packages"] for raws in _fleet()]
+    hosts[0].append(Raw("node1", "packages", ("python3",), 0, SETUP["packages"]))
     assert _off(hosts) == []
+
+
+def test_what_is_on_one_of_two_hosts_is_told() -> None:
+    text = SETUP["packages"].replace("package torch 2.3.0+cu121\n", "")
+    (one,) = _off([_raws("node1", 0, {}), _raws("node2", 0, {"packages": text})])
+    assert (one.check, one.status) == ("fleet.packages.same", Status.WARN)
+    assert one.measured == "mixed: 2.3.0+cu121 on node1 torch; absent on node2 torch"
+
+
+# Advice
+
+
+def test_the_name_of_what_is_odd_stands_in_the_advice() -> None:
+    text = SETUP["sysctls"].replace("vm/swappiness:10", "vm/swappiness:60")
+    (one,) = _off(_fleet(sysctls=text))
+    assert "grep -rF vm.swappiness /etc/sysctl.conf" in one.fix[0]
+    assert "NAME" not in " ".join(one.fix)
+
+
+def test_without_a_majority_no_advice_takes_one_for_granted() -> None:
+    for check in CHECKS:
+        if "uniform" not in check.fail_unless | check.warn_unless:
+            continue
+        peers = [Peer(f"n{at}", Reading(check.id, at)) for at in range(1, 5)]
+        alike = replace(check, like=())
+        compared = Compared(alike, 4, (), [Group((), peers)], [])
+        (one,) = not_uniform(compared, Status.WARN, True)
+        assert one.fix[0].startswith("no value is that of most: decide which is right")
+        assert not re.search(r"others|majority|HOSTS|n\[1-4\]|exclude", " ".join(one.fix))
+
+
+def test_many_names_come_from_a_file() -> None:
+    check = next(one for one in CHECKS if one.id == "fleet.driver.same")
+    peers = [Peer(f"n{at * 7}x{at}", Reading(check.id, at < 20)) for at in range(100)]
+    (one,) = not_uniform(Compared(check, 100, (), [Group((), peers)], []), Status.FAIL, True)
+    steps = [step for step in one.fix if "srun" in step]
+    assert len(steps) == 1
+    assert "--save-hosts PREFIX" in steps[0]
+    assert "srun --exclude=./PREFIX.fail" in steps[0]
 
 
 # Clocks
@@ -173,6 +299,16 @@ def test_of_two_that_differ_both_are_named() -> None:
     assert (one.subject, one.status) == ("node[1-2]", Status.FAIL)
     assert "node1 0 s" in one.reason
     assert "node2 1 h" in one.reason
+
+
+def test_two_that_are_far_from_each_other_are_told_so_and_this_machine_is_not_blamed() -> None:
+    found = _clocks(0, 400)
+    assert list(found) == ["fleet.clock.same"]
+    one = found["fleet.clock.same"]
+    assert (one.subject, one.status) == ("node[1-2]", Status.FAIL)
+    assert one.measured == "0 s to 6 min 40 s; the two in the middle are 6 min 40 s apart"
+    assert list(_clocks(0, 0, 400, 400)) == ["fleet.clock.same"]
+    assert set(_clocks(400, 1000)) == {"fleet.clock.same", "fleet.clock.here"}
 
 
 def test_one_host_is_held_against_this_machine() -> None:

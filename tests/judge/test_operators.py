@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from preflight.judge.operators import OFF, OPERATORS, majority, outliers, shown
+from preflight.model import Missing
 
 TABLE: list[tuple[str, Any, Any, bool]] = [
     ("equals", 1, 1, True),
@@ -45,6 +46,19 @@ TABLE: list[tuple[str, Any, Any, bool]] = [
     ("uniform", [1, 1, 1], True, True),
     ("uniform", [1, 1, 2], True, False),
     ("uniform", [True, 1], True, False),
+    ("uniform", [100, 101, 102], {"within": 0.02}, True),
+    ("uniform", [100, 103, 100], {"within": 0.02}, False),
+    ("uniform", ["a", "a"], {"value": "a"}, True),
+    ("uniform", ["a", "a"], {"value": "b"}, False),
+    ("uniform", [True], {"value": 1}, False),
+    ("uniform", [100, 101], {"value": 102, "within": 0.02}, True),
+    ("told", [True, True], True, True),
+    ("told", [True, Missing("timeout", "30 s")], True, False),
+    ("near", [0, 400], 300, False),
+    ("near", [0, 0, 400, 400], 300, False),
+    ("near", [0, 200], 300, True),
+    ("median", [0, 400], [-10, 10], True),
+    ("median", [390, 400], [-10, 10], False),
     ("outlier", [700, 702, 699, 701, 500], {"mad": 5, "at_least": 0.08, "of": 4}, False),
     ("outlier", [700, 702, 699, 701, 690], {"mad": 5, "at_least": 0.08, "of": 4}, True),
     ("outlier", [700, 500, 700], {"mad": 5, "at_least": 0.08, "of": 4}, True),

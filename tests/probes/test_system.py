@@ -134,3 +134,12 @@ def test_site_answer() -> None:
     told = site_answer("used: 87.5 %\nfree\n")
     assert (told.text, told.lines, told.number) == ("used: 87.5 %\nfree", 2, 87.5)
     assert isinstance(site_answer("none").number, Missing)
+
+
+def test_meminfo_shows_the_line_of_each_fact() -> None:
+    text = "MemTotal:  1000 kB\nMemFree: 5 kB\nMemAvailable:  250 kB\nSwapTotal: 0 kB\n"
+    locate = meminfo.probe.locate  # type: ignore[attr-defined]
+    start = meminfo(text).line
+    told = {"total_bytes": 1, "available_percent": 3, "available_bytes": 3, "swap_total_bytes": 4}
+    assert {field: locate(text, start, field) for field in told} == told
+    assert locate("MemTotal:  1000 kB\n", 1, "available_bytes") == 1

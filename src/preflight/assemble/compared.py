@@ -2,15 +2,45 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any
 
 from msgspec.structs import replace
 
+from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Identity
 from preflight.facts.nics import Nics
-from preflight.model import Known, Missing, Raw
+from preflight.facts.setup import Told
+from preflight.model import NOT_IN_INPUT, Known, Missing, Raw
 
+#: What a host is expected to tell where the others tell it -> the part that it is told by. GPUs
+#: are apart: a driver that answers with a fault has told it.
+_TOLD = {
+    "identity": "identity",
+    "system": "os",
+    "cpu": "cpu",
+    "memory": "memory",
+    "pci": "pci",
+    "kernel_log": "kernel_log",
+    "lspci": "pci_tree",
+    "driver_module": "driver_module",
+    "nvlink": "nvlink_status",
+    "nvlink_errors": "nvlink_errors",
+    "services": "services",
+    "bmc": "chassis",
+    "bmc_log": "sel",
+    "edac": "edac",
+    "dimms": "dimms",
+    "watch": "watch",
+    "board": "board",
+    "sysctls": "sysctls",
+    "nics": "nics",
+    "topology": "topology",
+    "software": "software",
+    "packages": "packages",
+}
 _NO_NIC = Missing("not-applicable", "no RDMA device in /sys/class/infiniband")
 
 
@@ -38,3 +68,35 @@ def nic_facts(nics: Known[Nics]) -> dict[str, Any]:
         "nic_ports": nics.ports or _NO_NIC,
         "nic_count": sum(not nic.virtual for nic in nics.devices),
     }
+
+
+def gpu_product(gpus: Known[tuple[Gpu, ...]]) -> Known[str]:
+    """The model of the host's GPUs, of several the most frequent, by the alphabet where they are as
+    many; "none" where it has no GPU."""
+    if isinstance(gpus, Missing):
+        return "none" if gpus.kind == "not-applicable" else gpus
+    named = [gpu.product for gpu in gpus if isinstance(gpu.product, str)]
+    if not named:
+        return next((gpu.product for gpu in gpus if isinstance(gpu.product, Missing)), NOT_IN_INPUT)
+    return min(Counter(named).items(), key=lambda item: (-item[1], item[0]))[0]
+
+
+def told(
+    parts: Mapping[str, Any], smi: Known[NvidiaSmi], gpus: Known[tuple[Gpu, ...]]
+) -> tuple[Told, ...]:
+    """Of each part of the vocabulary whether the host told it, or why that is not known."""
+    return tuple(Told(name, answer) for name, answer in _answers(parts, smi, gpus))
+
+
+def _answers(
+    parts: Mapping[str, Any], smi: Known[NvidiaSmi], gpus: Known[tuple[Gpu, ...]]
+) -> Iterator[tuple[str, Known[bool]]]:
+    for name, part in _TOLD.items():
+        found = parts[part]
+        yield name, found if isinstance(found, Missing) else True
+    if isinstance(smi, NvidiaSmi) and smi.driver.state == "answers" and smi.cut:
+        yield "gpus", Missing("unreadable", "nvidia-smi: the answer is cut short in a GPU")
+    elif isinstance(smi, NvidiaSmi) and smi.driver.state != "answers":
+        yield "gpus", True
+    else:
+        yield "gpus", gpus if isinstance(gpus, Missing) else True

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
 from preflight.assemble.asked import diag_of, told_once, watch_of
-from preflight.assemble.compared import nic_facts, with_clock
+from preflight.assemble.compared import gpu_product, nic_facts, told, with_clock
 from preflight.assemble.fabric_manager import fabric_manager
 from preflight.assemble.gpu_inventory import (
     count_gpus,
@@ -101,6 +101,8 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         **{part: parts[part] for part in ("board", "sysctls", "software", "packages")},
         **nic_facts(parts["nics"]),
         topology_shape=parts["topology"],
+        gpu_product=gpu_product(gpus),
+        told=told(parts, smi, gpus),
         site=site,
     )
 

@@ -119,6 +119,8 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "topology_shape": ("topology",),
     "software": ("software",),
     "packages": ("packages",),
+    "gpu_product": ("nvidia_smi", "pci"),
+    "told": (),  # of what is asked for other checks
     "site": (),
 }
 #: The same for facts of a GPU that are asked for by themselves: the word below `gpus[*]`.

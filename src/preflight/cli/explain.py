@@ -107,7 +107,7 @@ def _check(check: Check) -> Iterator[str]:
     yield from wrapped(check.why)
     yield "\nwhat to do:\n"
     for step in check.fix:
-        yield from wrapped(step, "  - ")
+        yield from wrapped(_in_words(step, check), "  - ")
     if told := list(branches(check)):
         yield "\nwhat the line's text decides:\n"
         for line in told:
@@ -120,11 +120,36 @@ def _check(check: Check) -> Iterator[str]:
     for name in ("when", "where"):
         for path, wanted in getattr(check, name).items():
             yield f"{'only where':<10} {path.lstrip('.')} is {_condition(wanted)}\n"
+    yield from _over_the_fleet(check) if check.across == "fleet" else ()
     for key in ("status", "window_h", "burst", "source"):
         if key in check.row:
             yield f"{key:<10} {shown(check.row[key])}\n"
     yield f"declared   {check.source}\n"
     yield f"runbook    preflight explain {check.runbook}\n"
+
+
+def _in_words(step: str, check: Check) -> str:
+    """A step with words in place of what only a result knows."""
+    if check.across != "fleet":
+        return step
+    step = re.sub(r"\bNAME\b", "<the odd name>", step)
+    return re.sub(r"\bHOSTS\b", "<the odd hosts>", step)
+
+
+def _over_the_fleet(check: Check) -> Iterator[str]:
+    """How the hosts of one command are compared."""
+    declared = check.fail_unless | check.warn_unless
+    alike = " and ".join(path.lstrip(".") for path in check.like)
+    among = f", among those alike in {alike}" if alike else ""
+    yield f"{'compared':<10} between the hosts of one command{among}\n"
+    if "uniform" in declared:
+        yield f"{'majority':<10} what more than half have is usual; without it all are named\n"
+    if "uniform" in declared and ".name" not in check.like:
+        yield f"{'instead':<10} --set {check.id}=VALUE holds every host against a value\n"
+    if check.everywhere:
+        yield f"{'everywhere':<10} what half of the hosts or more have and one has not is odd too\n"
+    least = declared.get("outlier", {}).get("of", 1 if "median" in declared else 2)
+    yield f"{'least':<10} {least} {'host' if least == 1 else 'values'}\n"
 
 
 def _argument(operator: str, argument: object) -> str:

@@ -17,7 +17,7 @@ from preflight.cli.plan import Plan, Question, hold, make_plan
 from preflight.cli.saving import capture_paths, host_paths, opened_targets
 from preflight.cli.stored import changed_since, earlier
 from preflight.cli.streams import Streams
-from preflight.collect import Examined, examine
+from preflight.collect import Examined, examine_one_of_many
 from preflight.examiner import FIRST_HOSTS, Examiner, examine_all
 from preflight.judge.causes import attribute_fleet
 from preflight.judge.fleet import judge_fleet
@@ -64,15 +64,19 @@ def _judged(
     plan: Plan, options: Options, streams: Streams, captures: Captures, many: Asking | None
 ) -> tuple[list[HostReport], list[Result]]:
     """Every host, and what only their comparison shows."""
+    checks = plan.checks
     if many:
         found = _asked(plan, options, streams, captures, many)
     elif options.from_:
         found = list(_recorded(plan, options, captures))
     else:
         raws = ask_here(plan.commands(), options, streams, captures)
-        return [examine(raws[0].host, raws, plan.checks, facts=_wants_facts(options))], []
+        # Of what hosts have in common this one alone has what was stated.
+        checks = [one for one in checks if one.across != "fleet" or one.row.get("stated")]
+        facts = _wants_facts(options)
+        found = [examine_one_of_many(raws[0].host, raws, checks, facts=facts)]
     hosts = [one.report for one in found]
-    fleet = judge_fleet([one.readings for one in found if one.readings], plan.checks)
+    fleet = judge_fleet([one.readings for one in found if one.readings], checks)
     attribute_fleet(fleet, hosts)
     return hosts, fleet
 

@@ -50,3 +50,10 @@ class Package(Struct, frozen=True):
     version: Known[str]
     line: int = 0
     probe: str = ""
+
+
+class Told(Struct, frozen=True):
+    """Whether a part of the vocabulary was told by the host, or why it is not known."""
+
+    name: str  # nics
+    answer: Known[bool]  # true, or why not

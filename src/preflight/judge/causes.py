@@ -66,16 +66,37 @@ def attribute_fleet(
     fleet: Sequence[Result], hosts: Sequence[HostReport], table: Sequence[Row] | None = None
 ) -> None:
     """Name in each result over the fleet that follows from a failure on all hosts which it names
-    the check of that failure, in place."""
+    the check of that failure, in place; in one that is not known for a reason that all of them give
+    themselves a check of theirs."""
+    by_name = {host.host: host.results for host in hosts}
     failed = {
-        host.host: {one.check for one in host.results if one.status is Status.FAIL}
-        for host in hosts
+        name: {one.check for one in results if one.status is Status.FAIL}
+        for name, results in by_name.items()
     }
     for one in fleet:
-        named = hosts_named(one.subject, failed.keys()) if one.status in _BAD else set()
+        named = sorted(hosts_named(one.subject, failed.keys())) if one.status in _BAD else []
         for row in (rows() if table is None else table) if named else ():
             if _named(one.check, row.fleet) and not one.cause:
-                one.cause = _shared_cause(row, [failed[name] for name in sorted(named)])
+                one.cause = _shared_cause(row, [failed[name] for name in named])
+        if named and one.status is Status.ERROR and not one.cause:
+            one.cause = _same_gap(one, [by_name[name] for name in named])
+
+
+def _same_gap(one: Result, told: Sequence[Sequence[Result]]) -> str:
+    """The first check that each of these hosts could not determine for the reason that the fleet's
+    result gives; empty where one has none."""
+    firsts = [
+        next(
+            (
+                each.check
+                for each in results
+                if each.status is Status.ERROR and each.reason and each.reason in one.reason
+            ),
+            "",
+        )
+        for results in told
+    ]
+    return firsts[0] if all(firsts) else ""
 
 
 def _shared_cause(row: Row, failed: Sequence[set[str]]) -> str:

@@ -122,6 +122,8 @@ def _operator_faults(
         yield f"unknown operator {name!r}; there is {', '.join(OPERATORS)}"
     elif (name in OFF) != bool(entry.get("across")):
         yield f"{name} and `across` go together"
+    elif name == "told" and entry.get("across") != "fleet":
+        yield "told needs across: fleet"  # within a host each check tells what it cannot read
     elif isinstance(argument, dict) and not OPERATORS[name].many:
         yield from _reference_faults(argument, element)
     elif not OPERATORS[name].accepts(argument):

@@ -8,13 +8,16 @@ from typing import Any
 
 from preflight.facts.host import Host
 from preflight.judge import paths
-from preflight.judge.operators import NUMERIC, OPERATORS, shown, wrong_type
+from preflight.judge.alike import is_number, wrong_type
+from preflight.judge.operators import NUMERIC, OPERATORS, shown
 from preflight.judge.paths import Reached
 from preflight.model import STATUS_OF_MISSING, Check, Missing, Scalar, Status
-from preflight.units import format_duration
+from preflight.units import format_bytes, format_duration
 
 #: Each path is parsed once.
 parsed = cache(paths.parse)
+#: Sizes from here on are said in GiB or TiB: who compares them counts modules.
+_LARGE_BYTES = 1 << 30
 
 
 def not_for(host: Host, check: Check) -> str | Missing:
@@ -76,6 +79,8 @@ def with_unit(check: Check, value: Any) -> str:
     unit = parsed(check.fact).unit
     if unit == "s" and isinstance(value, (int, float)):
         return format_duration(value)
+    if unit == "bytes" and is_number(value) and value >= _LARGE_BYTES:
+        return format_bytes(value)
     return f"{shown(value)} {unit}" if unit else shown(value)
 
 

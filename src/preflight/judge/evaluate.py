@@ -190,7 +190,7 @@ def _off(
     kept: list[Reached], off: list[int],
 ) -> Result:  # fmt: skip
     values = [one.value for one in kept]
-    usual = majority(values) if name == "uniform" else None
+    usual = majority(values) if name == "uniform" and argument is True else None
     told = ", ".join(f"{kept[at].subject} {with_unit(check, values[at])}" for at in off)
     others = f"; the others {with_unit(check, usual)}" if usual is not None else ""
     others = f"; the median {with_unit(check, median(values))}" if name == "outlier" else others

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from statistics import median
+from statistics import median, median_high, median_low
 from typing import Any
 
 from msgspec import Struct
 
+from preflight.judge.alike import as_stated, is_number, is_stated, parts, same, within
+from preflight.judge.versions import is_version, version_holds
+from preflight.model import Missing
 from preflight.units import number as shown_number
 
 
@@ -39,24 +42,6 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-def same(value: Any, wanted: Any) -> bool:
-    """Equal, and of one kind: `true` is not `1`, `"1"` is not `1`; 1 and 1.0 are the same."""
-    if _is_number(value) and _is_number(wanted):
-        return bool(value == wanted)
-    if isinstance(value, (list, tuple)) and isinstance(wanted, (list, tuple)):
-        return len(value) == len(wanted) and all(map(same, value, wanted))
-    return type(value) is type(wanted) and value == wanted
-
-
-def wrong_type(value: Any, wanted: Any) -> bool:
-    """Whether an operator that compares numbers was given something else."""
-    return not (_is_number(value) and _is_number(wanted))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _is_list(value: Any) -> bool:
     return isinstance(value, list) and bool(value)
 
@@ -72,54 +57,30 @@ def _is_pattern(value: Any) -> bool:
         return False
 
 
+def _is_uniform(value: Any) -> bool:
+    """True; or how far apart, the value itself, or both."""
+    if not isinstance(value, dict):
+        return value is True
+    fraction = value.get("within", 0.5)
+    fits = is_number(fraction) and 0 < fraction < 1
+    return fits and bool(value) and set(value) <= {"within", "value"}
+
+
+def _all_alike(wanted: Any) -> str:
+    if is_stated(wanted):
+        return shown(wanted["value"])
+    return f"all within {within(wanted):.0%}" if within(wanted) else "all the same"
+
+
 def _is_range(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
-
-
-_CLAUSE = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*(\d[\w.+-]*)\s*")
-
-
-def _is_version(value: Any) -> bool:
-    return isinstance(value, str) and all(map(_CLAUSE.fullmatch, value.split(",")))
+    return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
 
 
 def _is_outlier(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and set(value) == {"mad", "at_least", "of"}
-        and all(map(_is_number, value.values()))
-    )
-
-
-def _parts(version: str) -> tuple[tuple[int, str], ...]:
-    # '535.54.03' -> ((535, ''), (54, ''), (3, '')): compared as numbers, a letter after a number.
-    return tuple(
-        (int(digits), rest) for digits, rest in re.findall(r"(\d+)([a-z]*)", version.lower())
-    )
-
-
-def _compare_versions(left: str, right: str) -> int:
-    a, b = _parts(left), _parts(right)
-    width = max(len(a), len(b))
-    padded_a, padded_b = (side + ((0, ""),) * (width - len(side)) for side in (a, b))
-    return (padded_a > padded_b) - (padded_a < padded_b)
-
-
-_COMPARISONS: dict[str, Callable[[int], bool]] = {
-    ">=": lambda order: order >= 0,
-    "<=": lambda order: order <= 0,
-    "==": lambda order: order == 0,
-    "!=": lambda order: order != 0,
-    ">": lambda order: order > 0,
-    "<": lambda order: order < 0,
-}
-
-
-def _version_holds(value: Any, wanted: str) -> bool:
-    clauses = (_CLAUSE.fullmatch(part) for part in wanted.split(","))
-    return isinstance(value, str) and all(
-        clause and _COMPARISONS[clause[1]](_compare_versions(value, clause[2]))
-        for clause in clauses
+        and all(map(is_number, value.values()))
     )
 
 
@@ -131,10 +92,16 @@ def majority(values: Sequence[Any]) -> Any | None:
     return next(each for each in values if repr(each) == value)
 
 
-def off_majority(values: Sequence[Any], _wanted: Any) -> list[int]:
-    """Positions that differ from the majority; all of them where there is none."""
-    usual = majority(values)
-    return [at for at, value in enumerate(values) if usual is None or repr(value) != repr(usual)]
+def off_majority(values: Sequence[Any], wanted: Any) -> list[int]:
+    """Positions that differ from the majority, all of them where there is none; or from the value
+    that is stated."""
+    if is_stated(wanted):
+        return [at for at, value in enumerate(values) if not as_stated(value, wanted)]
+    found = sorted(parts(values, within(wanted)), key=len, reverse=True)
+    if len(found) < 2:
+        return []
+    odd = found[1:] if 2 * len(found[0]) > len(values) else found
+    return sorted(at for part in odd for at in part)
 
 
 def outliers(values: Sequence[float], wanted: dict[str, float]) -> list[int]:
@@ -153,16 +120,30 @@ def outliers(values: Sequence[float], wanted: dict[str, float]) -> list[int]:
     ]
 
 
+def centre(values: Sequence[float]) -> tuple[float, float]:
+    """The two values in the middle, which are one where their number is odd: two halves that
+    differ have a median at which nobody is."""
+    return median_low(values), median_high(values)
+
+
 def far(values: Sequence[float], distance: float) -> list[int]:
-    """Positions farther than `distance` off the median, in the values' own unit."""
-    middle = median(values)
-    return [at for at, value in enumerate(values) if abs(value - middle) > distance]
+    """Positions farther than `distance` off the median, in the values' own unit. Of two halves
+    that are farther than that from each other all are."""
+    middle = centre(values)
+    return [at for at, value in enumerate(values) if max(abs(value - m) for m in middle) > distance]
 
 
 def off_centre(values: Sequence[float], wanted: Sequence[float]) -> list[int]:
-    """All positions where the median is not between two numbers, else none."""
+    """All positions where no value in the middle is between two numbers, else none."""
     low, high = wanted
-    return [] if low <= median(values) <= high else list(range(len(values)))
+    if any(low <= middle <= high for middle in centre(values)):
+        return []
+    return list(range(len(values)))
+
+
+def unknown(values: Sequence[Any], _wanted: Any) -> list[int]:
+    """Positions without a value."""
+    return [at for at, value in enumerate(values) if isinstance(value, Missing)]
 
 
 #: Operators over many values: the positions that are off.
@@ -171,6 +152,7 @@ OFF: dict[str, Callable[[Sequence[Any], Any], list[int]]] = {
     "outlier": outliers,
     "near": far,
     "median": off_centre,
+    "told": unknown,
 }
 
 OPERATORS: dict[str, Operator] = {
@@ -204,11 +186,11 @@ OPERATORS: dict[str, Operator] = {
         lambda wanted: f"nothing but {shown(wanted)}" if wanted else "none",
     ),
     "min": Operator(
-        _is_number, "a number", lambda value, wanted: bool(value >= wanted),
+        is_number, "a number", lambda value, wanted: bool(value >= wanted),
         lambda wanted: f"at least {shown(wanted)}",
     ),
     "max": Operator(
-        _is_number, "a number", lambda value, wanted: bool(value <= wanted),
+        is_number, "a number", lambda value, wanted: bool(value <= wanted),
         lambda wanted: f"at most {shown(wanted)}",
     ),
     "between": Operator(
@@ -240,13 +222,13 @@ OPERATORS: dict[str, Operator] = {
         lambda wanted: "present" if wanted else "absent",
     ),
     "version": Operator(
-        _is_version, '">=1.2,<2"', _version_holds, lambda wanted: f"version {wanted}"
+        is_version, '">=1.2,<2"', version_holds, lambda wanted: f"version {wanted}"
     ),
     "uniform": Operator(
-        lambda value: value is True,
-        "true",
+        _is_uniform,
+        "true or {within: FRACTION}",
         lambda values, wanted: not off_majority(values, wanted),
-        lambda _: "all the same",
+        _all_alike,
         many=True,
     ),
     "outlier": Operator(
@@ -257,8 +239,15 @@ OPERATORS: dict[str, Operator] = {
         "median",
         many=True,
     ),
+    "told": Operator(
+        lambda value: value is True,
+        "true",
+        lambda values, wanted: not unknown(values, wanted),
+        lambda _: "told by each host where most told it",
+        many=True,
+    ),
     "near": Operator(
-        _is_number,
+        is_number,
         "a number",
         lambda values, wanted: not far(values, wanted),
         lambda wanted: f"within {shown(wanted)} of the median",

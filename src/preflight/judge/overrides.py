@@ -64,21 +64,39 @@ def _changed(check: Check, side: str, override: Override) -> Check:
     side = side or both[0]
     if side not in both:
         raise UsageError(f"{check.id} has no {side}", f"it has {both[0]}")
-    ((name, _),) = getattr(check, side).items()
+    ((name, built_in),) = getattr(check, side).items()
     value = _like(name, override.value, check.fact)
+    stated = name == "uniform" and not isinstance(value, dict)
+    if stated:  # in place of what most have
+        value = {**(built_in if isinstance(built_in, dict) else {}), "value": value}
     if not OPERATORS[name].accepts(value):
         raise UsageError(f"{override.id}={override.value!r}: {name} takes {OPERATORS[name].wants}")
-    each = value if isinstance(value, list) else [value]
-    if name in _VALUES and not all(paths.accepts(paths.parse(check.fact), one) for one in each):
-        raise UsageError(f"{override.id}={override.value!r}: {check.fact} never has such a value")
+    if name in _VALUES or stated:
+        _hold(check, override, value["value"] if stated else value)
     row = {**check.row, "stated": True}
     return replace(check, **{side: {name: value}}, row=row)
+
+
+def _hold(check: Check, override: Override, value: Any) -> None:
+    """UsageError for a value that the fact never has."""
+    each = value if isinstance(value, list) else [value]
+    path = paths.parse(check.fact)
+    if all(paths.accepts(path, one) for one in each):
+        return
+    hint = ""
+    if all(paths.accepts(path, str(one)) for one in each):
+        hint = f"""it is a text, quoted where it looks like a number: --set "{check.id}='1.10'\""""
+    raise UsageError(f"{override.id}={override.value!r}: {check.fact} never has such a value", hint)
 
 
 def _like(name: str, value: Any, fact: str) -> Any:
     """The value in the operator's form; yes and no, as reports print them, for true and false."""
     said = {"yes": True, "no": False}.get(value) if isinstance(value, str) else None
-    if name in _VALUES and said is not None and paths.accepts(paths.parse(fact), said):
+    if (
+        name in (*_VALUES, "uniform")
+        and said is not None
+        and paths.accepts(paths.parse(fact), said)
+    ):
         return said
     return [value] if name in ("one_of", "subset_of") and not isinstance(value, list) else value
 

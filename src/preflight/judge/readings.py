@@ -76,7 +76,8 @@ def _of_check(host: Host, check: Check) -> Iterator[Reading]:
         return
     reached = paths.reach(host, parsed(check.fact))
     if not reached:
-        yield Reading(check.id, None)
+        nothing = Reached(host.name, "", None, None)
+        yield Reading(check.id, None, _like(host, check, nothing))
     by_value: dict[tuple[object, ...], list[Reached]] = {}
     values: dict[tuple[object, ...], tuple[Scalar | Missing, tuple[Scalar, ...]]] = {}
     for one in reached:

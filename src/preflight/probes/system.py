@@ -40,7 +40,18 @@ def _int(text: str | None) -> Known[int]:
     return int(text) if text and re.fullmatch(r"[0-9]{1,9}", text) else NOT_IN_INPUT
 
 
-@probe("meminfo", ["cat", "/proc/meminfo"], timeout_s=10)
+#: Fact -> the key whose line shows it.
+_SHOWN_BY = {"total_bytes": "MemTotal", "swap_total_bytes": "SwapTotal"}
+
+
+def _locate(text: str, start: int, field: str) -> int:
+    """The line of MemAvailable, where the record begins, shows what is left of the memory."""
+    key = f"{_SHOWN_BY.get(field, 'MemAvailable')}:"
+    lines = text.split("\n")
+    return next((at for at, line in enumerate(lines, 1) if line.startswith(key)), start)
+
+
+@probe("meminfo", ["cat", "/proc/meminfo"], timeout_s=10, locate=_locate)
 def meminfo(text: str) -> HostMemory:
     """`Key: N kB` lines, see proc_meminfo(5)."""
     told = {

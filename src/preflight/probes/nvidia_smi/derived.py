@@ -85,12 +85,16 @@ _BUSY_PERCENT = 90
 _BETWEEN = Missing("not-applicable", "it is neither idle nor at full work")
 
 
+def _what(missing: Missing) -> str:
+    return "is N/A" if missing.kind == "not-applicable" else f"({missing.text})"
+
+
 def _load(facts: Facts) -> Known[str]:
     """Idle where nothing ran and the driver says so, by the reason for its clocks or by a state
     from P8 on, in which a GPU rests."""
     busy, state = facts["utilization_percent"], facts["performance_state"]
     if isinstance(busy, Missing):
-        return busy
+        return Missing(busy.kind, f"the load is not known: utilisation {_what(busy)}")
     if busy >= _BUSY_PERCENT:
         return "busy"
     rests = isinstance(state, str) and state.lstrip("P").isdigit() and int(state.lstrip("P")) >= 8
