@@ -23,6 +23,7 @@ from preflight.judge.causes import attribute_fleet
 from preflight.judge.fleet import judge_fleet
 from preflight.model import (
     HostReport,
+    Missing,
     MissingProbe,
     Raw,
     Report,
@@ -31,7 +32,7 @@ from preflight.model import (
 )
 from preflight.redact.secrets import in_arguments
 from preflight.reports.drain import drain_lines
-from preflight.verdict import count, report_verdict
+from preflight.verdict import count, report_verdict, with_fleet
 
 NO_GPU = "no NVIDIA GPU"
 LEVEL_HINT = (
@@ -74,7 +75,20 @@ def _judged(
     hosts = [one.report for one in found]
     fleet = judge_fleet([one.readings for one in found if one.readings], plan.checks)
     attribute_fleet(fleet, hosts)
+    with_fleet(hosts, fleet, _compared(found, fleet))
     return hosts, fleet
+
+
+def _compared(found: Sequence[Examined], fleet: Sequence[Result]) -> set[str]:
+    """The hosts that told a value of anything that was compared."""
+    judged = {one.check for one in fleet if one.status is not Status.SKIP}
+    return {
+        one.readings.host
+        for one in found
+        if one.readings
+        for each in one.readings.of
+        if each.check in judged and each.value is not None and not isinstance(each.value, Missing)
+    }
 
 
 def _asked(

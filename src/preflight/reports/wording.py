@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from preflight.model import Action, Evidence, Finding, Report, Result, Scalar, Status
 from preflight.nodesets import fold
+from preflight.reports.silent import answered, machines, unverified
 from preflight.units import number
 
 ACTIONS: dict[Action, str] = {
@@ -175,11 +176,14 @@ def verdict(report: Report) -> str:
             f"{report.verdict.value}: {counts.fail:,} failed, {counts.warn:,} warned, "
             f"{counts.passed:,} passed, {counts.skip:,} skipped, {counts.error:,} undetermined"
         )
-    silent = sum(1 for host in report.hosts if not host.results and host.verdict is Status.ERROR)
-    told = [f"{silent:,} of {len(report.hosts):,} without results"] if silent else []
+    hosts = machines(report.hosts)
+    silent = sum(1 for host in hosts if not answered(host) and host.verdict is Status.ERROR)
+    told = [f"{silent:,} of {len(hosts):,} without results"] if silent else []
+    if files := len(report.hosts) - len(hosts):
+        told.append(f"{plural(files, 'file')} not read in full")
     # Beside hosts that pass, one of which everything was skipped must not be taken for one of them.
-    unseen = [host.host for host in report.hosts if host.verdict is Status.SKIP]
-    if 0 < len(unseen) < len(report.hosts) and report.verdict is not Status.SKIP:
+    unseen = [host.host for host in hosts if unverified(host)]
+    if 0 < len(unseen) < len(hosts) and report.verdict is not Status.SKIP:
         told.append(f"nothing was verified on {_named(unseen)}")
     told += [plural(len(report.findings), "finding")] if report.findings else []
     return "; ".join([text, ", ".join(told)] if told else [text])
