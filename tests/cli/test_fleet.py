@@ -145,6 +145,20 @@ def test_reports_are_merged_with_what_was_found_over_each_fleet(tmp_path: Path) 
     ]  # fmt: skip
 
 
+def test_an_older_capture_of_a_host_is_left_out_and_no_host(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    old = captured(tmp_path / "old", "n1", H100.replace("535.161.08", "535.104.05"))
+    new = captured(tmp_path, "n1")
+    other = captured(tmp_path, "n2")
+    options = [option for file in (old, new, other) for option in ("--from", file)]
+    ran = preflight("gpu-health", *options, "--save-hosts", str(tmp_path / "x"))
+    assert f"note: n1 is also in {old}, asked " in ran.err
+    assert "2 hosts, 2 answered" in ran.out
+    assert "without results" not in ran.out
+    assert "not read in full" not in ran.out
+    assert "535.104.05" not in ran.out
+
+
 def test_a_sites_own_check_over_the_fleet(tmp_path: Path) -> None:
     (tmp_path / "site.yaml").write_text(
         "- id: site.product\n  title: One product on a kernel\n  fact: gpus[*].serial\n"

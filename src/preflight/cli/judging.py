@@ -68,7 +68,7 @@ def _judged(
     if many:
         found = _asked(plan, options, streams, captures, many)
     elif options.from_:
-        found = list(_recorded(plan, options, captures))
+        found = list(_recorded(plan, options, streams, captures))
     else:
         raws = ask_here(plan.commands(), options, streams, captures)
         return [examine(raws[0].host, raws, plan.checks, facts=_wants_facts(options))], []
@@ -108,7 +108,9 @@ def _asked(
     return [found[name] for name in order if name in found]
 
 
-def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[Examined]:
+def _recorded(
+    plan: Plan, options: Options, streams: Streams, captures: Captures
+) -> Iterator[Examined]:
     """Hosts from files. A file that is not recognised is there as a host without results, so that
     it cannot be overlooked."""
     from preflight.transports.recorded import open_inputs
@@ -119,6 +121,8 @@ def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[Exam
         yield from examine_all(
             hosts, plan.checks, all_facts=options.facts, one_hosts_facts=_wants_facts(options)
         )
+    for note in source.notes():
+        streams.note(f"note: {note}")
     for file, why in source.bad():
         missing = MissingProbe(file, "unreadable", why)
         yield Examined(HostReport(file, Status.ERROR, (missing,)))
