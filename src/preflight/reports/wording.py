@@ -57,6 +57,8 @@ DOMAINS = {
 _COMMAND = re.compile(
     r"(?:\$|sudo|preflight|nvidia-smi|systemctl|sysctl|srun|scontrol|ssh) (?!.*(?:[,;:.] |\())"
 )
+#: What a shell takes as it is: a comma in there makes no sentence.
+_QUOTED = re.compile(r"""(?<=[ =])(?:'[^']*'|"[^"]*")""")
 _GPU = re.compile(r"(?:.{1,60} )?gpu(\d+)")  # a subject; of DCGM: "GPU Memory gpu3"
 _PCI = re.compile(r"[0-9a-f:.]+")
 #: A GPU whose number is not known is called by its address, which `nvidia-smi -i` takes too.
@@ -128,7 +130,7 @@ def source(evidence: Evidence, *, short: bool = False) -> str:
 
 def is_command(text: str) -> bool:
     """Whether a piece of advice is a command to paste; `$ ` marks one that is not known by name."""
-    return bool(_COMMAND.match(text))
+    return bool(_COMMAND.match(_QUOTED.sub("''", text)))
 
 
 def _named(hosts: Sequence[str]) -> str:
