@@ -76,7 +76,7 @@ def test_a_recorded_host_goes_into_them_too(tmp_path: Path) -> None:
         (
             ("--against", "n1.capture.gz"),
             "error: n1.capture.gz is a capture, not a report\n"
-            "hint: preflight run --from n1.capture.gz, with --save report.json to keep it",
+            "hint: preflight run --from n1.capture.gz --save report.json",
         ),
         (("--against", "unpacked.jsonl"), "error: unpacked.jsonl is a capture, not a report"),
         (("--against", "no.json"), "error: no.json is no JSON"),

@@ -141,6 +141,7 @@ def test_a_folder_is_its_files_by_name(tmp_path: Path) -> None:
     assert found.notes == [
         f"{tmp_path}: only its files are read, not the folders deeper: --from {tmp_path}/deeper"
     ]
+    assert recorded(tmp_path, f"n={tmp_path / 'deeper'}").notes == []
     for number in range(9):
         (tmp_path / f"more{number}").mkdir()
     (note,) = recorded(tmp_path).notes

@@ -31,10 +31,8 @@ def _refuse_capture(path: Path, data: bytes) -> None:
     from preflight.capture import is_capture
 
     if is_capture(data):
-        command = f"preflight run --from {quote(str(path))}"
-        raise UsageError(
-            f"{path} is a capture, not a report", f"{command}, with --save report.json to keep it"
-        )
+        command = f"preflight run --from {quote(str(path))} --save report.json"
+        raise UsageError(f"{path} is a capture, not a report", command)
 
 
 def earlier(options: Options) -> Report | None:

@@ -35,6 +35,10 @@ _PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh")
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2")
 
 
+#: Folders whose files are read, with the folders in them, whose files are not.
+Folders = dict[Path, list[Path]]
+
+
 class _Source(Struct, frozen=True):
     """One file that can be read. `name`: what the user called the host, else empty."""
 
@@ -56,10 +60,11 @@ class Inputs:
     def __init__(self, specs: Sequence[str], stdin: BinaryIO | None) -> None:
         self._refused: Bad = []
         self._damaged: Bad = []
-        self._passed_over: list[str] = []
+        self._folders: Folders = {}
+        self._named = {Path(_split(spec)[1]).resolve() for spec in specs if spec}
         self._left_out: list[LeftOut] = []
         self._alone: dict[str, str | None] = {}  # the one host of a file; None of several
-        self._sources = _sources(specs, stdin, self._refused, self._passed_over)
+        self._sources = _sources(specs, stdin, self._refused, self._folders)
 
     def bad(self) -> Bad:
         """(file, why) of what was refused, and of what `hosts` found damaged."""
@@ -68,7 +73,16 @@ class Inputs:
     def notes(self) -> list[str]:
         """What was left out though it could be read: folders, and what `hosts` met of captures that
         are not the last ones of their host."""
-        return [*self._passed_over, *notes(self._left_out, self._alone)]
+        return [*self._folders_told(), *notes(self._left_out, self._alone)]
+
+    def _folders_told(self) -> Iterator[str]:
+        for folder, within in self._folders.items():
+            left = [path for path in within if path.resolve() not in self._named]
+            names = [path.name for path in left[:_FOLDERS_TOLD]]
+            more = f" and {len(left) - len(names)} more" if len(left) > len(names) else ""
+            if left:
+                told = f"only its files are read, not the folders {', '.join(names)}{more}"
+                yield f"{folder}: {told}: --from {shlex.quote(str(left[0]))}"
 
     def hosts(self) -> Iterator[tuple[str, list[Raw]]]:
         """Each host once, one at a time in memory.
@@ -136,11 +150,11 @@ def _answers(source: _Source, bad: Bad) -> Iterator[Raw]:
 
 
 def _sources(
-    specs: Sequence[str], stdin: BinaryIO | None, bad: Bad, passed_over: list[str]
+    specs: Sequence[str], stdin: BinaryIO | None, bad: Bad, folders: Folders
 ) -> list[_Source]:
     sources: list[_Source] = []
     hints: set[str] = set()
-    for name, label, path in _files(specs, bad, passed_over):
+    for name, label, path in _files(specs, bad, folders):
         if path and (inside := _sosreport(path, bad)):
             sources += [_Source(name, one.label, one.raws) for one in inside]
             continue
@@ -201,24 +215,24 @@ def _nothing(bad: Bad, hints: set[str]) -> UsageError:
 
 
 def _files(
-    specs: Sequence[str], bad: Bad, passed_over: list[str]
+    specs: Sequence[str], bad: Bad, folders: Folders
 ) -> Iterator[tuple[str, str, Path | None]]:
     """Name, label and path (None: standard input) of each file, each once for a name."""
     seen: set[tuple[str, Path | None]] = set()
     for spec in specs:
         name, file = _split(spec)
         path = None if file == "-" else Path(file)
-        for one in _within(path, bad, passed_over):
+        for one in _within(path, bad, folders):
             key = (name, one and one.resolve())
             if key not in seen:
                 seen.add(key)
                 yield name, str(one or "standard input"), one
 
 
-def _within(path: Path | None, bad: Bad, passed_over: list[str]) -> list[Path | None]:
+def _within(path: Path | None, bad: Bad, folders: Folders) -> list[Path | None]:
     """The files that it stands for; a sosreport is one."""
     opened = path and _is(path.is_dir) and not _is((path / "sos_commands").is_dir)
-    return _in_folder(path, bad, passed_over) if path and opened else [path]
+    return _in_folder(path, bad, folders) if path and opened else [path]
 
 
 def _split(spec: str) -> tuple[str, str]:
@@ -233,7 +247,7 @@ def _split(spec: str) -> tuple[str, str]:
     return name, file
 
 
-def _in_folder(folder: Path, bad: Bad, passed_over: list[str]) -> list[Path | None]:
+def _in_folder(folder: Path, bad: Bad, folders: Folders) -> list[Path | None]:
     try:
         visible = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     except OSError as error:
@@ -243,12 +257,8 @@ def _in_folder(folder: Path, bad: Bad, passed_over: list[str]) -> list[Path | No
     if not files:
         why = "holds no files" + (", only folders; name one of them" if visible else "")
         bad.append((str(folder), why))
-    elif folders := [path for path in visible if _is(path.is_dir)]:
-        names = ", ".join(path.name for path in folders[:_FOLDERS_TOLD])
-        more = len(folders) - _FOLDERS_TOLD
-        names += f" and {more} more" if more > 0 else ""
-        hint = f"--from {shlex.quote(str(folders[0]))}"
-        passed_over.append(f"{folder}: only its files are read, not the folders {names}: {hint}")
+    elif within := [path for path in visible if _is(path.is_dir)]:
+        folders[folder] = within
     return files
 
 
