@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from preflight.model import HostReport, MissingProbe, Report, Result, Status
 from preflight.nodesets import fold, hosts_named
 from preflight.reports.split import split_hosts
+from preflight.reports.wording import verdict
 from preflight.verdict import with_fleet
 from tests.reports.built import host, passed, report, skipped, undetermined, warm, width
 from tests.reports.fleet import broken, cluster, odd
@@ -40,9 +41,11 @@ def test_a_host_of_which_a_whole_domain_is_unknown_fails_where_the_others_were_j
     blind = host("n1", disk, skipped("gpu.x", "n1", "not in the input"))
     told = report(blind, *(host(f"n{i}", gpu, disk) for i in (2, 3)))
     assert split_hosts(told) == (["n2", "n3"], ["n1"])
+    assert verdict(told).endswith("; nothing of gpu was verified on n1")
     # What only one of them was asked for lacks nowhere.
     more = report(host("n1", disk), host("n2", disk), host("n3", disk, gpu))
     assert split_hosts(more) == (["n1", "n2", "n3"], [])
+    assert "nothing" not in verdict(more)
 
 
 def test_that_the_others_are_alike_verifies_nothing_of_a_host() -> None:

@@ -23,7 +23,7 @@ def split_hosts(report: Report, *, strict: bool = False) -> tuple[list[str], lis
     bad = (*_BAD, Status.WARN) if strict else _BAD
     hosts = machines(report.hosts)
     names = list(dict.fromkeys(host.host for host in hosts))
-    failed = {host.host for host in hosts if not _usable(host, bad)} | _lacking(hosts)
+    failed = {host.host for host in hosts if not _usable(host, bad)} | lacking(hosts).keys()
     for result in report.fleet:
         if result.status in bad:
             failed |= hosts_named(result.subject, set(names)) or set(names)
@@ -37,12 +37,13 @@ def _usable(host: HostReport, bad: tuple[Status, ...]) -> bool:
     return not any(one.fault for one in host.missing)
 
 
-def _lacking(hosts: Sequence[HostReport]) -> set[str]:
-    """Hosts of which nothing was verified in a domain in which most of them were judged."""
+def lacking(hosts: Sequence[HostReport]) -> dict[str, set[str]]:
+    """The hosts of which nothing was verified in a domain in which most of them were judged, each
+    with these domains."""
     seen = {host.host: _verified(host) for host in hosts if host.results}
     counts = Counter(name for found in seen.values() for name in found)
     usual = {name for name, count in counts.items() if 2 * count > len(seen)}
-    return {host for host, found in seen.items() if usual - found}
+    return {host: usual - found for host, found in seen.items() if usual - found}
 
 
 def _verified(host: HostReport) -> set[str]:

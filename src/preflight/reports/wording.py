@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from preflight.model import Action, Evidence, Finding, Report, Result, Scalar, Status
+from preflight.model import Action, Evidence, Finding, HostReport, Report, Result, Scalar, Status
 from preflight.nodesets import fold
 from preflight.reports.silent import answered, machines, unverified
+from preflight.reports.split import lacking
 from preflight.units import number
 
 ACTIONS: dict[Action, str] = {
@@ -167,6 +168,18 @@ def when(started_at: str) -> str:
     return f"{found[1]} {found[2]} UTC" if found else started_at
 
 
+def _lacking(hosts: Sequence[HostReport], unseen: Sequence[str]) -> list[str]:
+    """`nothing of gpu, pcie was verified on node07`, for those that are judged in other domains."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for host, domains in lacking(hosts).items():
+        if host not in unseen:
+            alike.setdefault(tuple(sorted(domains)), []).append(host)
+    return [
+        f"nothing of {some(domains, 3, more='')} was verified on {_named(names)}"
+        for domains, names in alike.items()
+    ]
+
+
 def verdict(report: Report) -> str:
     """The last line: `FAIL: 1 failed, 2 warned, 41 passed, 3 skipped, 0 undetermined`."""
     counts = report.counts
@@ -187,5 +200,6 @@ def verdict(report: Report) -> str:
     unseen = [host.host for host in hosts if unverified(host)]
     if 0 < len(unseen) < len(hosts) and report.verdict is not Status.SKIP:
         told.append(f"nothing was verified on {_named(unseen)}")
+    told += _lacking(hosts, unseen)
     told += [plural(len(report.findings), "finding")] if report.findings else []
     return "; ".join([text, ", ".join(told)] if told else [text])
