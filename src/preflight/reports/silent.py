@@ -60,7 +60,8 @@ def silences(hosts: Iterable[HostReport]) -> list[Silence]:
     alike: dict[tuple[object, ...], Silence] = {}
     for host in hosts:
         fault = next((one for one in host.missing if one.fault), None)
-        if fault is None and answered(host):
+        known = host.results or (answered(host) and host.verdict is not Status.ERROR)
+        if fault is None and known:
             continue
         about = (fault,) if fault else host.missing
         texts = tuple(dict.fromkeys(_text(one, host.host) for one in about))
