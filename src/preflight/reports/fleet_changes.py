@@ -19,7 +19,7 @@ Place = tuple[str, str]  # host, device
 
 _SEVERITY = {status: at for at, status in enumerate(SEVERITY)}
 #: How many others there are: it changes with the number of hosts that were asked.
-_OTHERS = re.compile(r"(?:the other )?[\d,]+(?: others)? have ")
+_OTHERS = re.compile(r"(?:the other )?[\d,]+(?: others)? (?=have |told )")
 #: Values beside a median: they drift, and the median with them.
 _DRIFTS = re.compile(r"; the median |is the median of ")
 _NOT_TOLD = "no longer told"
@@ -95,7 +95,7 @@ def _no_more(look: Looked, earlier: Looked, untold: set[str]) -> Iterator[tuple[
     for (host, device), was in earlier.odd.items():
         if not host or (host, device) in look.odd:
             continue
-        if host in untold or (passed and host not in look.alike):
+        if host not in look.alike if passed else host in untold:
             yield host, _unseen(was, device)
         else:
             value = told(one) if passed else "as the others"
@@ -166,4 +166,4 @@ def _essence(text: str) -> object:
         return "off the median"
     if text.startswith("mixed: "):
         return {part.rpartition(" on ")[0] for part in text[len("mixed: ") :].split("; ")}
-    return _OTHERS.sub("others have ", text)
+    return _OTHERS.sub("others ", text)
