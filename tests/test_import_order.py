@@ -17,8 +17,8 @@ SRC = Path(__file__).resolve().parents[1] / "src"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "units", "printable", "unpack"),
     ("model",),
-    ("nodesets", "verdict", "datafiles", "strict_yaml", "kept", "faults"),
-    ("hostlists",),
+    ("nodesets", "datafiles", "strict_yaml", "kept", "faults"),
+    ("hostlists", "verdict"),  # what a result over the fleet says of the hosts that it names
     ("facts", "runbooks", "error_texts"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
     ("pasted", "relayed"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from preflight.model import Counts, Finding, HostReport, MissingProbe, Result, Status
-from preflight.verdict import count, host_verdict, report_verdict, verdict_of
+from preflight.verdict import count, host_verdict, report_verdict, verdict_of, with_fleet
 
 PASS, WARN, FAIL, SKIP, ERROR = (
     Status.PASS, Status.WARN, Status.FAIL, Status.SKIP, Status.ERROR,
@@ -63,3 +63,39 @@ def test_results_are_counted_by_status() -> None:
     results = [Result("a.b", "x", one) for one in (PASS, PASS, FAIL, SKIP, ERROR, ERROR, WARN)]
     assert count(results) == Counts(passed=2, warn=1, fail=1, skip=1, error=2)
     assert count([]) == Counts()
+
+
+def one(name: str, *statuses: Status, missing: tuple[MissingProbe, ...] = ()) -> HostReport:
+    results = tuple(Result("a.b", "x", status) for status in statuses)
+    return HostReport(name, host_verdict(results, missing), missing, results=results)
+
+
+@pytest.mark.parametrize(
+    ("host", "status", "verdict"),
+    [
+        (one("n1", PASS), FAIL, FAIL),
+        (one("n1", PASS), WARN, WARN),
+        (one("n1", WARN), ERROR, ERROR),
+        (one("n1", FAIL), WARN, FAIL),
+        (one("n1", SKIP), PASS, SKIP),  # that it is like the others verifies nothing of it
+        (one("n1", PASS), SKIP, PASS),
+        (one("n1"), PASS, PASS),  # only the comparison was asked for
+        (one("n1", missing=(ABSENT,)), PASS, PASS),
+        (one("n1", missing=(GONE,)), PASS, ERROR),
+        (one("n1"), WARN, WARN),
+    ],
+)
+def test_what_was_found_over_the_fleet_is_of_the_hosts_it_names(
+    host: HostReport, status: Status, verdict: Status
+) -> None:
+    other = one("n2", PASS)
+    counts = len(host.results)
+    with_fleet([host, other], [Result("fleet.x", "n1 gpu[0-7]", status)], {"n1", "n2"})
+    assert (host.verdict, other.verdict) == (verdict, PASS)
+    assert len(host.results) == counts
+
+
+def test_a_host_that_was_not_compared_is_not_passed_by_the_others() -> None:
+    hosts = [one("n1"), one("n2"), one("n3", missing=(ABSENT,))]
+    with_fleet(hosts, [Result("fleet.x", "n1", PASS)], {"n1"})
+    assert [host.verdict for host in hosts] == [PASS, SKIP, ERROR]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from preflight.model import (
     SEVERITY,
@@ -15,6 +16,7 @@ from preflight.model import (
     Result,
     Status,
 )
+from preflight.nodesets import hosts_named
 
 
 def verdict_of(statuses: Iterable[Status]) -> Status:
@@ -37,6 +39,39 @@ def host_verdict(results: Sequence[Result], missing: Iterable[MissingProbe]) -> 
         if not results or one.fault or one.kind == "unreachable"
     )
     return verdict_of([*(one.status for one in results), *unanswered])
+
+
+def with_fleet(
+    hosts: Sequence[HostReport], fleet: Iterable[Result], compared: AbstractSet[str]
+) -> None:
+    """Make the verdict of each host the worst of its own and of the fleet's results that name it,
+    in place. `compared`: hosts of which anything was compared; one without results of its own
+    passes by that alone."""
+    bad = named(fleet, {host.host for host in hosts}, SEVERITY[:3])
+    for host in hosts:
+        statuses = [one.status for one in bad.get(host.host, ())]
+        if not host.results and (statuses or host.host in compared):
+            # What it did not answer shows in the comparisons; that it went away does not.
+            gone = [one for one in host.missing if one.fault or one.kind == "unreachable"]
+            host.verdict = verdict_of([host_verdict((), gone), *statuses, Status.PASS])
+        else:
+            host.verdict = verdict_of([host.verdict, *statuses])
+
+
+def named(
+    fleet: Iterable[Result], known: AbstractSet[str], statuses: Sequence[Status]
+) -> dict[str, list[Result]]:
+    """Of each host the fleet's results with one of these statuses that name it."""
+    hosts_of: dict[str, set[str]] = {}  # many results name the same thousand hosts
+    found: dict[str, list[Result]] = {}
+    for result in fleet:
+        if result.status in statuses:
+            subject = result.subject
+            if subject not in hosts_of:
+                hosts_of[subject] = hosts_named(subject, known)
+            for host in hosts_of[subject]:
+                found.setdefault(host, []).append(result)
+    return found
 
 
 def report_verdict(

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from preflight.capture import Writer
 from preflight.model import Raw
 from tests.cli.command import preflight
@@ -51,6 +53,48 @@ def test_the_odd_hosts_are_named_and_decide_the_verdict(tmp_path: Path) -> None:
     assert "gpu-a03: Driver Version : 535.104.05" in ran.out
     assert "srun --exclude='gpu-a[03,07]'" in ran.out
     assert "nothing was verified" not in ran.out
+
+
+@pytest.mark.parametrize(
+    ("chosen", "answered", "failed"),
+    [
+        ("fleet.kernel.same", 13, []),  # gpu-a09 is odd by a warning
+        ("fleet.driver.same", 12, ["blind", "gpu-a03", "gpu-a07"]),
+    ],
+)
+def test_hosts_that_were_only_compared_are_not_silent(
+    tmp_path: Path, chosen: str, answered: int, failed: list[str]
+) -> None:
+    (tmp_path / "hosts").mkdir()
+    folder = fleet(tmp_path / "hosts")
+    captured(folder, "blind", "")  # of its driver nothing can be read
+    (folder / "notes.txt").write_text("nothing of ours\n")
+    ran = preflight("gpu-health", "--from", str(folder), "--only", chosen, "--save-hosts", "x",
+                    "--save", "x.json", cwd=tmp_path)  # fmt: skip
+    out = " ".join(ran.out.split())
+    assert f"13 hosts, {answered} answered, {13 - len(failed)} passed" in out
+    assert ("1 of 13 without results" in out) == (answered < 13)
+    assert "1 file not read in full" in out
+    assert (tmp_path / "x.fail").read_text().split() == failed
+    told = json.loads((tmp_path / "x.json").read_text())
+    verdicts = {one["host"]: one["verdict"] for one in told["hosts"]}
+    assert [name for name, one in verdicts.items() if one == "FAIL"] == failed[1:]
+
+
+def test_a_host_that_is_odd_has_the_verdict_of_it_and_its_junit_suite_has_not(
+    tmp_path: Path,
+) -> None:
+    folder = str(fleet(tmp_path))
+    only = ("--only", "gpu.answers", "--only", "fleet.*")
+    ran = preflight("gpu-health", "--from", folder, *only, "--format", "json",
+                    "--save", str(tmp_path / "x.xml"))  # fmt: skip
+    told = {one["host"]: one for one in json.loads(ran.out)["hosts"]}
+    assert told["gpu-a03"]["verdict"] == "FAIL"
+    assert told["gpu-a09"]["verdict"] == "WARN"
+    assert told["gpu-a01"]["verdict"] == "PASS"
+    assert {one["status"] for one in told["gpu-a03"]["results"]} == {"PASS"}
+    suite = (tmp_path / "x.xml").read_text().partition('name="gpu-a03"')[2]
+    assert 'failures="0" errors="0"' in suite.partition(">")[0]
 
 
 def test_json_has_them_apart_from_the_hosts_and_counts_them(tmp_path: Path) -> None:
@@ -101,6 +145,20 @@ def test_reports_are_merged_with_what_was_found_over_each_fleet(tmp_path: Path) 
     assert odd(told) == [
         ("fleet.driver.same", "a9", "FAIL"), ("fleet.driver.same", "b9", "FAIL"),
     ]  # fmt: skip
+
+
+def test_an_older_capture_of_a_host_is_left_out_and_no_host(tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    old = captured(tmp_path / "old", "n1", H100.replace("535.161.08", "535.104.05"))
+    new = captured(tmp_path, "n1")
+    other = captured(tmp_path, "n2")
+    options = [option for file in (old, new, other) for option in ("--from", file)]
+    ran = preflight("gpu-health", *options, "--save-hosts", str(tmp_path / "x"))
+    assert f"note: n1 is also in {old}, asked " in ran.err
+    assert "2 hosts, 2 answered" in ran.out
+    assert "without results" not in ran.out
+    assert "not read in full" not in ran.out
+    assert "535.104.05" not in ran.out
 
 
 def test_a_sites_own_check_over_the_fleet(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
-from preflight.model import Report
+from preflight.capture import Writer
+from preflight.model import Raw, Report
 from preflight.reports import render
 from tests.cli.command import preflight
 from tests.reports.built import host, passed, report, warm, width
@@ -68,7 +70,15 @@ def test_a_recorded_host_goes_into_them_too(tmp_path: Path) -> None:
         (("--save-hosts", "none/x"), "error: --save-hosts none/x.pass: No such file"),
         (("--save-hosts", "out/"), "hint: --save-hosts out/hosts"),
         (("--save-hosts", "x", "--redact"), "error: --save-hosts writes the names that --redact"),
-        (("--against", "none.json"), "error: none.json: "),
+        (("--against", "none.json"), "error: there is no none.json\nhint: a report is made with"),
+        (("--against", "."), "error: . cannot be read: Is a directory"),
+        (("--against", "x.gz"), "error: x.gz is no JSON"),
+        (
+            ("--against", "n1.capture.gz"),
+            "error: n1.capture.gz is a capture, not a report\n"
+            "hint: preflight run --from n1.capture.gz --save report.json",
+        ),
+        (("--against", "unpacked.jsonl"), "error: unpacked.jsonl is a capture, not a report"),
         (("--against", "no.json"), "error: no.json is no JSON"),
         (("--against", "other.json"), "is no preflight report: its schema is 'x/1'"),
     ],
@@ -77,6 +87,11 @@ def test_what_cannot_be_is_said_before_the_work(
     tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     (tmp_path / "no.json").write_text("hello")
+    (tmp_path / "x.gz").write_bytes(gzip.compress(b"hello"))
+    with Writer(tmp_path / "n1.capture.gz") as writer:
+        writer.write(Raw("n1", "identity"))
+    unpacked = gzip.decompress((tmp_path / "n1.capture.gz").read_bytes())
+    (tmp_path / "unpacked.jsonl").write_bytes(unpacked)
     (tmp_path / "other.json").write_text('{"schema": "x/1"}')
     name = stored(tmp_path, "r.json", cluster())
     for command in (("report", name), ("gpu-health", "--from", name)):

@@ -16,7 +16,7 @@ from preflight.model import (
     Status,
 )
 from preflight.reports.text import lines, plain
-from preflight.verdict import count, host_verdict, report_verdict
+from preflight.verdict import count, host_verdict, report_verdict, with_fleet
 
 #: What a host could send to whoever reads the report: to a terminal, an XML document, a web page.
 HOSTILE = (
@@ -103,6 +103,7 @@ def host(name: str, *results: Result, summary: str = "", **more: Any) -> HostRep
 
 def report(*hosts: HostReport, **more: Any) -> Report:
     fleet, findings = tuple(more.pop("fleet", ())), tuple(more.pop("findings", ()))
+    with_fleet(hosts, fleet, set())
     told: dict[str, Any] = {
         "command": "gpu-health",
         "argv": ("preflight", "gpu-health"),

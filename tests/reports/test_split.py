@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preflight.model import HostReport, MissingProbe, Report, Status
+from preflight.model import HostReport, MissingProbe, Report, Result, Status
 from preflight.nodesets import fold, hosts_named
 from preflight.reports.split import split_hosts
+from preflight.reports.wording import verdict
+from preflight.verdict import with_fleet
 from tests.reports.built import host, passed, report, skipped, undetermined, warm, width
 from tests.reports.fleet import broken, cluster, odd
 
@@ -32,6 +34,34 @@ GOOD = passed("a.b", "gpu0", 1, "1")
 def test_a_host_goes_where_it_belongs(one: HostReport, failed: bool) -> None:
     told = report(one, host("n2", GOOD))
     assert split_hosts(told) == ((["n2"], ["n1"]) if failed else (["n1", "n2"], []))
+
+
+def test_a_host_of_which_a_whole_domain_is_unknown_fails_where_the_others_were_judged() -> None:
+    gpu, disk = passed("gpu.x", "gpu0", 1, "1"), passed("host.y", "n", 1, "1")
+    blind = host("n1", disk, skipped("gpu.x", "n1", "not in the input"))
+    told = report(blind, *(host(f"n{i}", gpu, disk) for i in (2, 3)))
+    assert split_hosts(told) == (["n2", "n3"], ["n1"])
+    assert verdict(told).endswith("; nothing of gpu was verified on n1")
+    # What only one of them was asked for lacks nowhere.
+    more = report(host("n1", disk), host("n2", disk), host("n3", disk, gpu))
+    assert split_hosts(more) == (["n1", "n2", "n3"], [])
+    assert "nothing" not in verdict(more)
+
+
+def test_that_the_others_are_alike_verifies_nothing_of_a_host() -> None:
+    blind = host("n1", skipped("gpu.x", "n1", "not in the input"), summary="Ubuntu")
+    alike = Result("fleet.x", "n[1-2]", Status.PASS, "same")
+    told = report(blind, host("n2", passed("gpu.x", "gpu0", 1, "1")), fleet=[alike])
+    assert split_hosts(told) == (["n2"], ["n1"])
+
+
+def test_hosts_that_were_only_compared_pass_unless_they_are_odd() -> None:
+    hosts = [host(f"n{i}", summary="Ubuntu") for i in range(1, 5)]
+    fleet = [odd("n2"), odd("n3", status=Status.WARN)]
+    with_fleet(hosts, fleet, {"n1", "n2", "n3"})
+    told = report(*hosts, fleet=fleet)
+    assert split_hosts(told) == (["n1", "n3"], ["n2", "n4"])
+    assert split_hosts(told, strict=True) == (["n1"], ["n2", "n3", "n4"])
 
 
 def test_with_strict_a_warning_is_a_failure() -> None:

@@ -138,6 +138,14 @@ def test_a_folder_is_its_files_by_name(tmp_path: Path) -> None:
     assert f"{tmp_path}/b.xml answers the same for host input" in displaced[1]
     assert "--from NAME=FILE" in displaced[1]
     assert shape(recorded(f"n={tmp_path}")) == {"n": ["nvidia-smi", "kernel-log"]}
+    assert found.notes == [
+        f"{tmp_path}: only its files are read, not the folders deeper: --from {tmp_path}/deeper"
+    ]
+    assert recorded(tmp_path, f"n={tmp_path / 'deeper'}").notes == []
+    for number in range(9):
+        (tmp_path / f"more{number}").mkdir()
+    (note,) = recorded(tmp_path).notes
+    assert "the folders deeper, more0, more1, more2, more3 and 5 more: --from" in note
 
 
 def test_a_folder_without_files(tmp_path: Path) -> None:

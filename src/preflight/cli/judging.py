@@ -23,6 +23,7 @@ from preflight.judge.causes import attribute_fleet
 from preflight.judge.fleet import judge_fleet
 from preflight.model import (
     HostReport,
+    Missing,
     MissingProbe,
     Raw,
     Report,
@@ -31,7 +32,7 @@ from preflight.model import (
 )
 from preflight.redact.secrets import in_arguments
 from preflight.reports.drain import drain_lines
-from preflight.verdict import count, report_verdict
+from preflight.verdict import count, report_verdict, with_fleet
 
 NO_GPU = "no NVIDIA GPU"
 LEVEL_HINT = (
@@ -68,7 +69,7 @@ def _judged(
     if many:
         found = _asked(plan, options, streams, captures, many)
     elif options.from_:
-        found = list(_recorded(plan, options, captures))
+        found = list(_recorded(plan, options, streams, captures))
     else:
         raws = ask_here(plan.commands(), options, streams, captures)
         # Of what hosts have in common this one alone has what was stated.
@@ -78,7 +79,20 @@ def _judged(
     hosts = [one.report for one in found]
     fleet = judge_fleet([one.readings for one in found if one.readings], checks)
     attribute_fleet(fleet, hosts)
+    with_fleet(hosts, fleet, _compared(found, fleet))
     return hosts, fleet
+
+
+def _compared(found: Sequence[Examined], fleet: Sequence[Result]) -> set[str]:
+    """The hosts that told a value of anything that was compared."""
+    judged = {one.check for one in fleet if one.status is not Status.SKIP}
+    return {
+        one.readings.host
+        for one in found
+        if one.readings
+        for each in one.readings.of
+        if each.check in judged and each.value is not None and not isinstance(each.value, Missing)
+    }
 
 
 def _asked(
@@ -98,7 +112,9 @@ def _asked(
     return [found[name] for name in order if name in found]
 
 
-def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[Examined]:
+def _recorded(
+    plan: Plan, options: Options, streams: Streams, captures: Captures
+) -> Iterator[Examined]:
     """Hosts from files. A file that is not recognised is there as a host without results, so that
     it cannot be overlooked."""
     from preflight.transports.recorded import open_inputs
@@ -109,6 +125,8 @@ def _recorded(plan: Plan, options: Options, captures: Captures) -> Iterator[Exam
         yield from examine_all(
             hosts, plan.checks, all_facts=options.facts, one_hosts_facts=_wants_facts(options)
         )
+    for note in source.notes():
+        streams.note(f"note: {note}")
     for file, why in source.bad():
         missing = MissingProbe(file, "unreadable", why)
         yield Examined(HostReport(file, Status.ERROR, (missing,)))

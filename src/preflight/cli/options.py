@@ -122,7 +122,9 @@ OPTIONS: dict[str, Option] = {
     "save_hosts": Option(
         str, ("--save-hosts",),
         "Also write the names of the hosts that can take a job to PREFIX.pass, of the others to "
-        "PREFIX.fail: for srun --nodelist=./PREFIX.pass, mpirun --hostfile, --hostfile.", "PREFIX",
+        "PREFIX.fail: for srun --nodelist=./PREFIX.pass, mpirun --hostfile, --hostfile. In .fail "
+        "are hosts that failed, are silent or undetermined, or odd by a failure; those odd by a "
+        "warning are in .pass, unless with --strict.", "PREFIX",
     ),
     "against": Option(
         str, ("--against",), "Also tell what changed since an earlier report.", "REPORT"

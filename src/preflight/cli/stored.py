@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 from preflight.cli.options import Options
 from preflight.errors import UsageError
 from preflight.model import Report
+
+_MADE = "a report is made with --save report.json"
 
 
 def stored(path: Path) -> Report:
@@ -14,10 +17,22 @@ def stored(path: Path) -> Report:
     from preflight.reports.json import read
 
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {error}", "a report is made with --save report.json") from None
-    return read(text, str(path))
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"there is no {path}", _MADE) from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", _MADE) from None
+    _refuse_capture(path, data)
+    return read(data, str(path))
+
+
+def _refuse_capture(path: Path, data: bytes) -> None:
+    """A capture holds answers, of which a report is still to be made."""
+    from preflight.capture import is_capture
+
+    if is_capture(data):
+        command = f"preflight run --from {quote(str(path))} --save report.json"
+        raise UsageError(f"{path} is a capture, not a report", command)
 
 
 def earlier(options: Options) -> Report | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple, get_args
 
 from preflight.model import Change, ChangeKind, Changes, Status
 from preflight.nodesets import fold
-from preflight.reports.groups import LONG, Place, where
+from preflight.reports.groups import Place, where
 from preflight.reports.wording import plural, some, when
 
 #: What a host did of which there are results.
@@ -17,6 +17,8 @@ ANSWERED = "answered"
 _OF_ONE_REASON = ("unknown", "unseen", "fixed")
 _MOST_VARIANTS = 4
 _TEXT_CHARACTERS = 160
+_PLACES_CHARACTERS = 120
+_NAMES_CHARACTERS = 40
 
 
 class Row(NamedTuple):
@@ -75,13 +77,22 @@ def _key(one: Change) -> tuple[object, ...]:
 def _row(group: Sequence[Change], hosts: bool) -> Row:
     first = group[0]
     places = [Place(host, one.subject) for one in group for host in one.hosts or ("",)]
-    at = where(list(dict.fromkeys(places)), hosts=hosts or not first.subject, brief=True)
+    at = _at(list(dict.fromkeys(places)), hosts=hosts or not first.subject)
     checks = list(dict.fromkeys(one.about for one in group))
     if len(checks) > 1:
         told = "" if first.kind == "fixed" else _short(first.now)
         told = f"{told} ({some(checks, 3, more='')})".strip()
         return Row(first.kind, plural(len(checks), "check"), at, told)
     return Row(first.kind, _ABOUT.get(first.about, first.about), at, _told(group, hosts))
+
+
+def _at(places: Sequence[Place], *, hosts: bool) -> str:
+    """Where; before a wall of names nobody finds the values."""
+    names = {place.host for place in places}
+    text = where(places, hosts=hosts)
+    if len(text) <= _PLACES_CHARACTERS:
+        return text
+    return plural(len(names), "host") if len(names) > 1 else where(places, hosts=hosts, brief=True)
 
 
 _ABOUT = {"host": "", "device": "", "summary": "", "reboot": ""}
@@ -106,7 +117,7 @@ def _told(group: Sequence[Change], hosts: bool) -> str:
     told = []
     for one in group:
         names = fold(one.hosts) if hosts else ""
-        names = names if len(names) <= LONG else plural(len(one.hosts), "host")
+        names = names if len(names) <= _NAMES_CHARACTERS else plural(len(one.hosts), "host")
         told.append(f"{f'{names} {one.subject}'.strip()} {_pair(one)}".strip())
     return "; ".join(told[:_MOST_VARIANTS]) + (
         f"; and {len(told) - _MOST_VARIANTS} more" if len(told) > _MOST_VARIANTS else ""

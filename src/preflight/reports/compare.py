@@ -17,17 +17,17 @@ from preflight.model import (
     Result,
     Status,
 )
-from preflight.nodesets import fold, hosts_named
+from preflight.nodesets import fold
+from preflight.reports.change_kinds import BAD, kind_of, told
 from preflight.reports.changes import ANSWERED
 from preflight.reports.fact_changes import fact_changes
+from preflight.reports.fleet_changes import fleet_changes, of_all
 from preflight.reports.groups import entries
 from preflight.reports.notes import notes
-from preflight.reports.silent import silences
-from preflight.reports.wording import value
+from preflight.reports.silent import answered, silences
 
 _ORDER = {kind: at for at, kind in enumerate(get_args(ChangeKind))}
 _SEVERITY = {status: at for at, status in enumerate(SEVERITY)}
-_BAD = (Status.FAIL, Status.ERROR, Status.WARN)
 #: Results of so many checks make a subject a thing, such as a GPU, that can come and go.
 _CHECKS_OF_A_DEVICE = 2
 
@@ -51,9 +51,14 @@ def compare(now: Report, then: Report) -> Changes:
     found = [
         *_hosts("gone", [name for name in before if name not in after]),
         *_hosts("new", [name for name in after if name not in before]),
-        *_fleet(now, then, checks),
+        *of_all(now, then),
     ]
-    of_hosts = ((name, _host(after[name], before[name], checks)) for name in both)
+    of_fleet = fleet_changes(now, then, checks.then)
+    of_hosts = (
+        (name, [*_host(after[name], before[name], checks), *of_fleet.get(name, ())])
+        for name in both
+    )
+    found += _folded((name, of_fleet.get(name, ())) for name in after if name not in before)
     return Changes(
         since=then.started_at,
         preflight=then.preflight,
@@ -95,19 +100,20 @@ def _without(one: Change, hosts: tuple[str, ...] = (), subject: str = "") -> Cha
 
 
 def _host(now: HostReport, then: HostReport, checks: Catalogues) -> Iterator[Change]:
-    if not (now.results and then.results):
+    if not (answered(now) and answered(then)):
         yield from _answering(now, then)
         return
     if now.summary != then.summary and now.summary and then.summary:
         yield Change("changed", "summary", was=then.summary, now=now.summary)
     yield from fact_changes(now.facts, then.facts)
-    yield from _results(_worst(now.results), _worst(then.results), now.host, checks)
+    if now.results and then.results:
+        yield from _results(_worst(now.results), _worst(then.results), now.host, checks)
 
 
 def _answering(now: HostReport, then: HostReport) -> Iterator[Change]:
     """A host that gave no answer in one of the reports, or in both."""
-    was, is_ = (ANSWERED if host.results else _why(host) for host in (then, now))
-    if now.results:
+    was, is_ = (ANSWERED if answered(host) else _why(host) for host in (then, now))
+    if answered(now):
         yield Change("fixed", "host", was=was, now=is_)
     elif was != is_:
         yield Change("silent", "host", was=was, now=is_)
@@ -135,7 +141,7 @@ def _results(now: Results, then: Results, host: str, checks: Catalogues) -> Iter
     for key, one in now.items():
         check, subject = key
         earlier = then.get(key)
-        if earlier is None and check in checks.then and one.status in _BAD:
+        if earlier is None and check in checks.then and one.status in BAD:
             earlier = then.get((check, host)) or then.get((check, ""))
             yield from _change(check, subject, earlier, one)
         elif earlier is not None and earlier.status is not one.status:
@@ -175,78 +181,14 @@ def _without_counterpart(one: Result, others: Sequence[Result]) -> Iterator[Chan
     be determined at all names the host, too. That another GPU passes says nothing of this one."""
     worst = min(others, key=lambda other: _SEVERITY[other.status], default=None)
     if worst is None and one.status is not Status.SKIP:
-        yield Change("unseen", one.check, (), one.subject, one.status, None, _told(one))
-    elif worst is not None and worst.status not in _BAD and one.status is not worst.status:
+        yield Change("unseen", one.check, (), one.subject, one.status, None, told(one))
+    elif worst is not None and worst.status not in BAD and one.status is not worst.status:
         yield from _change(one.check, one.subject, one, worst)
 
 
 def _change(check: str, subject: str, then: Result | None, now: Result) -> Iterator[Change]:
     was = None if then is None else then.status
-    kind = _kind(was, now.status)
+    kind = kind_of(was, now.status)
     if kind is not None:
-        told = "" if then is None else _told(then)
-        yield Change(kind, check, (), subject, was, now.status, told, _told(now))
-
-
-def _kind(was: Status | None, now: Status) -> ChangeKind | None:
-    """What it means; none where nothing was known before that could have become worse."""
-    was = was or Status.SKIP
-    if now is was:
-        return None
-    if now is Status.FAIL:
-        return "failed"
-    if now is Status.ERROR:
-        return "unknown"
-    if now is Status.SKIP:
-        return "unseen"
-    if now is Status.WARN:
-        return "better" if was in (Status.FAIL, Status.ERROR) else "warned"
-    return "fixed" if was in _BAD else None
-
-
-def _told(one: Result) -> str:
-    if one.measured is None or one.status in (Status.ERROR, Status.SKIP):
-        return one.reason
-    unlike = "" if one.status is Status.PASS else one.expected
-    return value(one.measured, one.unit, unlike=unlike)
-
-
-def _fleet(now: Report, then: Report, checks: Catalogues) -> Iterator[Change]:
-    """What is judged over all hosts: its subject names the odd ones, and so differs."""
-    after, before = _by_check(now.fleet), _by_check(then.fleet)
-    known = {host.host for host in now.hosts}
-    for check, one in after.items():
-        earlier = before.get(check)
-        if earlier is None and (check not in checks.then or one.status not in _BAD):
-            continue
-        if earlier is None or earlier.status is not one.status:
-            yield from _change(check, one.subject, earlier, one)
-        elif one.status in _BAD:
-            yield from _still_odd(one, earlier, known)
-
-
-def _still_odd(now: Result, then: Result, known: set[str]) -> Iterator[Change]:
-    """Hosts that are odd now and were not; else what is told otherwise of the same ones."""
-    odd = hosts_named(now.subject, known) - hosts_named(then.subject, known)
-    was, told = f"{then.subject}: {_told(then)}", f"{now.subject}: {_told(now)}"
-    kind = _kind(Status.PASS, now.status)
-    if odd and kind:
-        yield Change(kind, now.check, tuple(sorted(odd)), now=_told(now), was="not odd")
-    elif was != told:
-        yield Change("changed", now.check, (), "", then.status, now.status, was, told)
-
-
-def _by_check(results: Iterable[Result]) -> dict[str, Result]:
-    """The worst of each check; several that are equally bad, such as two odd versions, as one."""
-    found: dict[str, list[Result]] = {}
-    for one in sorted(results, key=lambda one: _SEVERITY[one.status]):
-        of_check = found.setdefault(one.check, [])
-        if not of_check or of_check[0].status is one.status:
-            of_check.append(one)
-    return {check: same[0] if len(same) == 1 else _joined(same) for check, same in found.items()}
-
-
-def _joined(same: Sequence[Result]) -> Result:
-    subject = ", ".join(one.subject for one in same)
-    told = "; ".join(dict.fromkeys(f"{one.subject}: {_told(one)}" for one in same))
-    return Result(same[0].check, subject, same[0].status, told)
+        before = "" if then is None else told(then)
+        yield Change(kind, check, (), subject, was, now.status, before, told(now))

@@ -36,6 +36,7 @@ def fact_changes(now: dict[str, Any] | None, then: dict[str, Any] | None) -> Ite
     if not now or not then:
         return
     was, is_ = dict(_leaves(then, "")), dict(_leaves(now, ""))
+    yield from _untold(now, was)
     for path, told in is_.items():
         if told == was.get(path, told) or not _STEADY.fullmatch(path):
             continue
@@ -47,6 +48,19 @@ def fact_changes(now: dict[str, Any] | None, then: dict[str, Any] | None) -> Ite
             yield Change("changed", about, (), name, None, None, value(was[path]), value(told))
 
 
+def _untold(now: dict[str, Any], was: dict[str, Any]) -> Iterator[Change]:
+    """Parts of a host that were known, and are not any more."""
+    steady = [path for path in was if _STEADY.fullmatch(path)]
+    for part, told in now.items():
+        known = [path for path in steady if re.split(r"[.\[]", path)[0] == part]
+        if known and _is_missing(told):
+            yield Change("unseen", part, now=f"no longer told: {told['text']}", was="told")
+
+
+def _is_missing(told: Any) -> bool:
+    return isinstance(told, dict) and set(told) - {"fault"} == {"kind", "text"}
+
+
 def _about_equal(path: str, was: Any, is_: Any) -> bool:
     if not path.endswith("_bytes") or not isinstance(was, int) or not isinstance(is_, int):
         return False
@@ -56,7 +70,7 @@ def _about_equal(path: str, was: Any, is_: Any) -> bool:
 def _leaves(told: Any, path: str) -> Iterator[tuple[str, Any]]:
     """`gpus[gpu0].pcie.width` and its value, for each value that is known."""
     if isinstance(told, dict):
-        if set(told) - {"fault"} == {"kind", "text"}:
+        if _is_missing(told):
             return  # a Missing: why it is not known is told by results
         for key, part in told.items():
             yield from _leaves(part, f"{path}.{key}" if path else str(key))

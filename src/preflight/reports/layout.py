@@ -35,8 +35,10 @@ GLUE = "\xa0"
 _WORD = re.compile(r"([ ]*)([^ ]+)")
 # A command in backticks is one token, so that it stays on one line where it can.
 _ADVICE = re.compile(r"([ ]*)([^ `]*`[^`]*`[^ `]*|[^ ]+)")
-# Where the shell sees one word: a break with a backslash inside quotes would become part of it.
-_SHELL_WORD = re.compile(r"""(?:[^\s'"]|'[^']*'|"[^"]*")+|['"].*""")
+# What the shell sees as one word, spaces in quotes included; what is never closed goes to the end.
+_SHELL_WORD = re.compile(r"""(?:[^\s'"\\]|\\.?|'[^']*(?:'|\Z)|"[^"]*(?:"|\Z))+""")
+
+_QUOTE = re.compile("['\"]")
 
 
 def plain(line: Line) -> str:
@@ -72,8 +74,9 @@ def flow(
     """`head`, then `body` broken at words; lines after the first are indented by `hang`.
 
     A word that is longer than a line is broken after a comma or a slash, or anywhere. In `advice` a
-    command, in backticks or known by its first word, is broken between its words with a backslash:
-    it can be pasted.
+    command, in backticks, known by its first word, or that after a colon, is broken between its
+    words with a backslash, and never within one: it can be pasted, if need be from a line that is
+    wider than `width`.
     """
     line = [Span(printable(span.text), span.style) for span in head]
     column = sum(cells(span.text) for span in line)
@@ -83,21 +86,34 @@ def flow(
             if column <= hang:
                 piece, start = _split(token, start, width - column)
                 line.append(Span(piece, token.style))
+                column += cells(piece)
+                if start == len(token.text):
+                    break
             yield tuple(line)
             line, column, gap = [Span(" " * hang)], hang, ""
-        line.append(Span(gap + token.text[start:], token.style))
-        column += cells(line[-1].text)
+        if start < len(token.text):
+            line.append(Span(gap + token.text[start:], token.style))
+            column += cells(line[-1].text)
     yield tuple(line)
 
 
 def _tokens(body: Sequence[Span], advice: bool) -> Iterator[_Token]:
     for span in body:
         text = printable(span.text)
-        if advice and is_command(text):
-            yield _Token("", text.removeprefix("$ "), span.style, True)
-            continue
-        for match in (_ADVICE if advice else _WORD).finditer(text):
+        command = _command_in(text) if advice else ""
+        text = text.removesuffix(command)
+        for match in (_ADVICE if advice else _WORD).finditer(text.rstrip() if command else text):
             yield _Token(match[1], match[2].replace(GLUE, " "), span.style, " " in match[2])
+        if command:
+            yield _Token(" " if text else "", command.removeprefix("$ "), span.style, True)
+
+
+def _command_in(text: str) -> str:
+    """The text where it is a command, or the command that a sentence ends in."""
+    if is_command(text):
+        return text
+    tail = text.rpartition(": ")[2]
+    return tail if is_command(tail) else ""
 
 
 def _fits(text: str, start: int, room: int) -> bool:
@@ -107,16 +123,28 @@ def _fits(text: str, start: int, room: int) -> bool:
 
 def _split(token: _Token, start: int, room: int) -> tuple[str, int]:
     """The longest piece from `start` that may stand on a line of `room` columns; the next start."""
+    if token.command and (end := _words(token.text, start, room)):
+        following = len(token.text) - len(token.text[end:].lstrip())
+        more = " \\" if following < len(token.text) else ""
+        return token.text[start:end] + more, following
     window = token.text[start : start + 8 * room]
-    if token.command:
-        ends = [m.end() for m in _SHELL_WORD.finditer(window)]
-        end = max((end for end in ends if cells(window[:end]) + 2 <= room), default=0)
-        if end:
-            spaces = len(window[end:]) - len(window[end:].lstrip())
-            return f"{window[:end]} \\", start + end + spaces
     end = _fitting(window, room)
     end = max(window.rfind(mark, 0, end) for mark in ",/") + 1 or end
     return window[:end], start + end
+
+
+def _words(text: str, start: int, room: int) -> int:
+    """The end of as many of the shell's words as fit beside a backslash: at least of one that has
+    quotes; 0 where a word without is too long."""
+    end = 0
+    for word in _SHELL_WORD.finditer(text, start):
+        fits = word.end() - start <= 8 * room and cells(text[start : word.end()]) + 2 <= room
+        if not fits and (end or not _QUOTE.search(word[0])):
+            break
+        end = word.end()
+        if not fits:
+            break
+    return end
 
 
 def _fitting(text: str, room: int) -> int:

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from preflight.model import SEVERITY, HostReport, Report, Status
-from preflight.nodesets import fold, hosts_named
+from preflight.model import SEVERITY, HostReport, Report, Result, Status
+from preflight.nodesets import fold
 from preflight.printable import printable
 from preflight.reports.blocks import STYLES, View
 from preflight.reports.layout import Line, Span, cells, cropped, flow, padded
-from preflight.reports.silent import machines
+from preflight.reports.silent import answered, machines, unverified
 from preflight.reports.wording import DOMAINS, plural
+from preflight.verdict import named
 
 #: Rows that a person reads at a glance; the others with -v.
 _ROWS = 12
@@ -26,7 +27,8 @@ Marks = dict[str, Status]
 
 
 class Row(Struct):
-    """Hosts with one status in every domain; without `marks` they gave no answer."""
+    """Hosts with one status in every domain; without `marks` they gave no answer. SKIP is the
+    mark of a domain in which nothing was verified."""
 
     hosts: list[str]
     marks: Marks
@@ -67,12 +69,12 @@ def _told_of(quiet: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
 def kinds(report: Report) -> list[Row]:
     """Hosts that are alike in all domains as one row, the worst first, then the fewest."""
     domains: dict[str, str] = {}  # of a check: told once for a million results
-    over_all = _of_fleet(report)
+    over_all = named(report.fleet, {host.host for host in report.hosts}, SEVERITY)
     alike: dict[tuple[tuple[str, Status], ...], Row] = {}
     for host in machines(report.hosts):
         marks = _marks(host, domains)
-        for name, status in over_all.get(host.host, {}).items() if marks else ():
-            marks[name] = _worse(marks.get(name), status)
+        if answered(host):
+            _add_compared(marks, host, over_all.get(host.host, ()))
         row = alike.setdefault(tuple(sorted(marks.items())), Row([], marks))
         row.hosts.append(host.host)
     return sorted(alike.values(), key=_urgency)
@@ -102,15 +104,15 @@ def _worse(one: Status | None, other: Status) -> Status:
     return other if one is None or _SEVERITY[other] < _SEVERITY[one] else one
 
 
-def _of_fleet(report: Report) -> dict[str, Marks]:
-    known = {host.host for host in report.hosts}
-    marks: dict[str, Marks] = {}
-    for result in report.fleet:
-        name = result.check.partition(".")[0]
-        for host in hosts_named(result.subject, known):
-            of_host = marks.setdefault(host, {})
-            of_host[name] = _worse(of_host.get(name), result.status)
-    return marks
+def _add_compared(marks: Marks, host: HostReport, over_all: Iterable[Result]) -> None:
+    """What the comparisons say of it; that the others are alike is nothing verified of it."""
+    unseen = bool(host.results) and unverified(host)
+    for result in over_all:
+        if not (unseen and result.status is Status.PASS):
+            name = result.check.partition(".")[0]
+            marks[name] = _worse(marks.get(name), result.status)
+    if not marks:  # its verdict holds whether it was compared
+        marks["fleet"] = host.verdict
 
 
 def order(rows: Iterable[Row]) -> list[str]:

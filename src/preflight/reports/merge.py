@@ -7,23 +7,33 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from preflight.errors import UsageError
-from preflight.model import LEVELS, HostReport, MissingProbe, Report, Result, Status
-from preflight.verdict import count, host_verdict, report_verdict
+from preflight.model import LEVELS, SEVERITY, HostReport, MissingProbe, Report, Result, Status
+from preflight.reports.silent import machines
+from preflight.verdict import count, host_verdict, report_verdict, with_fleet
 
 T = TypeVar("T")
+
+_NOT_COMPARED = (
+    "hosts of different reports were not compared; judge their captures together: "
+    "--from a.capture.gz --from b.capture.gz"
+)
 
 
 def merge(reports: Sequence[Report]) -> Report:
     """One report of all; raises UsageError where there is none.
 
     Of two results of one check on one subject the one of the later report counts, by the time at
-    which the reports began; of the times the sum is told.
+    which the reports began; of the times the sum is told. What the hosts of different reports have
+    in common cannot be told from reports: of a comparison of some of the hosts only what was odd is
+    kept.
     """
     if not reports:
         raise UsageError("there is no report to merge", "name at least one report.json")
     told = sorted(reports, key=lambda report: report.started_at)
     hosts = _hosts(told)
-    fleet = _fleet(told)
+    every = {host.host for host in machines(hosts)}
+    fleet = _fleet(told, every)
+    with_fleet(hosts, fleet, _compared(told, every))
     findings = _latest(
         chain.from_iterable(report.findings for report in told),
         lambda one: (one.finding, one.subject),
@@ -42,7 +52,7 @@ def merge(reports: Sequence[Report]) -> Report:
         fleet=tuple(fleet),
         findings=tuple(findings),
         measurements=_all(report.measurements for report in told),
-        hints=_all(report.hints for report in told),
+        hints=_all([*(report.hints for report in told), _apart(told, every)]),
         preflight="+".join(dict.fromkeys(one.preflight for one in told)),
     )
 
@@ -130,10 +140,6 @@ def _missing(found: Sequence[HostReport]) -> tuple[MissingProbe, ...]:
     return tuple(kept.values())
 
 
-def _of_host(one: MissingProbe) -> bool:
-    return bool(one.fault) or one.kind == "unreachable"
-
-
 def _facts(found: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     if not found:
         return None
@@ -147,8 +153,9 @@ def _facts(found: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     return merged
 
 
-def _fleet(told: Sequence[Report]) -> list[Result]:
-    """A later look at all the same hosts replaces an earlier one, whoever was off then."""
+def _fleet(told: Sequence[Report], every: set[str]) -> list[Result]:
+    """A later look at all the same hosts replaces an earlier one, whoever was off then. That some
+    of the hosts are alike is nothing that is true of all."""
     kept: list[tuple[set[str], Result]] = []
     for report in told:
         hosts = {host.host for host in report.hosts}
@@ -159,4 +166,25 @@ def _fleet(told: Sequence[Report]) -> list[Result]:
             if not (result.check in looked and seen <= hosts)
         ]
         kept += [(hosts, result) for result in report.fleet]
-    return _latest([result for _, result in kept], _result_key)
+    found = [result for seen, result in kept if seen >= every or result.status in SEVERITY[:3]]
+    return _latest(found, _result_key)
+
+
+def _compared(told: Sequence[Report], every: set[str]) -> set[str]:
+    """Hosts without results of their own that passed a comparison of all."""
+    whole = [report for report in told if _of_all(report, every)]
+    return {
+        host.host
+        for report in whole
+        for host in report.hosts
+        if not host.results and host.verdict not in (Status.SKIP, Status.ERROR)
+    }
+
+
+def _of_all(report: Report, every: set[str]) -> bool:
+    return {host.host for host in report.hosts} >= every
+
+
+def _apart(told: Sequence[Report], every: set[str]) -> tuple[str, ...]:
+    """What to type where no report is of all hosts."""
+    return () if any(_of_all(report, every) for report in told) else (_NOT_COMPARED,)

@@ -11,6 +11,7 @@ from msgspec import Struct
 from preflight.faults import FAULTS
 from preflight.model import HostReport, MissingProbe, Status
 from preflight.nodesets import fold
+from preflight.verdict import host_verdict
 
 #: Stands for the host's own name in what is told of several.
 HOST = "HOST"
@@ -59,13 +60,16 @@ def silences(hosts: Iterable[HostReport]) -> list[Silence]:
     alike: dict[tuple[object, ...], Silence] = {}
     for host in hosts:
         fault = next((one for one in host.missing if one.fault), None)
-        if fault is None and (host.results or (host.verdict is Status.SKIP and not host.missing)):
+        known = host.results or (answered(host) and host.verdict is not Status.ERROR)
+        if fault is None and known:
             continue
         about = (fault,) if fault else host.missing
         texts = tuple(dict.fromkeys(_text(one, host.host) for one in about))
         texts = texts or ("nothing was judged, and nothing says why",)
         name = fault.fault if fault else ""
-        key = (host.verdict if not host.results else Status.ERROR, name, bool(host.results))
+        own = host_verdict((), host.missing) if host.missing else host.verdict
+        status = Status.ERROR if host.results else own
+        key = (status, name, bool(host.results))
         # Without a fault only what is told alike is alike.
         kind = "a file" if _is_file(host) else texts
         one = alike.setdefault((*key, "" if name else kind), Silence(*key, {}))
@@ -78,8 +82,26 @@ def machines(hosts: Iterable[HostReport]) -> list[HostReport]:
     return [host for host in hosts if host.results or not _is_file(host)]
 
 
+def answered(host: HostReport) -> bool:
+    """Whether it told anything. Where only a comparison was asked for, it has no results."""
+    if host.results or host.summary or host.reach:
+        return True
+    return host.verdict is not Status.ERROR and not any(_of_host(one) for one in host.missing)
+
+
+def unverified(host: HostReport) -> bool:
+    """Whether nothing was verified of a host that answered: all was left out."""
+    if host.results:
+        return all(one.status is Status.SKIP for one in host.results)
+    return answered(host) and host.verdict is Status.SKIP
+
+
 def _is_file(host: HostReport) -> bool:
     return any(one.probe == host.host and one.kind == "unreadable" for one in host.missing)
+
+
+def _of_host(one: MissingProbe) -> bool:
+    return bool(one.fault) or one.kind == "unreachable"
 
 
 def _text(one: MissingProbe, host: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from preflight.model import HostReport, Report, Status
 from preflight.nodesets import hosts_named
-from preflight.reports.silent import machines
+from preflight.reports.silent import answered, machines, unverified
 
 _BAD = (Status.FAIL, Status.ERROR)
 
@@ -12,14 +15,15 @@ _BAD = (Status.FAIL, Status.ERROR)
 def split_hosts(report: Report, *, strict: bool = False) -> tuple[list[str], list[str]]:
     """(passed, failed), each in the report's order.
 
-    A host fails that failed, that could not be determined, of which nothing was verified, or that a
-    failure over the fleet names; with `strict` also one that is warned of. A failure over the fleet
-    that names no host is about all of them.
+    A host fails that failed, that gave no answer, that could not be determined, of which nothing
+    was verified, be it only in a domain in which most hosts were judged, or that a failure over the
+    fleet names; with `strict` also one that is warned of. A failure over the fleet that names no
+    host is about all of them.
     """
     bad = (*_BAD, Status.WARN) if strict else _BAD
     hosts = machines(report.hosts)
     names = list(dict.fromkeys(host.host for host in hosts))
-    failed = {host.host for host in hosts if not _usable(host, bad)}
+    failed = {host.host for host in hosts if not _usable(host, bad)} | lacking(hosts).keys()
     for result in report.fleet:
         if result.status in bad:
             failed |= hosts_named(result.subject, set(names)) or set(names)
@@ -28,6 +32,20 @@ def split_hosts(report: Report, *, strict: bool = False) -> tuple[list[str], lis
 
 def _usable(host: HostReport, bad: tuple[Status, ...]) -> bool:
     """Whether something was verified and nothing speaks against it."""
-    if not host.results or host.verdict is Status.SKIP or host.verdict in bad:
+    if not answered(host) or unverified(host) or host.verdict in bad:
         return False
     return not any(one.fault for one in host.missing)
+
+
+def lacking(hosts: Sequence[HostReport]) -> dict[str, set[str]]:
+    """The hosts of which nothing was verified in a domain in which most of them were judged, each
+    with these domains."""
+    seen = {host.host: _verified(host) for host in hosts if host.results}
+    counts = Counter(name for found in seen.values() for name in found)
+    usual = {name for name, count in counts.items() if 2 * count > len(seen)}
+    return {host: usual - found for host, found in seen.items() if usual - found}
+
+
+def _verified(host: HostReport) -> set[str]:
+    checks = {one.check for one in host.results if one.status is not Status.SKIP}
+    return {check.partition(".")[0] for check in checks}

@@ -27,7 +27,7 @@ from preflight.reports.changes import headline, rows
 from preflight.reports.groups import Entry, bad, entries, followers, gather, leads, where
 from preflight.reports.layout import Line, Span, Style, flow, plain
 from preflight.reports.matrix import matrix
-from preflight.reports.silent import machines, silences
+from preflight.reports.silent import answered, machines, silences
 from preflight.reports.split import split_hosts
 from preflight.reports.tables import measurement
 from preflight.reports.wording import DOMAINS, against, domain, plural, some, value, verdict, when
@@ -98,7 +98,7 @@ def _answered(report: Report, view: View) -> Iterator[Line]:
     """Of several hosts: how many there is anything to say of, and how many a job may use."""
     hosts = machines(report.hosts)
     if len(hosts) > 1:
-        told = [host for host in hosts if host.results]
+        told = [host for host in hosts if answered(host)]
         cut = sum(1 for host in told if any(one.fault for one in host.missing))
         text = f"{len(hosts):,} hosts, {len(told):,} answered"
         text += f" ({cut:,} not to the end)" if cut else ""
@@ -110,7 +110,7 @@ def _answered(report: Report, view: View) -> Iterator[Line]:
 def _machines(report: Report, view: View) -> list[tuple[str, str]]:
     alike: dict[str, list[str]] = {}
     for host in report.hosts:
-        if host.results or host.summary:
+        if answered(host):
             # How far each log reaches differs from host to host: many would no longer fold.
             reach = host.reach if len(report.hosts) == 1 else ""
             told = "; ".join(part for part in (host.summary, reach) if part)
@@ -126,7 +126,7 @@ def _checklist(report: Report, view: View) -> Iterator[Line]:
     """Of several hosts the matrix, where any of them answered; of one a line per domain, for the
     command that goes through all of them."""
     if len(machines(report.hosts)) > 1:
-        if any(host.results for host in report.hosts):
+        if any(map(answered, report.hosts)):
             yield from matrix(report, view)
     elif "run" in report.command.split("+"):
         yield from _domains(report, view)

@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from preflight.model import Action, Evidence, Finding, Report, Result, Scalar, Status
+from preflight.model import Action, Evidence, Finding, HostReport, Report, Result, Scalar, Status
 from preflight.nodesets import fold
+from preflight.reports.silent import answered, machines, unverified
+from preflight.reports.split import lacking
 from preflight.units import number
 
 ACTIONS: dict[Action, str] = {
@@ -56,6 +58,8 @@ DOMAINS = {
 _COMMAND = re.compile(
     r"(?:\$|sudo|preflight|nvidia-smi|systemctl|sysctl|srun|scontrol|ssh) (?!.*(?:[,;:.] |\())"
 )
+#: What a shell takes as it is: a comma in there makes no sentence.
+_QUOTED = re.compile(r"""(?<=[ =])(?:'[^']*'|"[^"]*")""")
 _GPU = re.compile(r"(?:.{1,60} )?gpu(\d+)")  # a subject; of DCGM: "GPU Memory gpu3"
 _PCI = re.compile(r"[0-9a-f:.]+")
 #: A GPU whose number is not known is called by its address, which `nvidia-smi -i` takes too.
@@ -127,7 +131,7 @@ def source(evidence: Evidence, *, short: bool = False) -> str:
 
 def is_command(text: str) -> bool:
     """Whether a piece of advice is a command to paste; `$ ` marks one that is not known by name."""
-    return bool(_COMMAND.match(text))
+    return bool(_COMMAND.match(_QUOTED.sub("''", text)))
 
 
 def _named(hosts: Sequence[str]) -> str:
@@ -164,6 +168,18 @@ def when(started_at: str) -> str:
     return f"{found[1]} {found[2]} UTC" if found else started_at
 
 
+def _lacking(hosts: Sequence[HostReport], unseen: Sequence[str]) -> list[str]:
+    """`nothing of gpu, pcie was verified on node07`, for those that are judged in other domains."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for host, domains in lacking(hosts).items():
+        if host not in unseen:
+            alike.setdefault(tuple(sorted(domains)), []).append(host)
+    return [
+        f"nothing of {some(domains, 3, more='')} was verified on {_named(names)}"
+        for domains, names in alike.items()
+    ]
+
+
 def verdict(report: Report) -> str:
     """The last line: `FAIL: 1 failed, 2 warned, 41 passed, 3 skipped, 0 undetermined`."""
     counts = report.counts
@@ -175,11 +191,15 @@ def verdict(report: Report) -> str:
             f"{report.verdict.value}: {counts.fail:,} failed, {counts.warn:,} warned, "
             f"{counts.passed:,} passed, {counts.skip:,} skipped, {counts.error:,} undetermined"
         )
-    silent = sum(1 for host in report.hosts if not host.results and host.verdict is Status.ERROR)
-    told = [f"{silent:,} of {len(report.hosts):,} without results"] if silent else []
+    hosts = machines(report.hosts)
+    silent = sum(1 for host in hosts if not answered(host) and host.verdict is Status.ERROR)
+    told = [f"{silent:,} of {len(hosts):,} without results"] if silent else []
+    if files := len(report.hosts) - len(hosts):
+        told.append(f"{plural(files, 'file')} not read in full")
     # Beside hosts that pass, one of which everything was skipped must not be taken for one of them.
-    unseen = [host.host for host in report.hosts if host.verdict is Status.SKIP]
-    if 0 < len(unseen) < len(report.hosts) and report.verdict is not Status.SKIP:
+    unseen = [host.host for host in hosts if unverified(host)]
+    if 0 < len(unseen) < len(hosts) and report.verdict is not Status.SKIP:
         told.append(f"nothing was verified on {_named(unseen)}")
+    told += _lacking(hosts, unseen)
     told += [plural(len(report.findings), "finding")] if report.findings else []
     return "; ".join([text, ", ".join(told)] if told else [text])
