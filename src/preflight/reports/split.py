@@ -10,13 +10,16 @@ from preflight.nodesets import hosts_named
 from preflight.reports.silent import answered, machines, unverified
 
 _BAD = (Status.FAIL, Status.ERROR)
+#: What a host may not lack where most have it. Others may be without for good: PCIe cards have no
+#: NVLink, a cloud's machines no management controller.
+_NEEDED = frozenset({"gpu"})
 
 
 def split_hosts(report: Report, *, strict: bool = False) -> tuple[list[str], list[str]]:
     """(passed, failed), each in the report's order.
 
     A host fails that failed, that gave no answer, that could not be determined, of which nothing
-    was verified, be it only in a domain in which most hosts were judged, or that a failure over the
+    was verified, be it only of its GPUs where those of most hosts were, or that a failure over the
     fleet names; with `strict` also one that is warned of. A failure over the fleet that names no
     host is about all of them.
     """
@@ -38,11 +41,11 @@ def _usable(host: HostReport, bad: tuple[Status, ...]) -> bool:
 
 
 def lacking(hosts: Sequence[HostReport]) -> dict[str, set[str]]:
-    """The hosts of which nothing was verified in a domain in which most of them were judged, each
-    with these domains."""
+    """The hosts of which nothing was verified in a domain that all need and in which most of them
+    were judged, each with these domains."""
     seen = {host.host: _verified(host) for host in hosts if host.results}
     counts = Counter(name for found in seen.values() for name in found)
-    usual = {name for name, count in counts.items() if 2 * count > len(seen)}
+    usual = {name for name in _NEEDED if 2 * counts[name] > len(seen)}
     return {host: usual - found for host, found in seen.items() if usual - found}
 
 
