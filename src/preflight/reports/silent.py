@@ -15,6 +15,9 @@ from preflight.verdict import host_verdict
 
 #: Stands for the host's own name in what is told of several.
 HOST = "HOST"
+#: In place of a host's own name in what was said of it, so that the same of many is the same: a
+#: character that no tool writes. So long may the names be that stand there in its stead.
+_NAME, _FOLDED = "\ue000", 60
 #: Commands that take many names at once, folded.
 _TAKES_MANY = re.compile(r"scontrol show node HOST|.* on HOST")
 
@@ -107,11 +110,12 @@ def _of_host(one: MissingProbe) -> bool:
 def _text(one: MissingProbe, host: str) -> str:
     text = one.text if one.fault else f"{one.kind}: {one.text}"
     whole = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-])") if host else None
-    return whole.sub(HOST, text) if whole else text
+    return whole.sub(_NAME, text) if whole else text
 
 
 def _named(text: str, names: Sequence[str]) -> str:
-    return text.replace(HOST, names[0]) if len(names) == 1 else text
+    folded = fold(names)
+    return text.replace(_NAME, folded if len(folded) <= _FOLDED else names[0])
 
 
 def _typed(step: str, hosts: Sequence[str]) -> str:
