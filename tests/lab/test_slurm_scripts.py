@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from preflight.model import Command
+from preflight.transports.slurm.fleet import Slurm
 from tests.lab.slurm import Cluster, slurm
 
 pytestmark = pytest.mark.lab
@@ -192,6 +194,24 @@ def test_a_node_that_is_well_again_is_not_brought_back(cluster: Cluster) -> None
     (cluster.base / "on").touch()
     cluster.wait(lambda: bool((cluster.base / "asked-n1").read_text()), "the health check")
     assert cluster.state("n1") == "drained"
+
+
+@pytest.mark.parametrize(("hosts", "args"), [(("n1", "n2"), ()), ((), ("-N", "2"))])
+def test_a_node_whose_prolog_fails_is_named_and_the_others_are_asked(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, hosts: tuple[str, ...], args: tuple[str, ...]
+) -> None:
+    for name, value in cluster.environment.items():
+        monkeypatch.setenv(name, value)
+    _act(cluster, "n1", f"echo '{REPORT}'; exit 1")
+    question = Command("name", ("sh", "-c", "echo $SLURMD_NODENAME"))
+    told = dict(Slurm(hosts, args, deadline_s=20).run((question,)))
+    assert sorted(told) == ["n1", "n2"]
+    missing = told["n1"][-1].missing
+    assert missing
+    assert (missing.fault, missing.text) == (
+        "node-failed", "srun says: Prolog failure on node n1",
+    )  # fmt: skip
+    assert (told["n2"][0].stdout, told["n2"][0].missing) == ("n2\n", None)
 
 
 @pytest.mark.parametrize("script", ["prolog.sh", "health-check.sh"])

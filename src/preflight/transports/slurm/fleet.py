@@ -21,7 +21,8 @@ from preflight.transports.conversation import Conversation, new_mark
 from preflight.transports.progress import Progress
 from preflight.transports.slurm.arguments import hold
 from preflight.transports.slurm.nodes import not_asked
-from preflight.transports.slurm.step import Plan, Step
+from preflight.transports.slurm.plan import Plan
+from preflight.transports.slurm.step import Step
 from preflight.transports.slurm.tools import node_states, said_by
 
 #: Variables that srun takes options from (srun(1), INPUT ENVIRONMENT VARIABLES) and that would

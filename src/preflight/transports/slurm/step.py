@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-
-from msgspec import Struct
+from collections.abc import Callable, Iterator
 
 from preflight import nodesets
 from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
-from preflight.model import Command, Missing, Raw
+from preflight.model import Missing, Raw
 from preflight.transports.conversation import OUT, Conversation
 from preflight.transports.slurm.labelled import Labelled
+from preflight.transports.slurm.plan import Plan
 from preflight.transports.slurm.queue import Job
 from preflight.transports.slurm.srun import Srun
-from preflight.transports.slurm.tools import fallen, job_named
+from preflight.transports.slurm.tools import cancel, fallen, job_named
 from preflight.transports.slurm.words import Ended, Told, refused
 
 #: Of one host: nvidia-smi's XML of 16 GPUs is 600 kB, a full kernel ring buffer 1 to 16 MB.
@@ -26,6 +23,11 @@ _CAP_BYTES = 64_000_000
 _LOOK_EVERY_S = 0.25
 #: The queue is looked at after so long without a word of any task, then after twice as long, ...
 _QUEUE_AFTER_S, _QUEUE_EVERY_S = 1.0, 16.0
+#: What a command ends with that SIGKILL or SIGTERM ended. Where Slurm ends a step the script may
+#: live on for a moment and tell this of what was killed under it: no answer of the host.
+_KILLED = (137, 143)
+#: So long it is then waited for srun to tell of that.
+_HELD_S = 0.5
 #: For the tasks to end by themselves.
 _LEAVE_S = 3.0
 _INTERRUPTED = fault("interrupted", "it was interrupted")
@@ -35,22 +37,6 @@ _HELLO = """\
 printf '\\nnode of %s %s %s %s\\n' {mark} \
 "$SLURMD_NODENAME" "$SLURM_STEP_NODELIST" "$SLURM_JOB_ID.$SLURM_STEP_ID"
 """
-
-
-class Plan(Struct, frozen=True):
-    """What one srun is to do. `nodes` is empty where srun is to get them; `job` is the allocation
-    that we are in; `heard` says that another srun of the same run has told of hosts already."""
-
-    argv: Sequence[str]
-    environ: dict[str, str]
-    nodes: tuple[str, ...]
-    commands: Sequence[Command]
-    mark: str
-    sudo: bool
-    deadline_s: float
-    job: str
-    heard: bool
-    interrupted: threading.Event
 
 
 class Step:
@@ -66,6 +52,8 @@ class Step:
         #: By the task's number; None once its host is done.
         self._talks: dict[int, Conversation | None] = {}
         self._streams = (Labelled(), Labelled())
+        #: Hosts that are done, if srun does not tell the end of all tasks before that time.
+        self._held: dict[str, tuple[float, Conversation]] = {}
         self._told = Told()
         self._queued = Job()
         self._queue_s, self._pause_s = time.monotonic() + _QUEUE_AFTER_S, _QUEUE_AFTER_S
@@ -141,7 +129,9 @@ class Step:
             if stream == OUT and not talk.host:
                 said = self._name(task, talk, said, now_s)
             talk.feed(stream, said, now_s)
-            if talk.done and talk.host:
+            if talk.done and _last_killed(talk) is not None:
+                self._held.setdefault(talk.host, (now_s + _HELD_S, talk))
+            elif talk.done and talk.host:
                 yield self._finish(talk)
 
     def _talk(self, host: str = "") -> Conversation:
@@ -176,8 +166,13 @@ class Step:
         """Nodes whose end srun told before `now_s`, as far as it is theirs."""
         if not self.nodes:
             return
+        all_ended = self._told.relaunch or self._told.over
+        for due_s, talk in list(self._held.values()):
+            if due_s <= now_s and not all_ended:
+                del self._held[talk.host]
+                yield self._finish(talk)
         for ended in self._told.due(now_s):
-            own = ended.missing.fault != "died" or not (self._told.relaunch or self._told.over)
+            own = ended.missing.fault != "died" or not all_ended
             if own and ended.node in self.nodes and ended.node not in self.done:
                 yield self._finish(*self._ended(ended))
 
@@ -254,7 +249,11 @@ class Step:
         down = fallen() if late and not self._plan.interrupted.is_set() else {}
         for node in [node for node in self.nodes if node not in self.done]:
             talk = self._talk_of(node)
-            yield self._finish(talk, down.get(node) or self._why(talk, late))
+            missing = down.get(node) or self._why(talk, late)
+            killed = _last_killed(talk)
+            if missing.fault == "step-ended" and killed is not None:
+                del talk.told[killed:]
+            yield self._finish(talk, missing)
 
     def _why(self, talk: Conversation, late: bool) -> Missing:
         """Why a node is not done that neither srun nor Slurm says is broken."""
@@ -278,5 +277,10 @@ class Step:
         what = [self._id] if self._id and self._plan.job else [f"--name={self._plan.mark}"]
         if self._plan.job and not self._id:
             return
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(["scancel", *what], capture_output=True, timeout=10, check=False)
+        cancel(what)
+
+
+def _last_killed(talk: Conversation) -> int | None:
+    """Which of its answers is the last that a signal ended, if any."""
+    found = [at for at, raw in enumerate(talk.told) if raw.rc in _KILLED]
+    return found[-1] if found else None

@@ -53,3 +53,9 @@ def job_named(name: str) -> Job:
     with contextlib.suppress(UsageError):
         return read_job(said_by(squeue(name)))
     return Job()
+
+
+def cancel(what: Sequence[str]) -> None:
+    """End a job or a step; nothing is told of how that went."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(["scancel", *what], capture_output=True, timeout=10, check=False)
