@@ -536,3 +536,11 @@ def test_what_is_shown_is_what_is_run() -> None:
     assert shown.endswith(" --nodes=2 --ntasks=2 --nodelist=n1,n2 /bin/sh -s")
     done = subprocess.run(shlex.split(shown), input="echo ok", capture_output=True, text=True)
     assert sorted(done.stdout.splitlines()) == ["0: ok", "1: ok"]
+
+
+@pytest.mark.parametrize("rc", [137, 143])
+def test_what_a_signal_ended_is_an_answer_where_slurm_ended_nothing(rc: int) -> None:
+    told = _told(Slurm((), ALL), Command("own", ("sh", "-c", f"exit {rc}")), NAME)
+    assert {node: (own.rc, name.stdout) for node, (own, name) in told.items()} == {
+        node: (rc, f"{node}\n") for node in NODES
+    }

@@ -129,10 +129,12 @@ class Step:
             if stream == OUT and not talk.host:
                 said = self._name(task, talk, said, now_s)
             talk.feed(stream, said, now_s)
-            if talk.done and _last_killed(talk) is not None:
-                self._held.setdefault(talk.host, (now_s + _HELD_S, talk))
-            elif talk.done and talk.host:
+            if not (talk.done and talk.host):
+                continue
+            if _last_killed(talk) is None:
                 yield self._finish(talk)
+            else:
+                self._held.setdefault(talk.host, (now_s + _HELD_S, talk))
 
     def _talk(self, host: str = "") -> Conversation:
         return Conversation(
@@ -169,7 +171,6 @@ class Step:
         all_ended = self._told.relaunch or self._told.over
         for due_s, talk in list(self._held.values()):
             if due_s <= now_s and not all_ended:
-                del self._held[talk.host]
                 yield self._finish(talk)
         for ended in self._told.due(now_s):
             own = ended.missing.fault != "died" or not all_ended
@@ -195,6 +196,7 @@ class Step:
         if missing:
             talk.cut(missing, time.monotonic())
         self.done.add(talk.host)
+        self._held.pop(talk.host, None)
         for task, other in self._talks.items():
             if other is talk:
                 self._talks[task] = None
@@ -217,7 +219,8 @@ class Step:
             if self.done:
                 self.again = tuple(node for node in self.nodes if node not in self.done)
                 return
-        if not self._talks and not self._plan.heard and not self._plan.interrupted.is_set():
+        heard = self._talks or self.done or self._plan.heard
+        if not heard and not self._plan.interrupted.is_set():
             self._nothing_came(late)
         yield from self._cut_all(late)
 
