@@ -45,50 +45,81 @@ log() {
 
 # Into a file and not a pipe: a process that not even SIGKILL ends would hold a pipe open. For the
 # same reason two timeouts: the inner one waits for ever for such a process, the outer one does not.
-report=$(mktemp 2>/dev/null) || report=/dev/null
+report=$(mktemp 2>/dev/null) || report=$(mktemp -p /dev/shm 2>/dev/null) || report=/dev/null
 set -f  # a pattern of --only is none of file names
 # shellcheck disable=SC2086
 timeout -k 2 $((PREFLIGHT_LIMIT_S + 5)) timeout -k 2 "$PREFLIGHT_LIMIT_S" \
     "$PREFLIGHT" $PREFLIGHT_ARGS --host-timeout "$((PREFLIGHT_LIMIT_S * 4 / 5))s" --color never \
-    </dev/null >"$report" 2>&1
+    --format text </dev/null >"$report" 2>&1
 status=$?
 failed=
+verdict=
+last=
 if [ "$report" != /dev/null ]; then
     failed=$(awk '$1 == "FAIL" { printf "%s%s %s", sep, $2, $3; sep = ", " }' "$report" |
         tr -c 'A-Za-z0-9 .,:_/[]()+-' _ | cut -c 1-100)
+    # An uncaught error in Python ends with 1 too: only preflight's own last line tells a failure.
+    verdict=$(grep -m 1 -E '^(FAIL|WARN): [0-9,]+ failed, ' "$report")  # WARN ends with 1: --strict
+    last=$(tail -n 1 "$report" | tr -c 'A-Za-z0-9 .,:_/[]()+-' _ | cut -c 1-200)
     rm -f "$report"
 fi
 
 case $status in
 0) exit 0 ;;
-1) ;;
+1)
+    if [ -z "$verdict" ]; then
+        log "not determined: exit status 1 without a verdict of preflight: ${last:-nothing said}"
+        exit 0
+    fi
+    ;;
 124 | 137)
     log "not determined: no answer within $PREFLIGHT_LIMIT_S s"
     exit 0
     ;;
 *)
-    log "not determined: exit status $status"
+    log "not determined: exit status $status: ${last:-nothing said}"
     exit 0
     ;;
 esac
 
 reason="preflight: ${failed:-a check failed}"
-state=$(timeout -k 2 10 sinfo -h -N -n "$node" -o %T </dev/null 2>/dev/null | head -n 1)
+line="scontrol update nodename=$node state=drain reason=\"$reason\""
+
+# What one of Slurm's tools says, of either stream, on one line; its status is the tool's.
+slurm() {
+    words=$(timeout -k 2 10 "$@" </dev/null 2>&1)
+    ended=$?
+    printf '%s' "$words" | tr '\n' ' ' | cut -c 1-300
+    return $ended
+}
+
+told=$(slurm sinfo -h -N -n "$node" -o 'state=%T')
+case $told in
+*state=*)
+    state=${told##*state=}
+    state=${state%% *}
+    ;;
+*)
+    # PATH or SLURM_CONF is wrong here, or slurmctld is away: then scontrol would not reach it either.
+    log "FAIL, left alone, for sinfo failed: ${told:-it shows no node $node}: $line"
+    echo "$line"
+    exit 0
+    ;;
+esac
 case $state in
-drain* | down* | fail* | error* | inval* | unknown* | "")
-    log "FAIL, left alone, its state is ${state:-not known}: $reason"
+drain* | down* | fail* | error* | inval* | unknown*)
+    log "FAIL, left alone, its state is $state: $reason"
     exit 0
     ;;
 esac
 
-line="scontrol update nodename=$node state=drain reason=\"$reason\""
 log "FAIL: $line"
 echo "$line"
 if [ "$PREFLIGHT_DRAIN" = yes ]; then
-    if timeout -k 2 10 scontrol update nodename="$node" state=drain reason="$reason" </dev/null; then
+    if told=$(slurm scontrol update nodename="$node" state=drain reason="$reason"); then
         log "drained"
     else
-        log "could not be drained: scontrol ended with $?"
+        log "could not be drained, scontrol failed: $told"
     fi
 fi
 exit 0

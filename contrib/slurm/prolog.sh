@@ -5,7 +5,8 @@
 # and puts the job back into the queue, held (SchedulerParameters=nohold_on_prolog_fail: not held).
 # Anything else ends it with 0, for a Prolog that fails for another reason would drain healthy nodes:
 # preflight could not determine something (3), could not start (2), is not installed (127), took too
-# long (124, 137) or has a bug (70). That is logged.
+# long (124, 137), has a bug (70), or ended with 1 without its verdict: so does a Python that does
+# not find it. That is logged.
 #
 # To install, on every node as root:
 #   cp prolog.sh /etc/slurm/preflight-prolog.sh && chmod 755 /etc/slurm/preflight-prolog.sh
@@ -39,26 +40,32 @@ log() {
 
 # Into a file and not a pipe: a process that not even SIGKILL ends would hold a pipe open. For the
 # same reason two timeouts: the inner one waits for ever for such a process, the outer one does not.
-report=$(mktemp 2>/dev/null) || report=/dev/null
+report=$(mktemp 2>/dev/null) || report=$(mktemp -p /dev/shm 2>/dev/null) || report=/dev/null
 set -f  # a pattern of --only is none of file names
 # shellcheck disable=SC2086
 timeout -k 2 $((PREFLIGHT_LIMIT_S + 5)) timeout -k 2 "$PREFLIGHT_LIMIT_S" \
     "$PREFLIGHT" $PREFLIGHT_ARGS --host-timeout "$((PREFLIGHT_LIMIT_S * 4 / 5))s" --color never \
-    </dev/null >"$report" 2>&1
+    --format text </dev/null >"$report" 2>&1
 status=$?
 failed=
+verdict=
 if [ "$report" != /dev/null ]; then
     failed=$(awk '$1 == "FAIL" { printf "%s%s %s", sep, $2, $3; sep = ", " }' "$report" |
         tr -c 'A-Za-z0-9 .,:_/[]()+-' _ | cut -c 1-200)
+    # An uncaught error in Python ends with 1 too: only preflight's own last line tells a failure.
+    verdict=$(grep -m 1 -E '^(FAIL|WARN): [0-9,]+ failed, ' "$report")  # WARN ends with 1: --strict
     last=$(tail -n 1 "$report" | tr -c 'A-Za-z0-9 .,:_/[]()+-' _ | cut -c 1-200)
     rm -f "$report"
 fi
 
 case $status in
-0) ;;
+0) exit 0 ;;
 1)
-    log "FAIL, the node is drained: ${failed:-see preflight $PREFLIGHT_ARGS on the node}"
-    exit 1
+    if [ -n "$verdict" ]; then
+        log "FAIL, the node is drained: ${failed:-$verdict}"
+        exit 1
+    fi
+    log "let through: exit status 1 without a verdict of preflight: ${last:-nothing said}"
     ;;
 124 | 137) log "let through: no answer within $PREFLIGHT_LIMIT_S s" ;;
 *) log "let through: exit status $status: ${last:-nothing said}" ;;

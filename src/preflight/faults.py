@@ -81,6 +81,10 @@ FAULTS: dict[str, Fault] = {
     ),
     "interrupted": Fault("timeout", "it was interrupted"),
     "node-down": Fault("unreachable", "Slurm has it down", ("scontrol show node HOST",)),
+    "node-unreached": Fault(
+        "unreachable", "Slurm does not reach it",
+        ("ping -c 3 HOST; is slurmd up there? scontrol show node HOST",),
+    ),
     "node-drained": Fault(
         "unreachable", "Slurm has it drained", ("scontrol show node HOST",),
     ),
@@ -89,6 +93,18 @@ FAULTS: dict[str, Fault] = {
         "unreachable", "it is not in the allocation", ("squeue --me -o '%i %N'",),
     ),
     "node-failed": Fault("exited", "it failed while it was asked", ("scontrol show node HOST",)),
+    "node-busy": Fault(
+        "unreachable", "Slurm has no room on it now",
+        ("squeue -w HOST; wait, or longer: --host-timeout 10m; or other nodes: --slurm-args",),
+    ),
+    "step-ended": Fault(
+        "exited", "Slurm ended the job",
+        ("was it scancel, the time limit, preemption? squeue --me; sacct -X; then again",),
+    ),
+    "no-task": Fault(
+        "exited", "Slurm did not start the script there",
+        ("srun -w HOST /bin/sh -c 'echo ok'", "the log of slurmd on HOST"),
+    ),
 }  # fmt: skip
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -219,12 +222,12 @@ def test_at_the_deadline_what_hangs_is_cut_and_nothing_runs_on(cluster: Cluster)
     _nothing_is_left(cluster, "983")
 
 
-def _nothing_is_left(cluster: Cluster, word: str) -> None:
+def _nothing_is_left(cluster: Cluster, word: str, limit_s: float = 6) -> None:
     cluster.wait(
         lambda: not any(word in " ".join(_cmdline(one)) for one in psutil.process_iter()),
-        f"the process of {word} to be gone", 6,
+        f"the process of {word} to be gone", limit_s,
     )  # fmt: skip
-    cluster.wait(lambda: not cluster.command("squeue", "-h").strip(), "an empty queue", 6)
+    cluster.wait(lambda: not cluster.command("squeue", "-h").strip(), "an empty queue", limit_s)
 
 
 def _cmdline(process: psutil.Process) -> list[str]:
@@ -377,3 +380,167 @@ def test_without_a_controller_it_says_so(
     with pytest.raises(UsageError, match="Unable to contact slurm controller") as raised:
         _told(Slurm((), ALL), NAME)
     assert "scontrol ping" in raised.value.hint
+
+
+def test_a_dead_node_is_named_where_srun_chose_it_and_the_others_asked(cluster: Cluster) -> None:
+    cluster.kill("n4")
+    told = _told(Slurm((), ALL, deadline_s=40), NAME)
+    assert {node: _fault(raws) for node, raws in told.items()} == {
+        "n1": "", "n2": "", "n3": "", "n4": "node-failed",
+    }  # fmt: skip
+    assert all(told[node][0].stdout == f"{node}\n" for node in ("n1", "n2", "n3"))
+
+
+def test_where_all_that_srun_chose_are_dead_each_is_named(cluster: Cluster) -> None:
+    for node in NODES:
+        cluster.kill(node)
+    told = _told(Slurm((), ALL, deadline_s=40), NAME)
+    assert {node: _fault(raws) for node, raws in told.items()} == dict.fromkeys(
+        NODES, "node-failed"
+    )
+
+
+def test_where_all_hang_before_they_speak_each_is_named(cluster: Cluster) -> None:
+    prolog = cluster.base / "task-prolog"
+    ours = prolog.read_text()
+    prolog.write_text("#!/bin/sh\nexec sleep 975\n")
+    try:
+        told = _told(Slurm((), ALL, deadline_s=4), NAME)
+    finally:
+        prolog.write_text(ours)
+    assert {node: _fault(raws) for node, raws in told.items()} == dict.fromkeys(NODES, "silent")
+    _nothing_is_left(cluster, "975", 30)  # a prolog is not the task: Slurm takes longer to end it
+
+
+def test_nodes_for_which_the_job_is_queued_are_not_called_silent(cluster: Cluster) -> None:
+    cluster.command("scontrol", "update", "nodename=n4", "state=drain", "reason=fan")
+    cluster.command("sbatch", "-wn1", "--exclusive", "-o/dev/null", "--wrap", "exec sleep 60")
+    cluster.wait(lambda: cluster.state("n1") == "allocated", "n1 to be busy")
+    told = _told(Slurm(("n1", "n2", "n4"), deadline_s=3), NAME)
+    assert {node: _fault(raws) for node, raws in told.items()} == {
+        "n1": "node-busy", "n2": "node-busy", "n4": "node-drained",
+    }  # fmt: skip
+    assert "waits (" in _text(told["n2"])
+
+
+def test_an_executable_that_is_not_there_is_told_in_slurms_words(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    argv = Slurm._argv
+
+    def broken(self: Slurm, *args: Any) -> list[str]:
+        return [*argv(self, *args)[:-2], "/nowhere/sh", "-s"]
+
+    monkeypatch.setattr(Slurm, "_argv", broken)
+    told = _told(Slurm(("n1", "n2")), NAME)
+    for node in ("n1", "n2"):
+        assert _fault(told[node]) == "no-task"
+        assert "execve(): /nowhere/sh: No such file or directory" in _text(told[node])
+
+
+def test_what_a_batch_job_exports_does_not_matter(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.tool("n1", "whoareyou", "echo I am n1")
+    monkeypatch.setenv("SLURM_EXPORT_ENV", "NONE")
+    told = _told(Slurm(("n1",)), Command("tool", ("whoareyou",)), Command("env", ("env",)))
+    assert told["n1"][0].stdout == "I am n1\n"
+    assert f"SLURM_CONF={cluster.base}" in str(told["n1"][1].stdout)
+
+
+def test_a_stopped_slurmd_is_named_and_the_others_asked_again(cluster: Cluster) -> None:
+    daemon = cluster.processes["n2"]
+    daemon.send_signal(signal.SIGSTOP)
+    long = Command("long", ("sh", "-c", "sleep 20; echo done"))
+    try:
+        told = _told(Slurm((), ALL, deadline_s=50), NAME, long)
+    finally:
+        daemon.send_signal(signal.SIGCONT)
+    assert {node: _fault(raws) for node, raws in told.items()} == {
+        "n1": "", "n2": "node-failed", "n3": "", "n4": "",
+    }  # fmt: skip
+    del told["n2"]
+    assert {raws[1].stdout for raws in told.values()} == {"done\n"}
+
+
+@pytest.mark.parametrize("what", ["", ".0"])
+def test_a_job_that_is_cancelled_is_told_as_that(cluster: Cluster, what: str) -> None:
+    def cancel() -> None:
+        job = cluster.command("squeue", "-h", "-o", "%i").split()[0]
+        cluster.command("scancel", job + what)
+
+    threading.Timer(2, cancel).start()
+    sleeps = Command("hang", ("sh", "-c", "[ $SLURMD_NODENAME = n1 ] || exec sleep 974"))
+    told = _told(Slurm((), ALL), NAME, sleeps)
+    assert {node: _fault(raws) for node, raws in told.items()} == {
+        "n1": "", "n2": "step-ended", "n3": "step-ended", "n4": "step-ended",
+    }  # fmt: skip
+    assert "CANCELLED AT" in _text(told["n2"])
+    name, hang, _ = told["n2"]
+    assert (name.stdout, hang.rc) == ("n2\n", None)
+    assert hang.missing
+    _nothing_is_left(cluster, "974")
+
+
+@pytest.mark.parametrize(
+    ("change", "back", "reason", "hint"),
+    [
+        ("state=down", "state=up", "PartitionDown", "sinfo -s"),
+        ("maxtime=1", "maxtime=infinite", "PartitionTimeLimit", "-t 00:10:00"),
+        ("maxnodes=2", "maxnodes=unlimited", "PartitionNodeLimit", "how many nodes"),
+    ],
+)
+def test_a_job_that_can_never_start_is_told_at_once(
+    cluster: Cluster, change: str, back: str, reason: str, hint: str
+) -> None:
+    cluster.command("scontrol", "update", "partitionname=all", change)
+    began_s = time.monotonic()
+    try:
+        with pytest.raises(UsageError, match=reason) as raised:
+            _told(Slurm((), (*ALL, "-t", "20"), deadline_s=30), NAME)
+    finally:
+        cluster.command("scontrol", "update", "partitionname=all", back)
+    assert time.monotonic() - began_s < 20
+    assert hint in raised.value.hint
+
+
+def test_in_an_allocation_of_which_the_job_is_over_it_says_so(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "77777")
+    with pytest.raises(UsageError, match="no nodes for that job: it is over") as raised:
+        _told(Slurm(()), NAME)
+    assert raised.value.hint.startswith("unset SLURM_JOB_ID")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
+    with pytest.raises(UsageError, match="Invalid job id specified") as raised:
+        _told(Slurm(()), NAME)
+    assert "unset SLURM_JOB_ID" in raised.value.hint
+
+
+def test_from_a_folder_that_was_deleted_it_asks_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    try:
+        assert _told(Slurm(("n1",)), NAME)["n1"][0].stdout == "n1\n"
+    finally:
+        monkeypatch.chdir(tmp_path)
+
+
+def test_what_is_shown_is_what_is_run() -> None:
+    shown = Slurm(("n1", "n2"), ("-p", "all")).shown()
+    assert shown.startswith("srun -p all --label --no-kill ")
+    assert shown.endswith(" --nodes=2 --ntasks=2 --nodelist=n1,n2 /bin/sh -s")
+    done = subprocess.run(shlex.split(shown), input="echo ok", capture_output=True, text=True)
+    assert sorted(done.stdout.splitlines()) == ["0: ok", "1: ok"]
+
+
+@pytest.mark.parametrize("rc", [137, 143])
+def test_what_a_signal_ended_is_an_answer_where_slurm_ended_nothing(rc: int) -> None:
+    told = _told(Slurm((), ALL), Command("own", ("sh", "-c", f"exit {rc}")), NAME)
+    assert {node: (own.rc, name.stdout) for node, (own, name) in told.items()} == {
+        node: (rc, f"{node}\n") for node in NODES
+    }

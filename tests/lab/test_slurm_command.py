@@ -133,3 +133,19 @@ def test_a_capture_of_all_nodes_is_judged_elsewhere(cluster: Cluster, tmp_path: 
     status, out, _ = _run(cluster, *judged, "--format", "json")
     verdicts = {name: host["verdict"] for name, host in _judged(out).items()}
     assert verdicts == {"n1": "FAIL", "n2": "PASS", "n3": "FAIL"}
+
+
+def test_a_dry_run_shows_the_srun_that_would_be_run(cluster: Cluster) -> None:
+    words = ("gpu-health", "--slurm", "--slurm-args", "-p all -N 4", "--dry-run")
+    status, out, _ = _run(cluster, *words)
+    assert status == 0
+    assert "the nodes that Slurm gives under srun by\nsrun -p all -N 4 --label --no-kill" in out
+    assert cluster.command("squeue", "-h", "-t", "all", "--name=preflight").strip() == ""
+
+
+def test_arguments_that_would_do_nothing_in_an_allocation_are_refused(cluster: Cluster) -> None:
+    words = ("gpu-health", "--slurm", "--slurm-args", "-w n1")
+    status, out, err = _run(cluster, *words, under=SALLOC)
+    assert (status, out) == (2, "")
+    assert "-w chooses nodes, and this is inside job" in err
+    assert "--hosts 'node[01-02]' narrows" in err

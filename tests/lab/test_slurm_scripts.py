@@ -9,12 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from preflight.model import Command
+from preflight.transports.slurm.fleet import Slurm
 from tests.lab.slurm import Cluster, slurm
 
 pytestmark = pytest.mark.lab
 
 CONTRIB = Path(__file__).resolve().parents[2] / "contrib" / "slurm"
-REPORT = "FAIL   gpu.xid.79  gpu3  1, expected 0"
+VERDICT = "FAIL: 1 failed, 0 warned, 20 passed, 3 skipped, 0 undetermined"
+REPORT = f"FAIL   gpu.xid.79  gpu3  1, expected 0\n\n{VERDICT}"
+#: As of a venv whose preflight is gone: Python ends with 1, as preflight does for a failed check.
+BROKEN = """\
+exec python3 -u -c 'print("FAIL   gpu.count  n1"); from preflight.nowhere_to_be_found import cli'"""
 
 #: What stands in for preflight: it does what a file says that the test writes for each node.
 STAND_IN = """\
@@ -100,6 +106,8 @@ def test_a_job_does_not_start_where_a_check_fails_and_the_node_is_drained(cluste
         ("exit 2", "exit status 2: nothing said"),
         ("exit 70", "exit status 70"),
         ("exit 127", "exit status 127"),
+        ("exit 1", "exit status 1 without a verdict of preflight: nothing said"),
+        (BROKEN, "exit status 1 without a verdict of preflight: ModuleNotFoundError"),
         ("exec sleep 977", "no answer within 2 s"),
         ("trap '' TERM; while :; do sleep 1; done", "no answer within 2 s"),
     ],
@@ -139,6 +147,37 @@ def test_where_it_may_the_health_check_drains_and_only_what_failed(cluster: Clus
     assert cluster.state("n2") == "idle"
 
 
+def test_a_preflight_that_is_broken_drains_nothing(cluster: Cluster) -> None:
+    _act(cluster, "n1", BROKEN)
+    (cluster.base / "may-drain").touch()
+    (cluster.base / "on").touch()
+    said = "n1: not determined: exit status 1 without a verdict of preflight: ModuleNotFoundError"
+    cluster.wait(lambda: said in _log(cluster), "the health check")
+    assert cluster.state("n1") == "idle"
+
+
+def test_where_slurms_tools_fail_the_log_has_their_words_and_what_to_type(cluster: Cluster) -> None:
+    _act(cluster, "n1", f"echo '{REPORT}'; exit 1")
+    nowhere = cluster.base / "nowhere.conf"
+    environment = {**cluster.environment, "SLURMD_NODENAME": "n1"}
+    conf = cluster.base / "scripts" / "preflight.conf"
+    ours = conf.read_text()
+    conf.write_text(f"{ours}PREFLIGHT_DRAIN=yes\nSLURM_CONF={nowhere}\n")
+    try:
+        done = subprocess.run(
+            [str(cluster.base / "scripts" / "health-check.sh")], env=environment,
+            capture_output=True, text=True, timeout=30,
+        )  # fmt: skip
+    finally:
+        conf.write_text(ours)
+    line = 'scontrol update nodename=n1 state=drain reason="preflight: gpu.xid.79 gpu3"'
+    assert (done.returncode, done.stdout) == (0, f"{line}\n")
+    assert "left alone, for sinfo failed: sinfo:" in _log(cluster)
+    assert str(nowhere) in _log(cluster)
+    assert line in _log(cluster)
+    assert cluster.state("n1") == "idle"
+
+
 def test_a_node_that_somebody_else_drained_keeps_its_reason(cluster: Cluster) -> None:
     cluster.command("scontrol", "update", "nodename=n1", "state=drain", "reason=mine")
     _act(cluster, "n1", f"echo '{REPORT}'; exit 1")
@@ -155,6 +194,24 @@ def test_a_node_that_is_well_again_is_not_brought_back(cluster: Cluster) -> None
     (cluster.base / "on").touch()
     cluster.wait(lambda: bool((cluster.base / "asked-n1").read_text()), "the health check")
     assert cluster.state("n1") == "drained"
+
+
+@pytest.mark.parametrize(("hosts", "args"), [(("n1", "n2"), ()), ((), ("-N", "2"))])
+def test_a_node_whose_prolog_fails_is_named_and_the_others_are_asked(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, hosts: tuple[str, ...], args: tuple[str, ...]
+) -> None:
+    for name, value in cluster.environment.items():
+        monkeypatch.setenv(name, value)
+    _act(cluster, "n1", f"echo '{REPORT}'; exit 1")
+    question = Command("name", ("sh", "-c", "echo $SLURMD_NODENAME"))
+    told = dict(Slurm(hosts, args, deadline_s=20).run((question,)))
+    assert sorted(told) == ["n1", "n2"]
+    missing = told["n1"][-1].missing
+    assert missing
+    assert (missing.fault, missing.text) == (
+        "node-failed", "srun says: Prolog failure on node n1",
+    )  # fmt: skip
+    assert (told["n2"][0].stdout, told["n2"][0].missing) == ("n2\n", None)
 
 
 @pytest.mark.parametrize("script", ["prolog.sh", "health-check.sh"])

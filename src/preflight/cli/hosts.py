@@ -49,12 +49,15 @@ class Asking(Struct):
     hosts: tuple[str, ...]
     way: str
     fleet: Fleet
+    #: What is started here to reach them all; empty where there is no one such command.
+    shown: str = ""
     interrupted: threading.Event = field(default_factory=threading.Event)
     spool: Spool = field(default_factory=lambda: Spool())
 
     def told(self) -> str:
         """The hosts and the way to them in a line."""
-        return f"{self._count()} {self.way}" + (f" ({fold(self.hosts)})" if self.hosts else "")
+        named = f" ({fold(self.hosts)})" if self.hosts else ""
+        return f"{self._count()} {self.way}{named}" + (f" by\n{self.shown}\n" if self.shown else "")
 
     def _count(self) -> str:
         return plural(len(self.hosts), "host") if self.hosts else "the nodes that Slurm gives"
@@ -125,7 +128,7 @@ def _over_ssh(
         raise UsageError("there are no hosts to ask", "--hosts 'node[01-16]'")
     names = tuple(target.name for target in targets)
     fan = Fan(names, _way(options, targets), limit_s, options.sudo, told)
-    return Asking(names, "over SSH", fan, fan.interrupted)
+    return Asking(names, "over SSH", fan, interrupted=fan.interrupted)
 
 
 def _under_slurm(
@@ -140,7 +143,7 @@ def _under_slurm(
     names = tuple(target.name for target in targets)
     args = tuple(word for text in options.slurm_args for word in _words(text))
     slurm = Slurm(names, args, limit_s, options.sudo, told)
-    return Asking(slurm.wanted(), "under srun", slurm, slurm.interrupted)
+    return Asking(slurm.wanted(), "under srun", slurm, slurm.shown(), slurm.interrupted)
 
 
 def _words(text: str) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shlex
 import shutil
 import threading
 import time
@@ -17,8 +19,10 @@ from preflight.faults import CONNECTION
 from preflight.model import Command, Missing, Raw
 from preflight.transports.conversation import Conversation, new_mark
 from preflight.transports.progress import Progress
+from preflight.transports.slurm.arguments import hold
 from preflight.transports.slurm.nodes import not_asked
-from preflight.transports.slurm.step import Plan, Step
+from preflight.transports.slurm.plan import Plan
+from preflight.transports.slurm.step import Step
 from preflight.transports.slurm.tools import node_states, said_by
 
 #: Variables that srun takes options from (srun(1), INPUT ENVIRONMENT VARIABLES) and that would
@@ -32,6 +36,8 @@ _NOT_OURS = frozenset(
         "EXACT", "EXCLUSIVE", "OVERCOMMIT", "LABELIO", "UNBUFFEREDIO", "STDINMODE", "STDOUTMODE",
         "STDERRMODE", "WAIT", "KILL_BAD_EXIT", "NO_KILL", "IMMEDIATE", "DEBUG", "MPI_TYPE",
         "MULTI_PROG", "TIMELIMIT", "WORKING_DIR", "NNODES", "NUM_NODES", "HET_SIZE",
+        # What `#SBATCH --export=NONE` leaves: the tasks would have no PATH.
+        "EXPORT_ENV",
     )
 )  # fmt: skip
 _NOT_OURS_EITHER = ("SRUN_", "SLURM_STEP_", "SLURM_TASKS_PER_NODE")
@@ -105,15 +111,18 @@ class Slurm(Struct):
                 "run it on a login node of the cluster; or --hosts 'node[01-04]' for SSH",
             )
         job = environ.get("SLURM_JOB_ID") or environ.get("SLURM_JOBID") or ""
+        hold(self.args, job, bool(self.hosts))
         if not (job or self.args or self.hosts):
             raise UsageError(
                 "--slurm, but this is no Slurm allocation (SLURM_JOB_ID is not set)",
                 "salloc -N 4, then again; or --slurm-args '-p PARTITION -N 4'",
             )
-        listed = environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST") or ""
-        if job and not listed:
-            listed = said_by(("squeue", "-h", "-j", job, "-o", "%N")).strip()
-        return job, nodesets.expand(listed) if job and listed else []
+        return job, _nodes_of(job, environ) if job else []
+
+    def shown(self) -> str:
+        """The srun that `run` begins with, to be typed; the job's name is another each time."""
+        job, _ = self._allocation(os.environ)
+        return shlex.join(self._argv(self.wanted(), job, "preflight"))
 
     def _argv(self, nodes: Sequence[str], job: str, mark: str) -> list[str]:
         """srun, one task on each node. Ours come last: of an option given twice the last holds."""
@@ -124,7 +133,22 @@ class Slurm(Struct):
             argv += [f"--nodelist={','.join(nodes)}"]
         if job:
             argv += ["--overlap"]
-        return [*argv, "sh", "-s"]
+        return [*argv, "/bin/sh", "-s"]
+
+
+def _nodes_of(job: str, environ: Mapping[str, str]) -> list[str]:
+    """The nodes of the job that we are in. Raises UsageError where it has none."""
+    listed = environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST") or ""
+    if not listed:
+        with contextlib.suppress(UsageError):
+            listed = said_by(("squeue", "-h", "-j", job, "-o", "%N")).strip()
+    if not listed:
+        node_states()  # raises, with a better word for it, where Slurm does not answer at all
+        raise UsageError(
+            f"SLURM_JOB_ID is {job}, and Slurm has no nodes for that job: it is over, or waits",
+            "unset SLURM_JOB_ID; then salloc -N 4, and again",
+        )
+    return nodesets.expand(listed)
 
 
 def environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ import selectors
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from preflight.transports.conversation import ERR, OUT
 
@@ -27,7 +28,7 @@ class Srun:
         # A session of its own: Ctrl-C is for us, and we end it when what came is safe.
         self._process = subprocess.Popen(
             argv, env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True,
+            stderr=subprocess.PIPE, start_new_session=True, cwd=_folder(),
         )  # fmt: skip
         assert self._process.stdin and self._process.stdout and self._process.stderr
         self._stdin, self._script = self._process.stdin, script
@@ -88,3 +89,12 @@ class Srun:
                     os.read(pipe.fileno(), _CHUNK_BYTES)
             time.sleep(0.02)
         return self._process.poll() is not None
+
+
+def _folder() -> str | None:
+    """Where srun starts: here, for what its arguments name; not in a folder that was deleted."""
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return "/"
+    return None

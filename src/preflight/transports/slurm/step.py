@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-
-from msgspec import Struct
+from collections.abc import Callable, Iterator
 
 from preflight import nodesets
 from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
-from preflight.model import Command, Missing, Raw
+from preflight.model import Missing, Raw
 from preflight.transports.conversation import OUT, Conversation
 from preflight.transports.slurm.labelled import Labelled
-from preflight.transports.slurm.nodes import Ended, endings, is_down, refused, told_of
+from preflight.transports.slurm.plan import Plan
+from preflight.transports.slurm.queue import Job
 from preflight.transports.slurm.srun import Srun
-from preflight.transports.slurm.tools import node_states, said_by
+from preflight.transports.slurm.tools import cancel, fallen, job_named
+from preflight.transports.slurm.words import Ended, Told, refused
 
 #: Of one host: nvidia-smi's XML of 16 GPUs is 600 kB, a full kernel ring buffer 1 to 16 MB.
 _CAP_BYTES = 64_000_000
-#: srun tells that a task ended on another connection than what the task said: so long it may lag.
-_LAG_S = 0.5
 _LOOK_EVERY_S = 0.25
+#: The queue is looked at after so long without a word of any task, then after twice as long, ...
+_QUEUE_AFTER_S, _QUEUE_EVERY_S = 1.0, 16.0
+#: What a command ends with that SIGKILL or SIGTERM ended. Where Slurm ends a step the script may
+#: live on for a moment and tell this of what was killed under it: no answer of the host.
+_KILLED = (137, 143)
+#: So long it is then waited for srun to tell of that.
+_HELD_S = 0.5
 #: For the tasks to end by themselves.
 _LEAVE_S = 3.0
-#: Lines of srun's own that are kept, to tell why it failed.
-_LINES = 40
 _INTERRUPTED = fault("interrupted", "it was interrupted")
 
 #: Each task says first which node it is on; harmless where the script is cut short behind it.
@@ -37,22 +37,6 @@ _HELLO = """\
 printf '\\nnode of %s %s %s %s\\n' {mark} \
 "$SLURMD_NODENAME" "$SLURM_STEP_NODELIST" "$SLURM_JOB_ID.$SLURM_STEP_ID"
 """
-
-
-class Plan(Struct, frozen=True):
-    """What one srun is to do. `nodes` is empty where srun is to get them; `job` is the allocation
-    that we are in; `heard` says that another srun of the same run has told of hosts already."""
-
-    argv: Sequence[str]
-    environ: dict[str, str]
-    nodes: tuple[str, ...]
-    commands: Sequence[Command]
-    mark: str
-    sudo: bool
-    deadline_s: float
-    job: str
-    heard: bool
-    interrupted: threading.Event
 
 
 class Step:
@@ -68,9 +52,11 @@ class Step:
         #: By the task's number; None once its host is done.
         self._talks: dict[int, Conversation | None] = {}
         self._streams = (Labelled(), Labelled())
-        self._said: deque[str] = deque(maxlen=_LINES)
-        self._ended: deque[tuple[float, Ended]] = deque()
-        self._relaunch = False
+        #: Hosts that are done, if srun does not tell the end of all tasks before that time.
+        self._held: dict[str, tuple[float, Conversation]] = {}
+        self._told = Told()
+        self._queued = Job()
+        self._queue_s, self._pause_s = time.monotonic() + _QUEUE_AFTER_S, _QUEUE_AFTER_S
         self._until_s = 0.0
 
     def run(self) -> Iterator[tuple[str, list[Raw]]]:
@@ -88,7 +74,8 @@ class Step:
             whole = self._all_done()
             yield from self._rest()
         except KeyboardInterrupt:
-            yield from self._cut_all(_INTERRUPTED)
+            self._plan.interrupted.set()
+            yield from self._cut_all()
             raise
         finally:
             if not srun.end(_LEAVE_S if whole else 0):
@@ -105,11 +92,23 @@ class Step:
         while srun.speaks and not self._all_done() and not self._over():
             for stream, data in srun.read(_LOOK_EVERY_S):
                 yield from self._hear(stream, data)
-            yield from self._settle()
+            yield from self._settle(time.monotonic())
+            if not self.launched_s and time.monotonic() >= self._queue_s:
+                self._look()
             self._progress(self)
 
     def _over(self) -> bool:
-        return time.monotonic() >= self._until_s or self._plan.interrupted.is_set()
+        stop = self._plan.interrupted.is_set() or bool(self._queued.never)
+        return stop or time.monotonic() >= self._until_s
+
+    def _look(self) -> None:
+        """What the queue says of the job that this srun has made: its nodes, or why it waits."""
+        self._queue_s = time.monotonic() + self._pause_s
+        self._pause_s = min(2 * self._pause_s, _QUEUE_EVERY_S)
+        if not self._plan.job:
+            self._queued = job_named(self._plan.mark)
+        if not self.nodes:
+            self.nodes = list(self._told.nodes or self._queued.nodes)
 
     def _all_done(self) -> bool:
         return bool(self.nodes) and self.done.issuperset(self.nodes)
@@ -118,8 +117,10 @@ class Step:
         now_s = time.monotonic()
         for task, said in self._streams[stream].feed(data):
             if task is None:
-                self._listen(said.decode(errors="replace"), now_s)
+                self._told.hear(said.decode(errors="replace"), now_s)
                 continue
+            if stream != OUT:
+                self._told.hear_step(said.decode(errors="replace"))
             if task not in self._talks:
                 self._talks[task] = self._talk()
             talk = self._talks[task]
@@ -128,8 +129,12 @@ class Step:
             if stream == OUT and not talk.host:
                 said = self._name(task, talk, said, now_s)
             talk.feed(stream, said, now_s)
-            if talk.done and talk.host:
+            if not (talk.done and talk.host):
+                continue
+            if _last_killed(talk) is None:
                 yield self._finish(talk)
+            else:
+                self._held.setdefault(talk.host, (now_s + _HELD_S, talk))
 
     def _talk(self, host: str = "") -> Conversation:
         return Conversation(
@@ -159,26 +164,29 @@ class Step:
             self.nodes.append(node)
         return said.replace(line + b"\n", b"", 1)
 
-    def _listen(self, text: str, now_s: float) -> None:
-        """Lines of srun itself."""
-        for line in text.splitlines():
-            self._said.append(line)
-            for ended in endings(line):
-                self._relaunch |= ended.relaunch
-                self._ended.append((now_s + _LAG_S, ended))
+    def _settle(self, now_s: float) -> Iterator[tuple[str, list[Raw]]]:
+        """Nodes whose end srun told before `now_s`, as far as it is theirs."""
+        if not self.nodes:
+            return
+        all_ended = self._told.relaunch or self._told.over
+        for due_s, talk in list(self._held.values()):
+            if due_s <= now_s and not all_ended:
+                yield self._finish(talk)
+        for ended in self._told.due(now_s):
+            own = ended.missing.fault != "died" or not all_ended
+            if own and ended.node in self.nodes and ended.node not in self.done:
+                yield self._finish(*self._ended(ended))
 
-    def _settle(self) -> Iterator[tuple[str, list[Raw]]]:
-        """Nodes whose end srun told a moment ago."""
-        while self._ended and self._ended[0][0] <= time.monotonic():
-            _, ended = self._ended.popleft()
-            if (
-                ended.node in self.nodes
-                and ended.node not in self.done
-                and not (
-                    self._relaunch and not ended.relaunch  # srun ended it, for another's sake
-                )
-            ):
-                yield self._finish(self._talk_of(ended.node), ended.missing)
+    def _ended(self, ended: Ended) -> tuple[Conversation, Missing]:
+        """A task that ended before the script began has Slurm's daemon to tell why."""
+        silent = self._talks.get(-1 if ended.task is None else ended.task)
+        if silent and not silent.host:
+            silent.host = ended.node
+        talk, missing = self._talk_of(ended.node), ended.missing
+        if missing.fault == "died" and not talk.begun:
+            said = f"{missing.text}; {talk.said}".rstrip("; ")
+            missing = fault("no-task", said)
+        return talk, missing
 
     def _talk_of(self, node: str) -> Conversation:
         found = (talk for talk in self._talks.values() if talk and talk.host == node)
@@ -188,6 +196,7 @@ class Step:
         if missing:
             talk.cut(missing, time.monotonic())
         self.done.add(talk.host)
+        self._held.pop(talk.host, None)
         for task, other in self._talks.items():
             if other is talk:
                 self._talks[task] = None
@@ -196,81 +205,85 @@ class Step:
 
     def _rest(self) -> Iterator[tuple[str, list[Raw]]]:
         """The nodes that are not done, though srun ended or the time is over."""
-        self._ended = deque((0.0, ended) for _, ended in self._ended)
-        yield from self._settle()
+        late = self._over()
+        if not self.launched_s and not self._plan.interrupted.is_set():
+            self._look()
+        if not self._plan.nodes:
+            self.nodes = list(dict.fromkeys([*self.nodes, *self._told.named()]))
+        yield from self._settle(float("inf"))
         if self._all_done():
             return
-        if self._plan.interrupted.is_set():
-            yield from self._cut_all(_INTERRUPTED)
-            return
-        late = self._over()
-        # Only without a node that is told: with all of the same it would fail again.
-        if self._relaunch and self.done and not late:
-            self.again = tuple(node for node in self.nodes if node not in self.done)
-            return
-        if not self._talks and not self._plan.heard:
+        if self._told.relaunch and not late:
+            yield from self._mute()
+            # Only without a node that is told: with all of the same it would fail again.
+            if self.done:
+                self.again = tuple(node for node in self.nodes if node not in self.done)
+                return
+        heard = self._talks or self.done or self._plan.heard
+        if not heard and not self._plan.interrupted.is_set():
             self._nothing_came(late)
-        yield from self._cut_all(self._why(late), _down() if late else {})
+        yield from self._cut_all(late)
+
+    def _mute(self) -> Iterator[tuple[str, list[Raw]]]:
+        """Where srun gave up and named no node: those that said nothing, if others did."""
+        spoke = {talk.host for talk in self._talks.values() if talk}
+        if self.done or not spoke:
+            return
+        for node in [node for node in self.nodes if node not in spoke]:
+            said = f"srun gave up before it said anything: {self._told.last_words()}"
+            yield self._finish(self._talk(node), fault("silent", said))
 
     def _nothing_came(self, late: bool) -> None:
-        """Raises UsageError where not one task ran and Slurm knows why."""
-        if not late:
-            raise refused("srun", self._said)
-        queued = _queued(self._plan)
-        if queued:
+        """Raises UsageError where not one task ran, Slurm knows why, and it is no node's."""
+        if self._queued.never:
+            raise UsageError(f"Slurm will give no nodes: {self._queued.waits}", self._queued.never)
+        if not late and not self._told.over:
+            raise refused("srun", self._told.lines)
+        if self._queued.waits and not self._plan.nodes:
             raise UsageError(
-                f"Slurm gave no nodes within {self._plan.deadline_s:g} s: {queued}",
+                f"Slurm gave no nodes within {self._plan.deadline_s:g} s: {self._queued.waits}",
                 "salloc first and run it there; or wait longer: --host-timeout 10m",
             )
+        if not self.nodes:
+            raise refused("srun", [*self._told.lines, *filter(None, [self._told.cancelled])])
 
-    def _why(self, late: bool) -> Missing:
-        if late:
-            return Missing(
-                "timeout", f"the host's limit of {self._plan.deadline_s:g} s was reached"
-            )
-        return fault("died", f"srun ended; it said: {self._last_words() or 'nothing'}")
-
-    def _last_words(self) -> str:
-        return "; ".join(line for line in list(self._said)[-3:])
-
-    def _cut_all(
-        self, missing: Missing, down: dict[str, Missing] | None = None
-    ) -> Iterator[tuple[str, list[Raw]]]:
-        """All that are not done. `down`: those of which Slurm knows better why."""
+    def _cut_all(self, late: bool = False) -> Iterator[tuple[str, list[Raw]]]:
+        """All that are not done, each with why."""
+        down = fallen() if late and not self._plan.interrupted.is_set() else {}
         for node in [node for node in self.nodes if node not in self.done]:
             talk = self._talk_of(node)
-            silent = missing.kind == "timeout" and not missing.fault and not talk.begun
-            why = self._silent(missing, talk) if silent else missing
-            yield self._finish(talk, (down or {}).get(node, why))
+            missing = down.get(node) or self._why(talk, late)
+            killed = _last_killed(talk)
+            if missing.fault == "step-ended" and killed is not None:
+                del talk.told[killed:]
+            yield self._finish(talk, missing)
 
-    def _silent(self, missing: Missing, talk: Conversation) -> Missing:
-        said = talk.said or self._last_words() or "nothing"
-        return fault("silent", f"{missing.text} before the script began; it said: {said}")
+    def _why(self, talk: Conversation, late: bool) -> Missing:
+        """Why a node is not done that neither srun nor Slurm says is broken."""
+        words = self._told.last_words()
+        if self._plan.interrupted.is_set():
+            return _INTERRUPTED
+        limit = f"the host's limit of {self._plan.deadline_s:g} s was reached"
+        if self._queued.waits or (late and self._told.waits_for_room()):
+            return fault("node-busy", f"{limit}: {self._queued.waits or words}")
+        if late and talk.begun:
+            return Missing("timeout", limit)
+        if late:
+            said = talk.said or words
+            return fault("silent", f"{limit} before the script began; it said: {said}")
+        if self._told.over:
+            return fault("step-ended", f"Slurm says: {self._told.cancelled or words}")
+        return fault("died" if talk.begun else "no-task", f"srun ended; it said: {words}")
 
     def _cancel(self) -> None:
         """What srun left in Slurm: its step in our allocation, or the job that it made."""
         what = [self._id] if self._id and self._plan.job else [f"--name={self._plan.mark}"]
         if self._plan.job and not self._id:
             return
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(["scancel", *what], capture_output=True, timeout=10, check=False)
+        cancel(what)
 
 
-def _queued(plan: Plan) -> str:
-    """The job of this srun that waits for nodes, and Slurm's reason; empty where none waits."""
-    if plan.job:
-        return ""
-    argv = ("squeue", "-h", f"--name={plan.mark}", "--states=PENDING", "-o", "job %i waits (%r)")
-    with contextlib.suppress(UsageError):
-        return said_by(argv).strip()
-    return ""
-
-
-def _down() -> dict[str, Missing]:
-    """The nodes that Slurm has found down meanwhile, or that do not respond to it."""
-    with contextlib.suppress(UsageError):
-        return {
-            node: fault("node-failed", told_of(one))
-            for node, one in node_states().items() if is_down(one)
-        }  # fmt: skip
-    return {}
+def _last_killed(talk: Conversation) -> int | None:
+    """Which of its answers is the last that a signal ended, if any."""
+    found = [at for at, raw in enumerate(talk.told) if raw.rc in _KILLED]
+    return found[-1] if found else None
