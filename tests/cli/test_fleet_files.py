@@ -12,7 +12,7 @@ from preflight.model import Raw, Report
 from preflight.reports import render
 from tests.cli.command import preflight
 from tests.reports.built import host, passed, report, warm, width
-from tests.reports.fleet import cluster, yesterday
+from tests.reports.fleet import broken, cluster, yesterday
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 
@@ -54,6 +54,13 @@ def test_what_is_no_hosts_name_is_a_comment(tmp_path: Path) -> None:
     assert names(tmp_path / "x.pass") == [
         "# no host: a capture of n1", "# no host: n2\\x0a# n3", "me@n4:2222",
     ]  # fmt: skip
+
+
+def test_a_node_that_slurm_does_not_know_is_a_comment(tmp_path: Path) -> None:
+    good = host("n1", passed("a.b", "gpu0", 1, "1"))
+    told = report(good, broken("zz", "node-unknown", "zz is no node"), broken("n2", "refused", "x"))
+    preflight("report", stored(tmp_path, "r.json", told), "-q", "--save-hosts", "x", cwd=tmp_path)
+    assert names(tmp_path / "x.fail") == ["# no host: zz", "n2"]
 
 
 def test_a_recorded_host_goes_into_them_too(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_texts_that_differ_in_the_name_alone_are_told_once() -> None:
     assert one.hosts == ["n1", "n2", "n10"]
     assert one.texts == [("connect to n[1-2,10] port 22: refused", ["n1", "n2", "n10"])]
     text = text_of(report(*hosts, host("n3", GOOD)))
-    assert "ERROR  n[1-2,10]  the connection is refused\n       said:   connect to n[1-2,10] port" in text
+    assert "ERROR  n[1-2,10]  the connection is refused\n       said:   connect to n[1-2," in text
 
 
 def test_of_one_host_its_own_text_and_commands_are_told() -> None:

@@ -55,12 +55,19 @@ class HostFile(Target):
     strict: bool = False
 
     def pieces(self, report: Report, facts: bool) -> Iterable[str]:
-        """A name that no host can have is a comment to all that read such files."""
+        """A name that no host can have, or that Slurm does not know, is a comment to all that read
+        such files: srun refuses the whole list for it."""
         from preflight.reports.split import split_hosts
 
         passed, failed = split_hosts(report, strict=self.strict)
+        unknown = {
+            host.host
+            for host in report.hosts
+            if any(one.fault == "node-unknown" for one in host.missing)
+        }
         for name in passed if self.format == "pass" else failed:
-            yield f"{name}\n" if _HOST.fullmatch(name) else f"# no host: {printable(name)}\n"
+            known = _HOST.fullmatch(name) and name not in unknown
+            yield f"{name}\n" if known else f"# no host: {printable(name)}\n"
 
 
 class Targets(Struct):
