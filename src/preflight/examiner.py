@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight.collect import Examined, examine_one_of_many
-from preflight.judge.readings import Reading, Readings
+from preflight.judge.readings import Reading, Readings, about_one
 from preflight.model import Check, HostReport, MissingProbe, Raw, Result, Status
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ def examine_all(
     waiting = iter(hosts)
     first = list(islice(waiting, 2))
     facts = all_facts or (one_hosts_facts and len(first) == 1)
+    if len(first) == 1:  # it is compared with nobody
+        checks = [check for check in checks if check.across != "fleet" or about_one(check)]
     waiting = chain(_given_away(first), waiting)
     told: set[Reading] = set()
     for name, raws in islice(waiting, FIRST_HOSTS):

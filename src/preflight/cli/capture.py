@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from preflight.assemble.host import assemble
-from preflight.cli.asking import CAPTURE_SUFFIX, Captures, ask_here, shown_commands
+from preflight.cli.asking import CAPTURE_SUFFIX, Captures, ask_here, many_hosts, shown_commands
 from preflight.cli.exit import Exit
-from preflight.cli.hosts import Asking, are_many, asking
 from preflight.cli.options import Options
 from preflight.cli.plan import Question, hold_duration, make_plan
 from preflight.cli.streams import Streams
@@ -17,13 +17,16 @@ from preflight.errors import UsageError
 from preflight.judge.load import DOMAINS
 from preflight.model import Command, Missing
 
+if TYPE_CHECKING:
+    from preflight.cli.hosts import Asking
+
 
 def run(options: Options, streams: Streams) -> int:
     """Ask everything that any check needs; write it; name the file and what could not be had."""
     hold_duration(options)
     plan = make_plan(Question("capture", DOMAINS), options)
     commands = plan.commands()
-    many = asking(options, commands, streams) if are_many(options) else None
+    many = many_hosts(options, plan.commands, streams)
     path = _path(options, many)
     if options.dry_run:
         where = many.told() if many else ""

@@ -102,11 +102,6 @@ class Spool:
             yield from unpack(self._file.read(size))
 
 
-def are_many(options: Options) -> bool:
-    """Whether the options name hosts other than this machine."""
-    return bool(options.hosts or options.hostfile or options.slurm or options.slurm_args)
-
-
 def asking(options: Options, commands: Sequence[Command], streams: Streams) -> Asking:
     """The hosts and the way to them. UsageError for what cannot be."""
     hold_hosts(options)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from preflight import __version__
-from preflight.cli.asking import Captures, Keeper, ask_here, shown_commands
+from preflight.cli.asking import Captures, Keeper, ask_here, many_hosts, shown_commands
 from preflight.cli.clock import now
 from preflight.cli.exit import Exit
 from preflight.cli.finishing import finish, shown
-from preflight.cli.hosts import Asking, are_many, asking
 from preflight.cli.options import Options
 from preflight.cli.plan import Plan, Question, hold, make_plan
 from preflight.cli.saving import capture_paths, host_paths, opened_targets
@@ -20,7 +20,6 @@ from preflight.cli.streams import Streams
 from preflight.collect import Examined, examine_one_of_many
 from preflight.examiner import FIRST_HOSTS, Examiner, examine_all
 from preflight.judge.causes import attribute_fleet
-from preflight.judge.fleet import judge_fleet
 from preflight.model import (
     HostReport,
     Missing,
@@ -31,8 +30,10 @@ from preflight.model import (
     Status,
 )
 from preflight.redact.secrets import in_arguments
-from preflight.reports.drain import drain_lines
 from preflight.verdict import count, report_verdict, with_fleet
+
+if TYPE_CHECKING:
+    from preflight.cli.hosts import Asking
 
 NO_GPU = "no NVIDIA GPU"
 LEVEL_HINT = (
@@ -50,10 +51,12 @@ def judge_and_report(question: Question, options: Options, streams: Streams) -> 
     captures = Captures(capture_paths(options.save), options.redact)
     with opened_targets(options) as targets:
         began, started_at = time.monotonic(), now()
-        many = asking(options, plan.commands(), streams) if are_many(options) else None
+        many = many_hosts(options, plan.commands, streams)
         hosts, fleet = _judged(plan, options, streams, captures, many)
         report = _report(question, plan, options, hosts, fleet, started_at, began)
         if options.slurm:
+            from preflight.reports.drain import drain_lines
+
             report.hints += tuple(drain_lines(report))
         streams.done()
         report = shown(changed_since(report, then), options, captures)
@@ -77,6 +80,11 @@ def _judged(
         facts = _wants_facts(options)
         found = [examine_one_of_many(raws[0].host, raws, checks, facts=facts)]
     hosts = [one.report for one in found]
+    read = [one.readings for one in found if one.readings and one.readings.of]
+    if not read:
+        return hosts, []
+    from preflight.judge.fleet import judge_fleet
+
     fleet = judge_fleet([one.readings for one in found if one.readings], checks)
     attribute_fleet(fleet, hosts)
     with_fleet(hosts, fleet, _compared(found, fleet))
@@ -179,8 +187,9 @@ def _dry_run(plan: Plan, options: Options, streams: Streams) -> int:
     if options.from_:
         streams.report([f"would read {', '.join(options.from_)}; nothing would be run\n"])
         return Exit.OK
-    where = asking(options, plan.commands(), streams).told() if are_many(options) else ""
-    streams.report(shown_commands(plan.commands(), options, where))
+    commands = plan.commands()
+    many = many_hosts(options, plan.commands, streams)
+    streams.report(shown_commands(commands, options, many.told() if many else ""))
     files = ", ".join([*options.save, *map(str, host_paths(options))]) or "nothing"
     streams.report([f"{len(plan.checks)} checks; would write {files}\n"])
     return Exit.OK

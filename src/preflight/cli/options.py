@@ -48,6 +48,11 @@ class Options(Struct):
     reports: list[str] = []
 
 
+def are_many(options: Options) -> bool:
+    """Whether the options name hosts other than this machine."""
+    return bool(options.hosts or options.hostfile or options.slurm or options.slurm_args)
+
+
 class Option(Struct, frozen=True):
     """One option as typer takes it."""
 

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from preflight import datafiles, strict_yaml
 from preflight.assemble.sources import commands_for
-from preflight.cli.hosts import are_many
-from preflight.cli.options import Options
+from preflight.cli.options import Options, are_many
 from preflight.errors import UsageError
 from preflight.judge import load, overrides
 from preflight.model import LEVELS, Check, Command, Override

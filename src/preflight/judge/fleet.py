@@ -22,14 +22,11 @@ from preflight.judge.peers import (
     with_absent,
     with_not_there,
 )
-from preflight.judge.readings import Readings
+from preflight.judge.readings import ALONE, Readings, about_one
 from preflight.judge.results import result
 from preflight.judge.unlike import not_uniform
 from preflight.judge.untold import untold
 from preflight.model import Check, Missing, Result, Scalar, Status
-
-#: The operator that is about one host as well as about many.
-_ALONE = "median"
 
 
 def judge_fleet(found: Sequence[Readings], checks: Sequence[Check]) -> list[Result]:
@@ -39,7 +36,7 @@ def judge_fleet(found: Sequence[Readings], checks: Sequence[Check]) -> list[Resu
     answered = sum(1 for one in found if one.of)
     alone = answered == 1
     if alone:
-        checks = [check for check in checks if _about_one(check)]
+        checks = [check for check in checks if about_one(check)]
     if not answered or not checks:
         return []
     by_check: dict[str, list[Peer]] = {}
@@ -53,13 +50,6 @@ def judge_fleet(found: Sequence[Readings], checks: Sequence[Check]) -> list[Resu
         for one in _judge(_compared(check, by_check.get(check.id, []), len(found)))
     ]
     return [one for one in results if not (alone and one.status is Status.SKIP)]
-
-
-def _about_one(check: Check) -> bool:
-    """Whether it says something about a host without others: by this machine, or by a value that
-    was stated."""
-    declared = check.fail_unless | check.warn_unless
-    return _ALONE in declared or is_stated(declared.get("uniform"))
 
 
 def _compared(check: Check, peers: Sequence[Peer], total: int) -> Compared:
@@ -112,7 +102,7 @@ def _judge(compared: Compared) -> list[Result]:
 def _nothing_off(compared: Compared, name: str, argument: Any) -> Result:
     """PASS with the hosts that were compared, of how many; SKIP where not even two were."""
     check = compared.check
-    alone = name == _ALONE or is_stated(argument)
+    alone = name == ALONE or is_stated(argument)
     least = argument["of"] if name == "outlier" else 1 if alone else 2
     groups = compared.groups if alone else compared.across
     groups = [group for group in groups if size(group.peers) >= least]
@@ -165,5 +155,5 @@ _OFF: dict[str, Callable[[Compared, Status, Any], Iterator[Result]]] = {
     "outlier": partial(apart, "outlier"),
     "near": partial(apart, "near"),
     "told": untold,
-    _ALONE: off_centre,
+    ALONE: off_centre,
 }

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from preflight.facts.host import Host
 from preflight.judge import paths
+from preflight.judge.alike import is_stated
 from preflight.judge.conditions import below, left_out, not_for, parsed, short
 from preflight.judge.evidence import Lines
 from preflight.judge.paths import Reached
@@ -20,6 +21,9 @@ from preflight.printable import printable
 _TEXT_MAX = 240
 #: Readings that are remembered as told: of values that differ on all hosts there is no end.
 _TOLD_MAX = 10_000
+
+#: The operator that is about one host as well as about many.
+ALONE = "median"
 
 
 class Reading(Struct, frozen=True, array_like=True, gc=False):
@@ -55,6 +59,13 @@ def readings(
     told = set() if told is None else told
     found = (_of_check(host, check) for check in checks if check.across == "fleet")
     return Readings(host.name, tuple(_told(one, lines, told) for part in found for one in part))
+
+
+def about_one(check: Check) -> bool:
+    """Whether it says something about a host without others: by this machine, or by a value that
+    was stated."""
+    declared = check.fail_unless | check.warn_unless
+    return ALONE in declared or is_stated(declared.get("uniform"))
 
 
 def _told(one: Reading, lines: Lines, told: set[Reading]) -> Reading:
