@@ -54,3 +54,4 @@ def test_what_is_no_host_is_refused(text: str) -> None:
 def test_lines_of_a_hostfile() -> None:
     text = "# ours\nnode1 slots=8\nnode1 slots=8\n\n  node[2-3]  # rack 2\nops@head:2222\n"
     assert lines(text) == ["node1", "node[2-3]", "ops@head:2222"]
+    assert lines("node1 node2\tnode3\n") == ["node1", "node2", "node3"]

@@ -23,14 +23,15 @@ class Fault(Struct, frozen=True):
 
 FAULTS: dict[str, Fault] = {
     "name-unknown": Fault(
-        "unreachable", "the name is unknown", ("getent hosts HOST", "look at its spelling"),
+        "unreachable", "the name is unknown",
+        ("look at its spelling", "what ssh makes of it: ssh -G HOST | grep ^hostname"),
     ),
     "refused": Fault(
         "unreachable", "the connection is refused",
         ("is sshd running there? systemctl status sshd", "another port? --hosts NAME:PORT"),
     ),
     "no-route": Fault(
-        "unreachable", "there is no route", ("ip route get $(getent hosts HOST | cut -d' ' -f1)",),
+        "unreachable", "there is no route", ("the way to the address above: ip route get ADDRESS",),
     ),
     "no-answer": Fault(
         "unreachable", "nothing answers", ("ping -c 3 HOST; is it up? look at its console or BMC",),
@@ -77,7 +78,7 @@ FAULTS: dict[str, Fault] = {
     ),
     "same-host": Fault(
         "unreachable", "it is a host that was asked already",
-        ("two names lead to one machine: getent hosts HOST", "name it once"),
+        ("two names lead to one machine: ssh -G HOST | grep ^hostname", "name it once"),
     ),
     "interrupted": Fault("timeout", "it was interrupted"),
     "node-down": Fault("unreachable", "Slurm has it down", ("scontrol show node HOST",)),

@@ -46,12 +46,12 @@ def parse(texts: Iterable[str]) -> Hosts:
 
 
 def lines(text: str) -> list[str]:
-    """The hosts of a hostfile: the first word of each line, as MPI's have more; # begins a comment.
+    """The hosts of a hostfile: all words of each line but MPI's `slots=8`; # begins a comment.
 
     A machine file names a host once for each of its slots: that is no mistake there.
     """
-    words = (line.partition("#")[0].split() for line in text.splitlines())
-    return list(dict.fromkeys(each[0] for each in words if each))
+    words = (word for line in text.splitlines() for word in line.partition("#")[0].split())
+    return list(dict.fromkeys(word for word in words if "=" not in word))
 
 
 def _targets(text: str) -> Iterator[Target]:

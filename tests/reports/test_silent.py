@@ -28,7 +28,7 @@ def test_texts_that_differ_in_the_name_alone_are_told_once() -> None:
 def test_of_one_host_its_own_text_and_commands_are_told() -> None:
     (one,) = silences([broken("n1", "no-route", "n1.example: no route; n10 has one")])
     assert one.texts == [("n1.example: no route; n10 has one", ["n1"])]
-    assert one.steps == ("ip route get $(getent hosts n1 | cut -d' ' -f1)",)
+    assert one.steps == ("the way to the address above: ip route get ADDRESS",)
 
 
 def test_different_texts_of_one_fault_are_told_with_their_hosts() -> None:

@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,11 +18,12 @@ from msgspec import Struct, field
 
 from preflight.assemble.same_host import told_apart
 from preflight.capture import pack, unpack
-from preflight.cli.asking import Captures, host_timeout_s, rescue
+from preflight.cli.asking import Captures, Keeper, host_timeout_s, rescue
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.collect import trimmed
 from preflight.errors import UsageError
+from preflight.faults import CONNECTION, fault
 from preflight.hostlists import Target, lines, parse
 from preflight.model import Command, Raw
 from preflight.nodesets import fold
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from preflight.transports.ways import Way
 
 
+#: Seconds in which what is not done is ended and told.
+_ENDS_WITHIN_S = 5.0
 _HOSTFILE = "a file with one host a line"
 
 
@@ -70,7 +74,8 @@ class Asking(Struct):
         limit_s = host_timeout_s(commands, options)
         streams.phase(f"asking {self._count()} {self.way}, {limit_s:g} s each at most")
         with _heard(self.interrupted), captures.opened() as keeper:
-            for name, raws in told_apart(self.fleet.run(trimmed(commands, limit_s))):
+            asked = told_apart(self.fleet.run(trimmed(commands, limit_s)))
+            for name, raws in _kept_to_the_end(asked, self.hosts, keeper):
                 if keeper:
                     keeper.put(raws)
                 elif not captures.paths:
@@ -78,6 +83,24 @@ class Asking(Struct):
                 yield name, raws
         if self.interrupted.is_set() and not captures.paths:
             rescue(list(self.spool.all()), captures, streams)
+
+
+def _kept_to_the_end(
+    answers: Iterator[tuple[str, list[Raw]]], hosts: Sequence[str], keeper: Keeper | None
+) -> Iterator[tuple[str, list[Raw]]]:
+    """The answers; where they are left off, the hosts that are still due stand in the capture too:
+    whoever reads it must not take those that are there for all."""
+    due = dict.fromkeys(hosts)
+    try:
+        for name, raws in answers:
+            yield name, raws
+            due.pop(name, None)
+    except (KeyboardInterrupt, GeneratorExit):
+        missing = fault("interrupted", "interrupted before it was done")
+        if keeper:
+            for name in due:
+                keeper.put([Raw(name, CONNECTION, rc=None, missing=missing)])
+        raise
 
 
 class Spool:
@@ -191,10 +214,13 @@ def _progress(streams: Streams, limit_s: float) -> Callable[[Progress], None]:
 
 @contextmanager
 def _heard(interrupted: threading.Event) -> Iterator[None]:
-    """The first signal sets the event, the next is raised."""
+    """The first signal sets the event; one that comes when it should long have worked is raised.
+    Two in quick succession are one: a nervous hand, or a shell and a terminal that both send it."""
+    first_s: list[float] = []
 
     def heard(_number: int, _frame: FrameType | None) -> None:
-        if interrupted.is_set():
+        first_s.append(time.monotonic())
+        if first_s[-1] - first_s[0] >= _ENDS_WITHIN_S:
             raise KeyboardInterrupt
         interrupted.set()
 

@@ -88,6 +88,10 @@ USERS = (
     ),
     rule("user", "user slice", rf"\bUser Slice of {_USER}", _is_word),
     rule("user", " from", r"\b(?:Accepted|Failed) [\w/-]{1,32} for (?P<v>[\w.-]{1,64}) from\b"),
+    # What ssh and we say of the way to a host.
+    rule("host", "jump host", r"\bjump host (?:[\w.+-]{1,64}@)?(?P<v>[A-Za-z0-9_][\w.-]{0,252})"),
+    rule("host", "jump host", r"\bjump host \S{1,320}: (?P<v>[A-Za-z0-9_][\w.-]{0,252}): "),
+    rule("host", "resolve", r"\bCould not resolve hostname (?P<v>[A-Za-z0-9_][\w.-]{0,252})"),
     rule("user", "sudo", r"\bsudo(?:\[\d{1,10}\])?:[ \t]{1,8}(?P<v>[\w.-]{1,64}) : "),
     rule("user", "(to ", r"\(to [\w.-]{1,64}\) (?P<v>[\w.-]{1,64}) on "),
     rule("user", ") cmd", r"\((?P<v>[\w.-]{1,64})\) CMD "),

@@ -7,6 +7,7 @@ its `run`, whose reader threads poll.
 from __future__ import annotations
 
 import logging
+import shlex
 import socket
 import threading
 import time
@@ -98,7 +99,7 @@ class Ssh(Struct):
     def _connect(self, connection: Connection, phase: Callable[[str], None]) -> None:
         settings = connection.ssh_config
         connection.connect_timeout = None
-        self._trust(connection, settings)
+        known = self._trust(connection, settings)
         command = settings.get("proxycommand", "none")
         if not connection.gateway and command.lower() != "none":
             connection.connect_kwargs["sock"] = by_command(command, phase)
@@ -110,13 +111,16 @@ class Ssh(Struct):
         began_s = time.monotonic()
         try:
             connection.open()
+        except paramiko.BadHostKeyException as error:
+            raise errors.changed(error, known) from None
         except (OSError, EOFError, paramiko.SSHException) as error:
             taken_s = time.monotonic() - began_s
             raise errors.at_login(error, connection.user, connection.host, taken_s) from None
         connection.transport.sock.settimeout(_IDLE_LOOK_S)
 
-    def _trust(self, connection: Connection, settings: dict[str, Any]) -> None:
-        """Give the connection the host keys that are known, and what to do without one."""
+    def _trust(self, connection: Connection, settings: dict[str, Any]) -> str:
+        """Give the connection the host keys that are known, and what to do without one. What takes
+        them out again is returned."""
         name = name_of(connection.host, connection.port)
         asked = name_of(settings["hostkeyalias"], 22) if "hostkeyalias" in settings else name
         files = known_hosts_files(settings)
@@ -131,6 +135,8 @@ class Ssh(Struct):
         accept = self.accept_new or strict in ("no", "off", "accept-new")
         policy = errors.KeyPolicy(asked, lines, files[0], accept, self._writing)
         connection.client.set_missing_host_key_policy(policy)
+        file = next((line.source.rpartition(":")[0] for line in lines), str(files[0]))
+        return shlex.join(["ssh-keygen", "-f", file, "-R", asked])
 
 
 class _Jump(Struct):

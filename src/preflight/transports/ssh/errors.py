@@ -87,8 +87,6 @@ def at_dialing(error: OSError, host: str) -> Unreached:
 
 def at_login(error: Exception, user: str, host: str, taken_s: float = 0) -> Unreached:
     """The fault of a host that does not let us in, or is not who it should be, after so long."""
-    if isinstance(error, paramiko.BadHostKeyException):
-        return _changed(error)
     if isinstance(error, RevokedKey):
         return Unreached("host-key-changed", str(error))
     if isinstance(error, UnknownKey):
@@ -116,12 +114,13 @@ def _clipped(words: str) -> str:
     return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}..."
 
 
-def _changed(error: paramiko.BadHostKeyException) -> Unreached:
+def changed(error: paramiko.BadHostKeyException, taken_out_by: str) -> Unreached:
+    """A host that is not who it was; with the command that takes its old keys out."""
     got, known = error.key, error.expected_key
     return Unreached(
         "host-key-changed",
         f"it shows {got.get_name()} {got.fingerprint}, known_hosts has {known.get_name()} "
-        f"{known.fingerprint}; its old key goes with: ssh-keygen -R '{error.hostname}'",
+        f"{known.fingerprint}; its old key goes with: {taken_out_by}",
     )
 
 
