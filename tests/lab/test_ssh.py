@@ -24,7 +24,7 @@ from tests.lab.sshd import Lab, lab
 pytestmark = pytest.mark.lab
 
 #: Of a run in which no host is faulty, on two busy cores.
-SOON_S = 30
+SOON_S = 45
 
 
 @pytest.fixture(scope="module")
