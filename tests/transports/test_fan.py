@@ -205,3 +205,7 @@ def test_login_files_that_lead_one_stream_into_the_other_or_away_cost_no_answer(
         ((_, raws),) = list(Fan(("h1",), Hosts(h1=led(where)), 20.0).run(ECHO))
         assert [(raw.stdout, raw.rc) for raw in raws] == [("a\n", 0), ("b\n", 0)]
         assert [raw.missing for raw in raws] == [None, None]
+    for where in (">/dev/null", "1>&2"):  # empty answers would read like sound ones
+        ((_, raws),) = list(Fan(("h1",), Hosts(h1=led(where)), 20.0).run(ECHO))
+        assert [raw.missing.fault for raw in raws if raw.missing] == ["no-shell"] * 3
+        assert raws[-1].missing == fault("no-shell", "its login files lead standard output away")

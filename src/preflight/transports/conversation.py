@@ -95,18 +95,24 @@ class Conversation:
         return found
 
     def settle(self) -> bool:
-        """At the end of the streams: whether one of them tells all there is, because login files
-        led the other one into it, or away; then its answers are whole without the other."""
-        done = [reader.done for reader in self._readers]
-        begun = [reader.begun for reader in self._readers]
-        if done not in ([True, False], [False, True]) or all(begun):
+        """At the end of the streams: whether standard output tells all there is, because login
+        files led standard error into it, or away; then the answers are whole without that.
+
+        The other way round they are not: every answer would be there and empty, and an empty
+        kernel log reads like a sound one.
+        """
+        if not self._readers[OUT].done or self._readers[ERR].begun:
             return False
-        for number, (stream, frame) in sorted(self._half.items()):
+        for number, (_, frame) in sorted(self._half.items()):
             none = Frame(number, b"", rc=frame.rc, began_s=frame.began_s, ended_s=frame.ended_s)
-            out, err = (frame, none) if stream == OUT else (none, frame)
-            self._answer(self.commands[number], out, err)
+            self._answer(self.commands[number], frame, none)
         self._half.clear()
         return True
+
+    @property
+    def mute(self) -> bool:
+        """Whether the script ran to its end and its standard output never came."""
+        return self._readers[ERR].done and not self._readers[OUT].begun
 
     def cut(self, missing: Missing, now_s: float) -> list[Raw]:
         """What did not come to its end, with what arrived of the first of them; the others were

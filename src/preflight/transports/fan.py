@@ -206,7 +206,7 @@ class _Loop(threading.Thread):
             with suppress(KeyError):
                 self._selector.unregister(fileno)
             if not any(one in self._selector.get_map() for one in session.filenos()):
-                self._finish(talk, session.ended(conversation.begun, conversation.said))
+                self._finish(talk, _ended(conversation, session))
 
     def _end_late(self) -> None:
         now_s = time.monotonic()
@@ -279,6 +279,12 @@ def _late(talk: _Talk, deadline_s: float) -> Missing:
         return fault("silent", f"{limit} before the script began; it said: "
                      f"{talk.conversation.said or 'nothing'}")  # fmt: skip
     return fault(_LATE.get(talk.phase, "proxy"), f"{limit}; it waited for: {talk.phase}")
+
+
+def _ended(conversation: Conversation, session: Session) -> Missing:
+    if conversation.mute:
+        return fault("no-shell", "its login files lead standard output away")
+    return session.ended(conversation.begun, conversation.said)
 
 
 def _close(session: Session) -> None:
