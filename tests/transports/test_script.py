@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -103,3 +104,14 @@ def test_where_there_is_no_sudo_the_command_runs_without(tmp_path: Path) -> None
     run = subprocess.run(["sh", "-s"], input=script.encode(), capture_output=True)
     (frame,) = FrameReader(MARK, [1000], 1000).feed(run.stdout, 0.0)
     assert (frame.rc, frame.data) == (0, f"{os.getuid()}\n".encode())
+
+
+@pytest.mark.parametrize(
+    "mark", ["begin", "begin x 0", "end 0", "begin 99 0", "hello 0 0", "end 0 -1"]
+)
+def test_what_is_no_mark_ends_nothing(mark: str) -> None:
+    text = f"\n{MARK} begin 0 0\none\n{MARK} {mark}\ntwo\n{MARK} end 0 0\n\n{MARK} last 0 0\n"
+    reader = FrameReader(MARK, [100], 100)
+    (frame,) = reader.feed(text.encode(), 0.0)
+    assert (frame.number, frame.rc, frame.data) == (0, 0, b"onetwo")
+    assert reader.done

@@ -7,6 +7,7 @@ For the same reason the reader stops at the last mark, not at end of file.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -122,7 +123,7 @@ class FrameReader:
             words = bytes(self._pending[start + len(self._mark) : stop]).split()
             self._keep(bytes(self._pending[:start]))
             del self._pending[: stop + 1]
-            frame = self._turn(words, now_s)
+            frame = self._turn(*words, now_s=now_s) if self._is_mark(words) else None
             if frame is not None:
                 yield frame
         # Hold back what may be the beginning of a mark; the rest can go.
@@ -140,11 +141,21 @@ class FrameReader:
         frame.data, frame.ended_s, self._open = bytes(self._kept), now_s, None
         return frame
 
-    def _turn(self, words: list[bytes], now_s: float) -> Frame | None:
-        kind, number, rc = words[0], int(words[1]), int(words[2])
+    def _is_mark(self, words: Sequence[bytes]) -> bool:
+        """Another process that writes between may break one in two; a host that forges one must
+        not end the run of all."""
+        return (
+            len(words) == 3
+            and words[0] in (b"begin", b"end", b"last")
+            and all(re.fullmatch(rb"\d{1,6}", word) for word in words[1:])
+            and int(words[1]) < max(len(self._caps), 1)
+        )
+
+    def _turn(self, kind: bytes, number: bytes, status: bytes, *, now_s: float) -> Frame | None:
+        rc = int(status)
         self.begun = True
         if kind == b"begin":
-            self._open, self._kept = Frame(number, b"", began_s=now_s), bytearray()
+            self._open, self._kept = Frame(int(number), b"", began_s=now_s), bytearray()
             return None
         if kind == b"last":
             self.done = True
