@@ -11,7 +11,13 @@ import pytest
 from preflight.hostlists import parse
 from preflight.transports.ssh.errors import KeyPolicy, RevokedKey, UnknownKey
 from preflight.transports.ssh.known_hosts import KnownKey
-from preflight.transports.ssh.settings import Settings, load, target_of
+from preflight.transports.ssh.settings import (
+    Settings,
+    connect_wait_s,
+    known_hosts_files,
+    load,
+    target_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -107,3 +113,22 @@ def test_a_host_trusted_by_an_authority_names_the_way(tmp_path: Path) -> None:
         _policy(tmp_path, accept=True, marker="cert-authority").missing_host_key(
             paramiko.SSHClient(), "node1", KEY
         )
+
+
+@pytest.mark.parametrize(
+    ("told", "wait_s"), [({}, 10), ({"connecttimeout": "3"}, 3), ({"connecttimeout": "99"}, 30),
+                         ({"connecttimeout": "none"}, 30), ({"connecttimeout": "1m"}, 30)],
+)  # fmt: skip
+def test_how_long_a_host_may_take_to_take_the_connection(
+    told: dict[str, str], wait_s: float
+) -> None:
+    assert connect_wait_s(told, 10, 30) == wait_s
+
+
+def test_no_known_hosts_file_is_no_file_called_none() -> None:
+    user = {"userknownhostsfile": "none", "globalknownhostsfile": "/etc/ssh/known"}
+    assert known_hosts_files(user) == [Path("/dev/null"), Path("/etc/ssh/known")]
+    assert known_hosts_files({**user, "globalknownhostsfile": "none"}) == [Path("/dev/null")]
+    assert known_hosts_files({"userknownhostsfile": "/a /b", "globalknownhostsfile": "none"}) == [
+        Path("/a"), Path("/b"),
+    ]  # fmt: skip

@@ -69,8 +69,8 @@ class Asking(Struct):
     def answers(
         self, commands: Sequence[Command], options: Options, streams: Streams, captures: Captures
     ) -> Iterator[tuple[str, list[Raw]]]:
-        """Each host as it is done, put into the captures. Ctrl-C ends the asking, not the report; a
-        second one ends all."""
+        """Each host as it is done, put into the captures. Ctrl-C ends the asking, not the report;
+        one that comes much later ends all."""
         limit_s = host_timeout_s(commands, options)
         streams.phase(f"asking {self._count()} {self.way}, {limit_s:g} s each at most")
         with _heard(self.interrupted), captures.opened() as keeper:
@@ -115,6 +115,7 @@ class Spool:
         """Keep the answers of one host; without room they are lost, the report is not."""
         packed = pack(raws)
         with suppress(OSError):
+            self._file.seek(sum(self._sizes))  # behind the last that is whole
             self._file.write(packed)
             self._sizes.append(len(packed))
 

@@ -54,6 +54,7 @@ class _Talk(Struct):
     conversation: Conversation
     began_s: float
     phase: str = "connect"
+    phase_s: float = 0.0  # since when
     session: Session | None = None
     over: bool = False
 
@@ -157,7 +158,7 @@ class _Loop(threading.Thread):
         """In a thread of its own."""
 
         def phase(name: str) -> None:
-            talk.phase = name
+            talk.phase, talk.phase_s = name, time.monotonic()
 
         opened: Session | Missing
         try:
@@ -259,7 +260,7 @@ class _Loop(threading.Thread):
 def _arrives(talk: _Talk, now_s: float) -> bool:
     """Whether it takes CPU to let this host in, here and there."""
     after_s = WAITING_AFTER_S.get(talk.phase, 0.2)  # behind a jump host that is not reached yet
-    return not talk.conversation.begun and now_s - talk.began_s < after_s
+    return not talk.conversation.begun and now_s - max(talk.began_s, talk.phase_s) < after_s
 
 
 #: What it is called where a host did not get beyond a phase within its time.

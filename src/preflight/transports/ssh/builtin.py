@@ -28,7 +28,13 @@ from preflight.transports.ssh import errors
 from preflight.transports.ssh.dialing import BANNER_S, CONNECT_S, by_command, dial
 from preflight.transports.ssh.keys import Keys
 from preflight.transports.ssh.known_hosts import KnownHosts, name_of
-from preflight.transports.ssh.settings import Settings, known_hosts_files, load, target_of
+from preflight.transports.ssh.settings import (
+    Settings,
+    connect_wait_s,
+    known_hosts_files,
+    load,
+    target_of,
+)
 from preflight.transports.ways import Unreached
 
 #: Seconds to agree on keys and let us in (PAM and LDAP may be slow).
@@ -93,6 +99,7 @@ class Ssh(Struct):
         try:
             self._connect(connection, lambda _: None)
         except Unreached as error:
+            connection.close()
             raise Unreached("proxy", f"jump host {hop}: {error.missing.text}") from None
         return connection
 
@@ -104,7 +111,7 @@ class Ssh(Struct):
         if not connection.gateway and command.lower() != "none":
             connection.connect_kwargs["sock"] = by_command(command, phase)
         elif not connection.gateway:
-            wait_s = min(float(settings.get("connecttimeout", CONNECT_S)), LOGIN_S)
+            wait_s = connect_wait_s(settings, CONNECT_S, LOGIN_S)
             sock = dial(connection.host, connection.port, wait_s, phase)
             connection.connect_kwargs["sock"] = sock
         phase("login")

@@ -98,4 +98,14 @@ def known_hosts_files(settings: dict[str, Any]) -> list[Path]:
     user = settings.get("userknownhostsfile", "~/.ssh/known_hosts ~/.ssh/known_hosts2")
     system = "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"
     everyone = settings.get("globalknownhostsfile", system)
-    return [Path(name).expanduser() for name in f"{user} {everyone}".split()]
+    # `none` is no file; a new key is then kept nowhere.
+    names = [name for name in f"{user} {everyone}".split() if name.lower() != "none"]
+    kept = [Path(name).expanduser() for name in names]
+    return kept if user.lower() != "none" else [Path("/dev/null"), *kept]
+
+
+def connect_wait_s(settings: dict[str, Any], usual_s: float, most_s: float) -> float:
+    """Seconds to wait for a host to take the connection; ConnectTimeout is a number, `none`, or a
+    time such as 1m30s, which is longer than any host is waited for here."""
+    told = str(settings.get("connecttimeout", usual_s))
+    return min(float(told), most_s) if told.replace(".", "", 1).isdigit() else most_s
