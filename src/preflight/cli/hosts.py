@@ -83,6 +83,7 @@ class Asking(Struct):
                 yield name, raws
         if self.interrupted.is_set() and not captures.paths:
             rescue(list(self.spool.all()), captures, streams)
+        self.spool.close()
 
 
 def _kept_to_the_end(
@@ -124,6 +125,10 @@ class Spool:
         self._file.seek(0)
         for size in self._sizes:
             yield from unpack(self._file.read(size))
+
+    def close(self) -> None:
+        """Nothing of it is needed any more."""
+        self._file.close()
 
 
 def asking(options: Options, commands: Sequence[Command], streams: Streams) -> Asking:
