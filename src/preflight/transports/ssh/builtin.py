@@ -7,6 +7,7 @@ its `run`, whose reader threads poll.
 from __future__ import annotations
 
 import logging
+import os
 import shlex
 import socket
 import threading
@@ -173,21 +174,62 @@ class _Connection(Connection):  # type: ignore[misc]
     inline_ssh_env = None
 
 
+class _Bell:
+    """What paramiko's buffers ring when bytes come or the channel ends.
+
+    Not the pipe of `channel.fileno()`, which both streams share: where one is emptied while the
+    other fills, the byte that tells of the other can be lost, and what it holds is not read until
+    more comes, or the end, which a process left behind keeps away.
+    """
+
+    def __init__(self) -> None:
+        self.fileno, self._rings = os.pipe()
+        os.set_blocking(self.fileno, False)
+        os.set_blocking(self._rings, False)
+
+    def set(self) -> None:
+        """Called by paramiko's thread, which holds the lock of the buffer."""
+        with suppress(BlockingIOError):  # it rings already
+            os.write(self._rings, b"x")
+
+    def clear(self) -> None:
+        """One buffer was emptied; of the other nothing is known, so it rings on."""
+
+    def hear(self) -> None:
+        """It is silent until something sets it again."""
+        with suppress(BlockingIOError):
+            os.read(self.fileno, 65536)
+
+    def close(self) -> None:
+        """Once nothing rings it any more."""
+        os.close(self.fileno)
+        os.close(self._rings)
+
+
 class SshSession:
     """A shell at the end of a channel."""
 
     def __init__(self, connection: Connection, channel: paramiko.Channel) -> None:
         self._connection, self._channel = connection, channel
-        self._fileno: int = channel.fileno()
+        self._bell = _Bell()
+        self._ring(self._bell)
+
+    def _ring(self, bell: Any) -> None:
+        for buffer in (self._channel.in_buffer, self._channel.in_stderr_buffer):
+            buffer.set_event(bell)
 
     def filenos(self) -> Sequence[int]:
-        """The pipe by which the channel tells that there are bytes."""
-        return (self._fileno,)
+        """What rings when there are bytes."""
+        return (self._bell.fileno,)
 
     def read(self, _fileno: int) -> Sequence[tuple[int, bytes]]:
         """What is there of both streams; both have ended when the channel has."""
+        self._bell.hear()  # first: what comes from now on rings again
         over = self._channel.eof_received or self._channel.closed
-        return list(self._parts()) or ([(OUT, b""), (ERR, b"")] if over else [])
+        parts = list(self._parts())
+        if parts:
+            self._bell.set()  # there may be more
+        return parts or ([(OUT, b""), (ERR, b"")] if over else [])
 
     def _parts(self) -> Iterator[tuple[int, bytes]]:
         if self._channel.recv_ready():
@@ -219,6 +261,8 @@ class SshSession:
                     transport.sock.shutdown(socket.SHUT_RDWR)
             with suppress(Exception):
                 transport.close()
+        self._ring(threading.Event())  # the number of a closed pipe may soon be another file's
+        self._bell.close()
 
 
 def make(targets: Sequence[Target], *, accept_new: bool = False) -> Ssh:
