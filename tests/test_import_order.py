@@ -56,6 +56,8 @@ SHARED_WITHIN = {
     "facts.pci_tree": "a host holds what lspci shows",
     "facts.services": "a host holds its services and modules",
     "facts.nics": "a host holds its network adapters",
+    "facts.system": "a host holds its limits, processors, disks",
+    "facts.stack": "a host holds what reports of its environment tell",
     "facts.setup": "a host holds its board, parameters and software",
     "probes.lspci_names": "the ids behind lspci's names",
     "facts.watch": "a host's GPUs were watched",

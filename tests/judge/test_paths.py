@@ -6,6 +6,7 @@ import pytest
 
 from preflight.facts.gpu import Gpu, Mig, MigInstance, Pcie
 from preflight.facts.host import Host, SiteAnswer
+from preflight.facts.setup import Sysctl
 from preflight.judge.paths import check, element_type, parse, reach
 from preflight.model import NOT_IN_INPUT, Evidence, Missing
 
@@ -27,6 +28,20 @@ def test_a_missing_list_is_one_missing_value_and_an_empty_list_reaches_nothing()
     (one,) = reach(Host("h", gpus=lost), parse("gpus[*].pcie.width"))
     assert (one.subject, one.value) == ("h", lost)
     assert reach(Host("h", gpus=()), parse("gpus[*].pcie.width")) == []
+
+
+def test_one_element_by_its_name_is_a_fact_of_the_host() -> None:
+    host = Host("h", sysctls=(Sysctl("vm.swappiness", "60", line=3, probe="sysctls"),))
+    (one,) = reach(host, parse("sysctls[vm.swappiness].value"))
+    assert (one.subject, one.element, one.value) == ("h", None, "60")
+    assert one.evidence == (Evidence("sysctls", line=3, field="value"),)
+    (other,) = reach(host, parse("sysctls[vm.none].value"))
+    assert other.value == Missing("not-applicable", "it has no vm.none")
+    (unknown,) = reach(Host("h"), parse("sysctls[vm.swappiness].value"))
+    assert unknown.value is NOT_IN_INPUT
+    check(parse("sysctls[vm.swappiness].value"))
+    with pytest.raises(ValueError, match="no fact 'valeu'"):
+        check(parse("sysctls[vm.swappiness].valeu"))
 
 
 def test_a_missing_record_travels() -> None:

@@ -54,6 +54,20 @@ COMMANDS = (
          "preflight gpu-health --only 'gpu.ecc.*' --format json"),
     ),
     Spec(
+        "sysctl", "sysctl",
+        "The system under the run: kernel parameters, limits, CPU, memory, disks.",
+        (*WHERE, *JUDGE, *WRITE, *RUN),
+        ("preflight sysctl", "preflight sysctl --hosts 'node[001-128]'",
+         "sysctl -a | preflight sysctl --from -"),
+    ),
+    Spec(
+        "versions", "versions",
+        "Driver, CUDA, NCCL, Python packages: do they fit each other?",
+        (*WHERE, *JUDGE, *WRITE, *RUN),
+        ("preflight versions", "preflight versions --python /venv/bin/python",
+         "python -m torch.utils.collect_env | preflight versions --from -"),
+    ),
+    Spec(
         "capture", "capture",
         "Write the answers of this machine, or of many, to a file for --from.",
         ("output", *HOSTS, "sudo", "host_timeout", "duration", "python", "checks", "redact",

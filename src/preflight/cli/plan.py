@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from msgspec import Struct
@@ -48,11 +49,13 @@ class Plan(Struct):
 
 
 class Question(Struct, frozen=True):
-    """What a judging command is about. `asked`: checks on what the command's name asks for."""
+    """What a judging command is about. `asked`: checks on what the command's name asks for.
+    `fleet`: of what only the comparison of hosts shows, the part that belongs to it."""
 
     command: str
     domains: tuple[str, ...]
     asked: tuple[str, ...] = ()
+    fleet: tuple[str, ...] = ("*",)
 
 
 def hold(options: Options) -> None:
@@ -92,7 +95,8 @@ def make_plan(question: Question, options: Options) -> Plan:
     """The checks as chosen and changed by the options."""
     catalogue = load.load(question.domains, [Path(name) for name in options.checks])
     changes = (*_profile(options.profile), *map(overrides.parse, options.set_))
-    checks = overrides.apply(catalogue.checks, changes)
+    checks = [one for one in catalogue.checks if _belongs(one, question.fleet)]
+    checks = overrides.apply(checks, changes)
     checks = overrides.mark(checks, question.asked, asked=True)
     if _states_gpus(changes):
         checks = overrides.mark(checks, ["gpu.present"], stated=True)
@@ -100,6 +104,11 @@ def make_plan(question: Question, options: Options) -> Plan:
     checks = overrides.select(checks, only=options.only, skip=options.skip, level=level)
     watch_s = 0.0 if options.duration is None else parse_duration(options.duration)
     return Plan(checks, catalogue.probes, changes, watch_s, tuple(shlex.split(options.python)))
+
+
+def _belongs(check: Check, fleet: Sequence[str]) -> bool:
+    """Whether a check is of one host, or of that part of the fleet."""
+    return check.domain != "fleet" or any(fnmatchcase(check.id, glob) for glob in fleet)
 
 
 def _states_gpus(changes: Sequence[Override]) -> bool:

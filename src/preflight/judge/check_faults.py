@@ -48,7 +48,7 @@ def _path_faults(entry: dict[str, Any]) -> Iterator[str]:
     try:
         path = paths.parse(entry["fact"])
         paths.check(path)
-        element = paths.element_type(path)
+        element = None if path.chosen else paths.element_type(path)
     except ValueError as error:
         yield str(error)
         return

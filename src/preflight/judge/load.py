@@ -22,7 +22,9 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
     "kernel": (("kernel-events", "data/kernel_events.yaml"),),
     "chassis": (("sel", "data/sel_events.yaml"),),
 }
-DOMAINS = ("gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel", "fleet")
+DOMAINS = (
+    "gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel", "system", "versions", "fleet",
+)  # fmt: skip
 
 #: What makes checks out of YAML.
 _HERE = Path(__file__).parent

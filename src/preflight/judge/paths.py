@@ -1,4 +1,5 @@
-"""Paths through the facts: `gpus[*].pcie.width`, `driver.state`, `site.lustre.number`."""
+"""Paths through the facts: `gpus[*].pcie.width`, `driver.state`, `site.lustre.number`, and one
+element by its name: `sysctls[vm.swappiness].number`."""
 
 from __future__ import annotations
 
@@ -31,14 +32,15 @@ UNITS = {
 
 
 class Path(Struct, frozen=True):
-    """A parsed path. `each`: the list part before [*], empty where there is none; `site`: the id of
-    a site's own probe, whose answer `rest` then begins at."""
+    """A parsed path. `each`: the list part before [*] or [NAME], empty where there is none;
+    `chosen`: the NAME; `site`: the id of a site's own probe, whose answer `rest` then begins at."""
 
     text: str
     each: tuple[str, ...]
     rest: tuple[str, ...]
     unit: str = ""
     site: str = ""
+    chosen: str = ""
 
 
 class Reached(Struct, frozen=True):
@@ -56,12 +58,16 @@ def parse(text: str) -> Path:
     question: `check`."""
     if text.startswith("site."):
         return _site(text)
-    head, star, tail = text.partition("[*]")
-    if star and (not tail.startswith(".") or "[" in tail):
-        raise ValueError(f"{text!r}: after one [*] comes .name")
-    each = tuple(head.split(".")) if star else ()
-    rest = tuple((tail[1:] if star else head).split("."))
-    return Path(text, each, rest, _unit(rest))
+    head, bracket, tail = text.partition("[")
+    if not bracket:
+        rest = tuple(head.split("."))
+        return Path(text, (), rest, _unit(rest))
+    name, closed, after = tail.partition("].")
+    if not (name and closed and after) or "[" in after:
+        raise ValueError(f"{text!r}: after one [*] or [NAME] comes .name")
+    rest = tuple(after.split("."))
+    chosen = "" if name == "*" else name
+    return Path(text, tuple(head.split(".")), rest, _unit(rest), chosen=chosen)
 
 
 def _unit(names: tuple[str, ...]) -> str:
@@ -116,7 +122,18 @@ def reach(host: Host, path: Path) -> list[Reached]:
     if not path.each:
         value, found = _walk(host, path.rest, ())
         return [Reached(host.name, "", None, value, found)]
+    if path.chosen:
+        return [_chosen(host, start, path)]
     return list(_elements(start, path.rest, evidence))
+
+
+def _chosen(host: Host, elements: tuple[Any, ...], path: Path) -> Reached:
+    """The one element of that name, told as a fact of the host."""
+    found = next((one for one in elements if one.name == path.chosen), None)
+    if found is None:
+        found = Missing("not-applicable", f"it has no {path.chosen}")
+    value, evidence = _walk(found, path.rest, ())
+    return Reached(host.name, "", None, value, evidence)
 
 
 def value_at(element: Any, names: tuple[str, ...]) -> Any:

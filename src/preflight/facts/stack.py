@@ -1,0 +1,63 @@
+"""The software under a training run: what a report of an environment tells, and variables."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from preflight.facts.setup import Package
+from preflight.model import NOT_IN_INPUT, Known
+
+
+class EnvVar(Struct, frozen=True):
+    """A variable of the environment that training feels. Secrets are never in it."""
+
+    name: str
+    value: str
+    of: str = "shell"  # whose environment: shell, pid 4711, image, report
+    line: int = 0
+    probe: str = ""
+
+
+class DeepSpeedOp(Struct, frozen=True):
+    """A row of ds_report's table: an extension that DeepSpeed compiles."""
+
+    name: str  # cpu_adam
+    installed: Known[bool]  # built with the wheel
+    compatible: Known[bool]  # can be built on this machine
+    line: int = 0
+    probe: str = ""
+
+
+class EnvReport(Struct, frozen=True):
+    """What a text that describes an environment tells: torch's collect_env and its relatives,
+    ds_report, pip freeze, conda list. Versions as written there, without words around them."""
+
+    torch: Known[str] = NOT_IN_INPUT  # 2.5.1+cu124
+    torch_cuda: Known[str] = (
+        NOT_IN_INPUT  # the CUDA torch was built with, 12.4; "none": built without
+    )
+    torch_hip: Known[str] = NOT_IN_INPUT
+    torch_archs: Known[tuple[str, ...]] = NOT_IN_INPUT  # ("8.0", "9.0+PTX")
+    cuda_available: Known[bool] = NOT_IN_INPUT  # whether torch found a GPU
+    toolkit: Known[str] = NOT_IN_INPUT  # nvcc's version; collect_env calls it the CUDA runtime
+    driver: Known[str] = NOT_IN_INPUT  # 550.90.12
+    cudnn: Known[str] = NOT_IN_INPUT  # 8.9.5, of the system
+    nccl: Known[str] = NOT_IN_INPUT
+    gpus: Known[tuple[str, ...]] = NOT_IN_INPUT  # product names, one for each GPU
+    capabilities: Known[tuple[str, ...]] = NOT_IN_INPUT  # compute capability of each GPU, 9.0
+    python: Known[str] = NOT_IN_INPUT
+    libc: Known[str] = NOT_IN_INPUT  # glibc-2.35
+    os: Known[str] = NOT_IN_INPUT
+    kernel: Known[str] = NOT_IN_INPUT
+    hypervisor: Known[str] = NOT_IN_INPUT  # KVM; "none"
+    open_files: Known[int] = NOT_IN_INPUT  # soft limit
+    deepspeed: Known[str] = NOT_IN_INPUT
+    deepspeed_torch: Known[str] = NOT_IN_INPUT  # the torch that its wheel was compiled with
+    deepspeed_cuda: Known[str] = NOT_IN_INPUT
+    deepspeed_ops: tuple[DeepSpeedOp, ...] = ()
+    cuda_runtime_found: Known[bool] = NOT_IN_INPUT  # False: "No CUDA runtime is found"
+    packages: tuple[Package, ...] = ()
+    environment: tuple[EnvVar, ...] = ()
+    lines: dict[str, int] = field(default_factory=dict)  # field -> line
+    line: int = 1
+    probe: str = ""
