@@ -17,7 +17,8 @@ SRC = Path(__file__).resolve().parents[1] / "src"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "units", "printable", "unpack"),
     ("model",),
-    ("nodesets", "datafiles", "strict_yaml", "kept", "faults"),
+    # software_signatures: rows of the tables in signatures
+    ("nodesets", "datafiles", "strict_yaml", "kept", "faults", "software_signatures"),
     ("hostlists", "verdict"),  # what a result over the fleet says of the hosts that it names
     ("facts", "runbooks", "error_texts"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
@@ -42,6 +43,10 @@ FREE_WITHIN = ("assemble", "judge", "redact", "reports", "transports", "cli", "p
 SHARED_WITHIN = {
     "probes.spec": "the form of a probe",
     "probes.values": "reads what several tools write alike",
+    "probes.env_text": "variables within a report of an environment",
+    "probes.system": "the output of lscpu within a report of an environment",
+    "probes.sysctls": "which parameters are asked for, and the record of one, for recorded text",
+    "facts.numa": "a host holds its NUMA nodes",
     "probes.kernel_log.gaps": "the marks of lines left out of a large log",
     "probes.kernel_log.union": "several logs of one host as one",
     "redact.names": "the shapes of names; redact/__init__.py applies them",

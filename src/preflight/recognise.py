@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from preflight import capture
+from preflight import capture, software_signatures
 from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.pasted import MAX_BYTES, text_of
@@ -37,10 +37,14 @@ _REST = re.compile(r"[ \t]*\n?")
 _OBJECT = re.compile(r"\s*\{")
 _REPORT = re.compile(r'"schema"\s*:\s*"preflight\.report/\d')
 #: Tools of which one text holds one report: how many it holds, and what is typed for one.
-_SINGLE = {
+_SINGLE: dict[str, tuple[Callable[[str], int], str]] = {
     "nvidia-smi": (xml_reports, "nvidia-smi -q -x"),
     "nvidia-smi-q": (text_reports, "nvidia-smi -q"),
     "nvidia-smi-table": (tables, "nvidia-smi"),
+    **{
+        probe: (partial(software_signatures.reports, probe), typed)
+        for probe, (_, typed) in software_signatures.SINGLE.items()
+    },
 }
 _XML, _XML_BEGIN, _XML_END = "nvidia-smi", "<nvidia_smi_log", "</nvidia_smi_log>"
 _TEXT, _TABLE, _LOG = "nvidia-smi-q", "nvidia-smi-table", "kernel-log"
@@ -153,8 +157,10 @@ def _is_one_document(text: str) -> bool:
 
 def _refuse_several(text: str, raws: list[Raw], source: str) -> None:
     for raw in raws:
-        count, tool = _SINGLE.get(raw.probe, (None, ""))
-        number = count(text if raw.probe == _XML else str(raw.stdout)) if count else 1
+        if raw.probe not in _SINGLE:
+            continue
+        count, tool = _SINGLE[raw.probe]
+        number = count(text if raw.probe == _XML else str(raw.stdout))
         if number > 1:
             hint = "give each its own file, --from NAME=FILE; of one host's polls (-l) keep one"
             raise UsageError(f"{source} holds {number} reports of {tool}", hint)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from preflight import software_signatures
+
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _CLOCK = r"\d\d:\d\d:\d\d"
@@ -141,6 +143,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "nvidia-smi-dmon": (r"# ?(?:Date,?[ \t]+)?(?:Time,?[ \t]+)?gpu,?[ \t]+(?!pid\b)[a-z]",),
     "dcgmi-dmon": (r"# ?Entity[ \t]+[A-Z]",),
     "watch": (r"\{\"preflight\": ?\"watch/\d",),
+    **software_signatures.TOOLS,
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
 INDENTED: dict[str, tuple[str, ...]] = {
@@ -172,6 +175,7 @@ GOES_ON = {
     ),
     "nvlink": re.compile(rf"[ \t]*(?:{_UUID_OF}|Link \d)"),
     "dcgmi-diag": re.compile(r"[|+][^\n|+]{27}[|+]"),
+    **software_signatures.GOES_ON,
 }
 
 #: Lines between outputs: Markdown fences, `script`, the rules of nvidia-bug-report.
@@ -182,7 +186,7 @@ BOUNDARIES = (
 )
 _COMMANDS = (
     "nvidia-smi|nvidia-bug-report|dcgmi|dmesg|journalctl|lspci|lsmod|modinfo|lscpu|numactl|sysctl"
-    r"|ulimit|ibstat|ibstatus|ibv_devinfo|ib_\w+|mlxlink|mlxconfig|ipmitool"
+    r"|ulimit|prlimit|pip3?|uv|conda|mamba|micromamba|ds_report|env|printenv|ibstat|ibstatus|ibv_devinfo|ib_\w+|mlxlink|mlxconfig|ipmitool"
     r"|dmidecode(?! \d)|fio|ethtool|ip|preflight"
     "|systemctl|cat|tail|head|less|more|zcat|grep|egrep|zgrep|sed|awk|ls|ll|cd|pwd|echo|date|uptime"
     "|uname|hostname|ps|top|htop|free|df|mount|history|clear|exit|logout|watch|su|ssh|srun|salloc"
@@ -239,14 +243,6 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
         rf"{_RANK}(?:[\w.-]+:\d+:\d+ \[\d+\] (?:[\w/.]+:\d+ )?)?NCCL (?:INFO|WARN) ",
     ),
     "an NCCL watchdog report": (r"(?:\[[^\]\n]{1,80}\]:? ?){1,3}Watchdog caught",),
-    "PyTorch's collect_env": (
-        r"PyTorch version: |Collecting environment information|PyTorch: \d|CUDA available: ",
-    ),
-    "`ds_report` output": (r"DeepSpeed C\+\+/CUDA extension op report",),
-    "`sysctl -a` output": (r"(?:abi|crypto|debug|dev|fs|kernel|net|user|vm)\.[\w./-]+ = ",),
-    "`lscpu` output": (r"Architecture: +\w",),
-    "`numactl -H` output": (r"available: \d+ nodes? \(",),
-    "`ulimit -a` output": (r"(?:core file size|max locked memory) +\(",),
     "a profiler trace": (
         r"[\[{ ]*\"(?:traceEvents|distributedInfo|deviceProperties|schemaVersion)\" *:",
         r"\[\{\"name\":[^\n]{0,400}?\"ph\": ?\"",
@@ -282,7 +278,9 @@ READS = (
     "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, `nvidia-smi`, `nvidia-smi nvlink`, "
     "`nvidia-smi dmon`, a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), `lspci`, "
     "`lsmod`, `systemctl status`, `ipmitool sdr`, `sensor` and `sel list`, EDAC counts, "
-    "`dmidecode -t 17`, `dcgmi diag`, `dcgmi dmon`, a capture of preflight"
+    "`dmidecode -t 17`, `dcgmi diag`, `dcgmi dmon`, `python -m torch.utils.collect_env`, "
+    "`ds_report`, `pip freeze`, `pip list`, `conda list`, `sysctl -a`, `ulimit -a`, `lscpu`, "
+    "`numactl -H`, `env`, a capture of preflight"
 )
 LOG_FORMS = (
     "forms of a kernel log that are read: `sudo dmesg`, `sudo journalctl -k -o short-iso`, "

@@ -27,6 +27,7 @@ from preflight.assemble.gpu_peers import with_peers
 from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
+from preflight.assemble.reported import as_reported, reports_of
 from preflight.assemble.sources import SUPPLIERS, probe_of
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
@@ -51,8 +52,10 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["dcgm"] = diag_of(parts["dcgm"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
+    reports = reports_of(found)
+    parts = as_reported(parts, reports)
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
-    host = replace(_host(name, parts, site), gpu_looks=looks(found))
+    host = replace(_host(name, parts, site), gpu_looks=looks(found), env_reports=reports)
     return Assembled(host, _unanswered(found, site))
 
 
@@ -99,6 +102,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         watch=told_once(parts["watch"], gpus),
         bug_report=parts["bug_report"],
         **{part: parts[part] for part in ("board", "sysctls", "software", "packages")},
+        **{part: parts[part] for part in ("numa_nodes", "limits")},
         **nic_facts(parts["nics"]),
         topology_shape=parts["topology"],
         gpu_product=gpu_product(gpus),

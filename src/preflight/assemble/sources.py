@@ -43,6 +43,18 @@ PROBES: dict[str, str] = {
     "watch": "watch:watch",
     "nvidia-smi-dmon": "nvidia_smi.dmon:nvidia_smi_dmon",
     "dcgmi-dmon": "dcgm.dmon:dcgm_dmon",
+    "collect-env": "env_reports.collect_env:collect_env",
+    "sglang-env": "env_reports.sglang_env:sglang_env",
+    "ds-report": "env_reports.ds_report:ds_report",
+    "pip-freeze": "env_reports.listed:pip_freeze",
+    "pip-list": "env_reports.listed:pip_list",
+    "conda-list": "env_reports.listed:conda_list",
+    "sysctl": "sysctl_text:sysctl",
+    "numactl": "numactl:numactl",
+    "proc-limits": "ulimit:proc_limits",
+    "prlimit": "ulimit:prlimit",
+    "ulimit": "ulimit:ulimit",
+    "env": "env_text:env",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -67,18 +79,30 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "watch": ("watch", "nvidia-smi-dmon", "dcgmi-dmon"),
     "bug_report": ("bug-report",),
     "board": ("board",),
-    "sysctls": ("sysctls",),
+    "sysctls": ("sysctls", "sysctl"),
     "nics": ("nics",),
     "topology": ("topology",),
     "software": ("software",),
     "packages": ("packages",),
+    # One part each: none stands for another.
+    "collect_env": ("collect-env",),
+    "sglang_env": ("sglang-env",),
+    "ds_report": ("ds-report",),
+    "pip_freeze": ("pip-freeze",),
+    "pip_list": ("pip-list",),
+    "conda_list": ("conda-list",),
+    "numa_nodes": ("numactl",),
+    "limits": ("proc-limits", "prlimit", "ulimit"),
+    "environment": ("env",),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.
 RECORDED_ONLY = frozenset(
     {
         "kernel-log", "nvidia-smi-q", "nvidia-smi-table", "nvlink", "dcgmi-diag",
-        "nvidia-smi-dmon", "dcgmi-dmon", "bug-report",
+        "nvidia-smi-dmon", "dcgmi-dmon", "bug-report", "collect-env", "sglang-env", "ds-report",
+        "pip-freeze", "pip-list", "conda-list", "sysctl", "numactl", "proc-limits", "prlimit",
+        "ulimit", "env",
     }
 )  # fmt: skip
 
@@ -119,6 +143,17 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "topology_shape": ("topology",),
     "software": ("software",),
     "packages": ("packages",),
+    "env_reports": (
+        "collect_env",
+        "sglang_env",
+        "ds_report",
+        "pip_freeze",
+        "pip_list",
+        "conda_list",
+    ),
+    "numa_nodes": ("numa_nodes",),
+    "limits": ("limits",),
+    "environment": ("environment",),
     "gpu_product": ("nvidia_smi", "pci"),
     "told": (),  # of what is asked for other checks
     "site": (),

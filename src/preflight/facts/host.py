@@ -10,9 +10,12 @@ from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
 from preflight.facts.nics import Nic, NicPort
+from preflight.facts.numa import NumaNode
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.facts.setup import Board, Package, Software, Sysctl, Told
+from preflight.facts.stack import EnvReport
+from preflight.facts.system import Limit
 from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known
 
@@ -122,6 +125,9 @@ class Host(Struct, frozen=True):
     topology_shape: Known[str] = NOT_IN_INPUT
     software: Known[tuple[Software, ...]] = NOT_IN_INPUT
     packages: Known[tuple[Package, ...]] = NOT_IN_INPUT
+    env_reports: tuple[EnvReport, ...] = ()  # recorded texts that tell of its software
+    numa_nodes: Known[tuple[NumaNode, ...]] = NOT_IN_INPUT
+    limits: Known[tuple[Limit, ...]] = NOT_IN_INPUT
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT
     told: tuple[Told, ...] = ()  # what was asked of it, by parts

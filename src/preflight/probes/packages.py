@@ -66,6 +66,15 @@ for place in sys.path:
 say("end")
 """
 
+_WHOLE = frozenset(name for name in _NAMES if not name.endswith("*"))
+_BEGINNINGS = tuple(name[:-1] for name in _NAMES if name.endswith("*"))
+
+
+def matters(name: str) -> bool:
+    """Whether a package is one of those that training depends on, or Python itself."""
+    return name in _WHOLE or name == "python" or name.startswith(_BEGINNINGS)
+
+
 _PYTHON = re.compile(r"python ([0-9]+\.[0-9]+\.[0-9]+)(?: .*)?")
 _PACKAGE = re.compile(r"package ([a-z0-9][\w-]{0,80})(?: (\S{1,80}))?", re.ASCII)
 

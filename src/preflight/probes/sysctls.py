@@ -9,6 +9,7 @@ Sources: Documentation/admin-guide/sysctl, kernel-parameters.txt and the ABI of 
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from preflight.errors import ParseError
 from preflight.facts.setup import Sysctl
@@ -185,14 +186,25 @@ def sysctls(text: str) -> tuple[Sysctl, ...]:
         elif key == "cmdline":
             found[key] = Sysctl(key, _by_name(options), line=number, probe=_PROBE)
         elif key:
-            one = _sysctl(key, value, number)
+            one = parameter(key, value, number)
             found.setdefault(one.name, one)
     if not found:
         raise ParseError("expected lines such as `vm/swappiness:60`", 1)
     return tuple(found.values())
 
 
-def _sysctl(key: str, value: str, line: int) -> Sysctl:
+def asked_for(name: str) -> bool:
+    """Whether a parameter, vm.swappiness, is one of those below /proc/sys that hosts are asked."""
+    return name in _named()
+
+
+@cache
+def _named() -> frozenset[str]:
+    return frozenset(path.replace("/", ".") for path in _SYSCTLS)
+
+
+def parameter(key: str, value: str, line: int, probe_name: str = _PROBE) -> Sysctl:
+    """One parameter by its path below /proc/sys, vm/swappiness, or by a name of ours."""
     chosen = _CHOSEN.search(value)
     told = chosen[1] if chosen else " ".join(value.split())
     return Sysctl(
@@ -200,7 +212,7 @@ def _sysctl(key: str, value: str, line: int) -> Sysctl:
         value=told or "none",
         of_host=not key.startswith("net/"),
         line=line,
-        probe=_PROBE,
+        probe=probe_name,
     )
 
 

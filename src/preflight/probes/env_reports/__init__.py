@@ -1,0 +1,1 @@
+"""Recorded texts that describe an environment, one file for each kind."""

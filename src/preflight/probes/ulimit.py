@@ -1,0 +1,119 @@
+"""Limits of resources as shells and tools list them: `ulimit -a`, /proc/PID/limits, `prlimit`.
+
+The layouts are those of bash, zsh, dash, ksh93, mksh, busybox and fish, of proc(5) and prlimit(1).
+Shells tell one of the two limits, the soft one where nothing else is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from preflight.errors import ParseError
+from preflight.facts.system import UNLIMITED, Amount, Limit
+from preflight.model import Known, Missing
+from preflight.probes.spec import probe
+
+_OF = "report"
+
+#: The option of ulimit -> the resource.
+_RESOURCES = {"n": "nofile", "l": "memlock", "u": "nproc", "s": "stack"}
+#: The same by the words of shells that tell no option (dash, mksh) or another one (busybox).
+_WORDS = {
+    "nofiles": "nofile", "locked memory": "memlock", "lockedmem": "memlock", "process": "nproc",
+    "processes": "nproc", "stack": "stack",
+}  # fmt: skip
+_PROC = {
+    "Max open files": "nofile", "Max locked memory": "memlock", "Max processes": "nproc",
+    "Max stack size": "stack",
+}  # fmt: skip
+_PRLIMIT = {"NOFILE": "nofile", "MEMLOCK": "memlock", "NPROC": "nproc", "STACK": "stack"}
+
+_AMOUNT = r"(unlimited|[0-9]{1,20})"
+_AMOUNTS = re.compile(_AMOUNT)
+#: open files (-n) 1024; max locked memory (kbytes, -l) 64; -l: locked-in-memory size (kbytes) 64;
+#: locked memory(kbytes) 64
+_SHELL = re.compile(
+    r"(?:-(?P<option>\w): )?(?P<words>[A-Za-z](?:[A-Za-z -]{0,60}[A-Za-z])?)[ \t]*"
+    r"(?:\((?P<unit>\w[\w -]{0,20}?)(?:, -(?P<last>\w))?\))?[ \t]*(?:\(-(?P<alone>\w)\))?"
+)
+_ROW_OF_PROC = re.compile(
+    rf"(Max [a-z]{{3,20}}(?: [a-z]{{3,20}}){{0,3}}) {{2,40}}{_AMOUNT} {{1,40}}{_AMOUNT}(?: +\w+)?"
+)
+_ROW_OF_PRLIMIT = re.compile(
+    rf"([A-Z]{{3,10}}) +[a-z][\w -]{{2,60}}? {{1,40}}{_AMOUNT} {{1,40}}{_AMOUNT}(?: +\w+)?"
+)
+#: Shells count memory in KiB, whatever they call it.
+_KIB = frozenset({"kbytes", "kb", "kib", "kibytes"})
+#: No line of theirs is as long.
+_LONGEST = 120
+_NOT_TOLD = Missing("not-in-input", "`ulimit -a` tells one limit; `ulimit -Ha` tells the hard one")
+
+
+def _amount(text: str, bytes_each: int = 1) -> Known[Amount]:
+    if text == UNLIMITED:
+        return UNLIMITED
+    value = int(text) * bytes_each
+    # RLIM_INFINITY, as tools print it that do not know the word.
+    return UNLIMITED if value >= 2**63 - 1024 else value
+
+
+def _one_of_each(form: str, found: Iterator[Limit]) -> tuple[Limit, ...]:
+    """One limit of each resource; raises ParseError where there is none."""
+    each: dict[str, Limit] = {}
+    for limit in found:
+        each.setdefault(limit.resource, limit)
+    if not each:
+        raise ParseError(f"expected lines such as `{form}`", 1)
+    return tuple(each.values())
+
+
+@probe("ulimit", ["sh", "-c", "ulimit -a"], timeout_s=10)
+def ulimit(text: str) -> tuple[Limit, ...]:
+    """The soft limits, as a shell lists them."""
+    return _one_of_each("open files (-n) 1024", _of_shell(text))
+
+
+def _of_shell(text: str) -> Iterator[Limit]:
+    for number, line in enumerate(text.split("\n"), 1):
+        told, _, amount = line.strip().rpartition(" ")
+        if len(line) > _LONGEST or not _AMOUNTS.fullmatch(amount):
+            continue
+        match = _SHELL.fullmatch(told.rstrip())
+        if not match:
+            continue
+        option = match["option"] or match["last"] or match["alone"]
+        resource = _WORDS.get(match["words"]) or _RESOURCES.get(option)
+        if resource:
+            soft = _amount(amount, 1024 if (match["unit"] or "").lower() in _KIB else 1)
+            yield _limit(resource, soft, _NOT_TOLD, number, "ulimit")
+
+
+def _limit(
+    resource: str, soft: Known[Amount], hard: Known[Amount], line: int, probe_name: str
+) -> Limit:
+    return Limit(f"{resource} ({_OF})", resource, _OF, soft, hard, line=line, probe=probe_name)
+
+
+@probe("proc-limits", ["cat", "/proc/self/limits"], timeout_s=10)
+def proc_limits(text: str) -> tuple[Limit, ...]:
+    """Soft and hard limits of a process, see proc(5)."""
+    found = _of_rows(text, _ROW_OF_PROC, _PROC, "proc-limits")
+    return _one_of_each("Max open files  1024  1048576  files", found)
+
+
+@probe("prlimit", ["prlimit"], timeout_s=10)
+def prlimit(text: str) -> tuple[Limit, ...]:
+    """Soft and hard limits, see prlimit(1)."""
+    found = _of_rows(text, _ROW_OF_PRLIMIT, _PRLIMIT, "prlimit")
+    return _one_of_each("NOFILE  max number of open files  1024  1048576 files", found)
+
+
+def _of_rows(
+    text: str, shape: re.Pattern[str], names: dict[str, str], probe_name: str
+) -> Iterator[Limit]:
+    for number, line in enumerate(text.split("\n"), 1):
+        match = shape.fullmatch(line.strip()) if len(line) < _LONGEST else None
+        resource = names.get(match[1].strip()) if match else None
+        if match and resource:
+            yield _limit(resource, _amount(match[2]), _amount(match[3]), number, probe_name)
