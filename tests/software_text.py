@@ -506,6 +506,7 @@ SOFTWARE: dict[str, tuple[str, ...]] = {
     "sglang-env": (SGLANG_VM,),
     "ds-report": (DS_REPORT,),
     "ulimit": tuple(SHELLS.values()),
+    "ulimit-hard": (BASH,),
     "sysctl": (SYSCTL,),
     "numactl": (NUMACTL,),
 }

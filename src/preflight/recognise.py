@@ -52,6 +52,7 @@ _TEXT, _TABLE, _LOG = "nvidia-smi-q", "nvidia-smi-table", "kernel-log"
 _JOINED = re.compile(r"</nvidia_smi_log>[ \t]*[^ \t\n<]")
 #: Above the lines of a boot before this one in nvidia-bug-report.log.
 _EARLIER = re.compile(r"journalctl -b -[1-9]\b[^\n]{0,200}\n\s{0,9}\Z")
+_LIMITS = "ulimit"
 _OF_A_LOG = (_LOG, "a system log with no line of the kernel")
 _SENTENCE = "sentence"  # a row of _line, and the tool of a part until it is known whose it is
 
@@ -126,13 +127,13 @@ def recognise(data: bytes, source: str) -> list[Raw]:
         for part in parts:  # a program's lines in a log that is the kernel's as well
             part.tool = _LOG if part.tool in _OF_A_LOG else part.tool
     mine = {tool: _parts_of(tool, parts, text) for tool in TOOLS}
-    before = [
-        part for part in mine[_LOG] if _EARLIER.search(text[max(0, part.start - 300) : part.start])
-    ]
-    mine[_LOG] = [part for part in mine[_LOG] if part not in before]
+    before = _taken_out(mine[_LOG], _EARLIER, text)
+    hard = _taken_out(mine[_LIMITS], software_signatures.HARD_LIMITS, text)
     raws = [_raw(tool, text, mine[tool], source) for tool in TOOLS if mine[tool]]
     if before:
         raws.append(_earlier_boots(_raw(_LOG, text, before, source)))
+    if hard:
+        raws.append(_raw(f"{_LIMITS}-hard", text, hard, source))
     if not raws:
         raise _unrecognised(source, parts, text)
     _refuse_several(text, raws, source)
@@ -142,6 +143,13 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     ends = {raw.probe for raw in raws if not report or raw.probe.partition("#")[0] == last}
     told = [replace(raw, truncated=cut and raw.probe in ends) for raw in raws]
     return [*told, report] if report else told
+
+
+def _taken_out(parts: list[_Part], above: re.Pattern[str], text: str) -> list[_Part]:
+    """Those parts that the line above them says something else of."""
+    found = [one for one in parts if above.search(text[max(0, one.start - 300) : one.start])]
+    parts[:] = [one for one in parts if one not in found]
+    return found
 
 
 def _earlier_boots(raw: Raw) -> Raw:

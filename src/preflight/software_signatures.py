@@ -130,6 +130,9 @@ SINGLE = {
     "ulimit": (r"^([^\d\n]{4,80}?)[ \t]+(unlimited|\d{1,20})[ \t]*$", "ulimit -a"),
     "env": (rf"^[ \t]*(?:export |declare -x )?({_FAMILY})=([^\n]*)", "env"),
 }
+#: Above the hard limits, which look like the soft ones.
+HARD_LIMITS = re.compile(r"\bulimit -(?:Ha|aH|H -a|a -H)\b[^\n]{0,80}\n[\s>]{0,40}\Z")
+SINGLE["ulimit-hard"] = SINGLE["ulimit"]
 
 
 def reports(probe: str, text: str) -> int:

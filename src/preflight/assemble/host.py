@@ -27,7 +27,7 @@ from preflight.assemble.gpu_peers import with_peers
 from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
-from preflight.assemble.reported import as_reported, reports_of
+from preflight.assemble.reported import as_reported, both_limits, reports_of
 from preflight.assemble.sources import SUPPLIERS, probe_of
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
@@ -52,6 +52,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["dcgm"] = diag_of(parts["dcgm"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
+    parts["limits"] = both_limits(found, parts["limits"])
     reports = reports_of(found)
     parts = as_reported(parts, reports)
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from preflight.facts.host import Cpu
 from preflight.facts.setup import Package
 from preflight.facts.stack import EnvReport
@@ -55,3 +57,12 @@ def _packages(reports: Sequence[EnvReport]) -> Any:
             if matters(one.name):
                 found.setdefault(one.name, one)
     return tuple(found.values()) or NOT_IN_INPUT
+
+
+def both_limits(read: Mapping[str, Any], limits: Any) -> Any:
+    """The limits; of a shell that told the soft and the hard ones apart, both in one."""
+    soft, hard = read.get("ulimit"), read.get("ulimit-hard")
+    if limits is not soft or not (isinstance(soft, tuple) and isinstance(hard, tuple)):
+        return limits
+    of_each = {limit.resource: limit.hard for limit in hard}
+    return tuple(replace(one, hard=of_each.get(one.resource, one.hard)) for one in soft)

@@ -54,6 +54,7 @@ PROBES: dict[str, str] = {
     "proc-limits": "ulimit:proc_limits",
     "prlimit": "ulimit:prlimit",
     "ulimit": "ulimit:ulimit",
+    "ulimit-hard": "ulimit:ulimit_hard",
     "env": "env_text:env",
 }
 
@@ -92,7 +93,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "pip_list": ("pip-list",),
     "conda_list": ("conda-list",),
     "numa_nodes": ("numactl",),
-    "limits": ("proc-limits", "prlimit", "ulimit"),
+    "limits": ("proc-limits", "prlimit", "ulimit", "ulimit-hard"),
     "environment": ("env",),
 }
 
@@ -102,7 +103,7 @@ RECORDED_ONLY = frozenset(
         "kernel-log", "nvidia-smi-q", "nvidia-smi-table", "nvlink", "dcgmi-diag",
         "nvidia-smi-dmon", "dcgmi-dmon", "bug-report", "collect-env", "sglang-env", "ds-report",
         "pip-freeze", "pip-list", "conda-list", "sysctl", "numactl", "proc-limits", "prlimit",
-        "ulimit", "env",
+        "ulimit", "ulimit-hard", "env",
     }
 )  # fmt: skip
 

@@ -47,7 +47,8 @@ _ROW_OF_PRLIMIT = re.compile(
 _KIB = frozenset({"kbytes", "kb", "kib", "kibytes"})
 #: No line of theirs is as long.
 _LONGEST = 120
-_NOT_TOLD = Missing("not-in-input", "`ulimit -a` tells one limit; `ulimit -Ha` tells the hard one")
+_NO_HARD = Missing("not-in-input", "`ulimit -a` tells one limit; `ulimit -Ha` tells the hard one")
+_NO_SOFT = Missing("not-in-input", "`ulimit -Ha` tells one limit; `ulimit -a` tells the soft one")
 
 
 def _amount(text: str, bytes_each: int = 1) -> Known[Amount]:
@@ -71,22 +72,30 @@ def _one_of_each(form: str, found: Iterator[Limit]) -> tuple[Limit, ...]:
 @probe("ulimit", ["sh", "-c", "ulimit -a"], timeout_s=10)
 def ulimit(text: str) -> tuple[Limit, ...]:
     """The soft limits, as a shell lists them."""
-    return _one_of_each("open files (-n) 1024", _of_shell(text))
+    found = (_limit(name, soft, _NO_HARD, at, "ulimit") for name, soft, at in _of_shell(text))
+    return _one_of_each("open files (-n) 1024", found)
 
 
-def _of_shell(text: str) -> Iterator[Limit]:
+@probe("ulimit-hard", ["sh", "-c", "ulimit -Ha"], timeout_s=10)
+def ulimit_hard(text: str) -> tuple[Limit, ...]:
+    """The hard limits, which look alike: only the command above them tells."""
+    found = (_limit(name, _NO_SOFT, hard, at, "ulimit-hard") for name, hard, at in _of_shell(text))
+    return _one_of_each("open files (-n) 1048576", found)
+
+
+def _of_shell(text: str) -> Iterator[tuple[str, Known[Amount], int]]:
+    """Resource, amount and line."""
     for number, line in enumerate(text.split("\n"), 1):
-        told, _, amount = line.strip().rpartition(" ")
-        if len(line) > _LONGEST or not _AMOUNTS.fullmatch(amount):
-            continue
-        match = _SHELL.fullmatch(told.rstrip())
+        told, amount = [*line.rsplit(None, 1), "", ""][:2]
+        fits = len(line) < _LONGEST and _AMOUNTS.fullmatch(amount)
+        match = _SHELL.fullmatch(told.strip()) if fits else None
         if not match:
             continue
         option = match["option"] or match["last"] or match["alone"]
         resource = _WORDS.get(match["words"]) or _RESOURCES.get(option)
+        unit = (match["unit"] or "").lower()
         if resource:
-            soft = _amount(amount, 1024 if (match["unit"] or "").lower() in _KIB else 1)
-            yield _limit(resource, soft, _NOT_TOLD, number, "ulimit")
+            yield resource, _amount(amount, 1024 if unit in _KIB else 1), number
 
 
 def _limit(
