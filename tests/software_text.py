@@ -251,6 +251,77 @@ nvcc version ..................... \x1b[31m[FAIL] cannot find CUDA_HOME via torc
 deepspeed wheel compiled w. ...... torch 0.0, cuda 0.0
 shared memory (/dev/shm) size .... 503.79 GB
 """
+DS_REPORT_ROCM = """\
+--------------------------------------------------
+op name ................ installed .. compatible
+--------------------------------------------------
+deepspeed_not_implemented  [NO] ....... [OKAY]
+async_io ............... [NO] ....... [OKAY]
+--------------------------------------------------
+DeepSpeed general environment info:
+torch install path ............... ['/opt/conda/lib/python3.11/site-packages/torch']
+torch version .................... 2.3.1+rocm6.0
+deepspeed info ................... 0.14.0, unknown, unknown
+torch cuda version ............... None
+torch hip version ................ 6.0.32830-d62f6a171
+nvcc version ..................... None
+deepspeed wheel compiled w. ...... torch 2.3, hip 0.0
+shared memory (/dev/shm) size .... 500.00 GB
+"""
+TRANSFORMERS_ENV = """\
+Copy-and-paste the text below in your GitHub issue and FILL OUT the two last points.
+
+- `transformers` version: 4.41.2
+- Platform: Linux-5.15.0-1061-aws-x86_64-with-glibc2.31
+- Python version: 3.10.12
+- Huggingface_hub version: 0.23.2
+- Safetensors version: 0.4.3
+- Accelerate version: not installed
+- Accelerate config:    not found
+- PyTorch version (GPU?): 2.3.0+cu121 (True)
+- Tensorflow version (GPU?): not installed (NA)
+- Flax version (CPU?/GPU?/TPU?): not installed (NA)
+- Using GPU in script?: <fill in>
+"""
+ACCELERATE_ENV = """\
+- `Accelerate` version: 1.7.0
+- Platform: Linux-6.8.0-47-generic-x86_64-with-glibc2.35
+- `accelerate` bash location: /opt/conda/bin/accelerate
+- Python version: 3.11.12
+- Numpy version: 2.2.6
+- PyTorch version: 2.7.0+cu126
+- PyTorch accelerator: CUDA
+- System RAM: 2015.56 GB
+- GPU type: NVIDIA H100 80GB HBM3
+- `Accelerate` default config:
+        - distributed_type: MULTI_GPU
+        - num_processes: 8
+"""
+LIGHTNING_ENV = """\
+* CUDA:
+\t- GPU:
+\t\t- NVIDIA A100-SXM4-40GB
+\t\t- NVIDIA A100-SXM4-40GB
+\t- available:         True
+\t- version:           12.1
+* Lightning:
+\t- lightning:         2.2.4
+\t- torch:             2.3.0
+\t- torchmetrics:      1.3.2
+* Packages:
+\t- aiohttp:           3.9.5
+\t- nvidia-nccl-cu12:  2.20.5
+\t- torch:             2.3.0
+* System:
+\t- OS:                Linux
+\t- architecture:
+\t\t- 64bit
+\t\t- ELF
+\t- processor:         x86_64
+\t- python:            3.10.14
+\t- release:           5.15.0-105-generic
+\t- version:           #115-Ubuntu SMP Mon Apr 15 09:52:04 UTC 2024
+"""
 PIP_FREEZE = """\
 accelerate==0.30.1
 # Editable install with no version control (apex==0.1)
@@ -504,7 +575,9 @@ SOFTWARE: dict[str, tuple[str, ...]] = {
     "env": (ENV,),
     "collect-env": (COLLECT_ENV_OLD, COLLECT_ENV_CPU, COLLECT_ENV_ROCM, COLLECT_ENV_VLLM),
     "sglang-env": (SGLANG_VM,),
-    "ds-report": (DS_REPORT,),
+    "ds-report": (DS_REPORT, DS_REPORT_ROCM),
+    "hf-env": (TRANSFORMERS_ENV, ACCELERATE_ENV),
+    "lightning-env": (LIGHTNING_ENV,),
     "ulimit": tuple(SHELLS.values()),
     "ulimit-hard": (BASH,),
     "sysctl": (SYSCTL,),

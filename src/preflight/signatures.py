@@ -186,7 +186,7 @@ BOUNDARIES = (
 )
 _COMMANDS = (
     "nvidia-smi|nvidia-bug-report|dcgmi|dmesg|journalctl|lspci|lsmod|modinfo|lscpu|numactl|sysctl"
-    r"|ulimit|prlimit|pip3?|uv|conda|mamba|micromamba|ds_report|env|printenv|ibstat|ibstatus|ibv_devinfo|ib_\w+|mlxlink|mlxconfig|ipmitool"
+    r"|ulimit|prlimit|pip3?|uv|conda|mamba|micromamba|ds_report|env|printenv|accelerate|transformers(?:-cli)?|ibstat|ibstatus|ibv_devinfo|ib_\w+|mlxlink|mlxconfig|ipmitool"
     r"|dmidecode(?! \d)|fio|ethtool|ip|preflight"
     "|systemctl|cat|tail|head|less|more|zcat|grep|egrep|zgrep|sed|awk|ls|ll|cd|pwd|echo|date|uptime"
     "|uname|hostname|ps|top|htop|free|df|mount|history|clear|exit|logout|watch|su|ssh|srun|salloc"

@@ -53,12 +53,19 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"CUDA available: (?:True|False)[ \t]*$|PyTorch: \d+\.\d+|CUDA Driver Version: \d",
         r"GPU \d{1,3}(?:,\d{1,3}){0,255}(?: Compute Capability)?: (?![^\n]*UUID)\S",
     ),
+    "hf-env": (
+        r"- (?:🤗 )?`?(?:[Tt]ransformers|Accelerate|Diffusers|Huggingface_hub)`? version: ",
+        r"- PyTorch version(?: \([^)\n]{1,20}\))?: ",
+    ),
+    "lightning-env": (
+        rf"\* (?:CUDA|Lightning|System):[ \t]*{_NEXT}- (?:GPU|available|OS|lightning[\w-]*):",
+    ),
     "ds-report": (
         r"DeepSpeed C\+\+/CUDA extension op report|DeepSpeed general environment info:",
         r"No CUDA runtime is found, using CUDA_HOME=|op name \.{3,40} installed ",
         r"(?:torch (?:cuda |hip )?version|deepspeed info|nvcc version|deepspeed wheel compiled w\.)"
         r" \.{3,60} ",
-        r"\w{1,60} \.{1,60} \[(?:YES|NO|OKAY|FAIL)\]",
+        r"\w{1,60}[ .]{1,60}\[(?:YES|NO|OKAY|FAIL)\](?:[ .]|$)",
     ),
     "pip-list": (
         rf"Package[ \t]{{1,200}}Version[^\n]{{0,300}}{_NEXT}-{{3,}} -{{3,}}",
@@ -117,6 +124,8 @@ GOES_ON = {
 SINGLE = {
     "collect-env": (r"^[ \t]*(PyTorch version) {0,40}:", "python -m torch.utils.collect_env"),
     "sglang-env": (r"^[ \t]*(PyTorch):", "python3 -m sglang.check_env"),
+    "hf-env": (r"^[ \t]*- (PyTorch version|Platform)(?: \(.{1,20}\))?: ([^\n]*)", "accelerate env"),
+    "lightning-env": (r"^[ \t]*(\* CUDA):", "collect_env_details.py"),
     "ds-report": (r"^[ \t]*(torch version) \.", "ds_report"),
     "pip-list": (r"^[ \t]*(Package)[ \t]+Version\b", "pip list"),
     "conda-list": (r"^(# packages in environment at|[ \t]*List of packages in env)", "conda list"),

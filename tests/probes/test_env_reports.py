@@ -12,6 +12,7 @@ from preflight.model import Missing
 from preflight.pasted import cleaned
 from preflight.probes.env_reports.collect_env import collect_env
 from preflight.probes.env_reports.ds_report import ds_report
+from preflight.probes.env_reports.launchers import hf_env, lightning_env
 from preflight.probes.env_reports.listed import conda_list, pip_freeze, pip_list
 from preflight.probes.env_reports.sglang_env import sglang_env
 from preflight.probes.env_reports.told import built_with, flag, of_build, of_conda_build, version
@@ -20,7 +21,8 @@ from tests.conftest import sample
 
 READERS = {
     "collect-env": collect_env, "sglang-env": sglang_env, "ds-report": ds_report,
-    "pip-freeze": pip_freeze, "pip-list": pip_list, "conda-list": conda_list,
+    "hf-env": hf_env, "lightning-env": lightning_env, "pip-freeze": pip_freeze,
+    "pip-list": pip_list, "conda-list": conda_list,
 }  # fmt: skip
 H100, H20 = "NVIDIA H100 80GB HBM3", "NVIDIA H20"
 VLLM = "torch_collect_env/vllm_h100_x8_vm_torch2.5.1_cu124_ngc23.10.txt"
@@ -216,8 +218,44 @@ def test_secrets_of_a_report_are_not_kept() -> None:
     names = {one.name for one in collect_env(texts.COLLECT_ENV_VLLM).environment}
     assert names == {
         "NVIDIA_VISIBLE_DEVICES", "CUDA_VERSION", "LD_LIBRARY_PATH", "NCCL_CUMEM_ENABLE",
-        "PYTORCH_NVML_BASED_CUDA_CHECK",
+        "PYTORCH_NVML_BASED_CUDA_CHECK", "TORCHINDUCTOR_COMPILE_THREADS",
     }  # fmt: skip
+
+
+def test_a_report_of_deepspeed_on_another_vendors_gpus() -> None:
+    report = ds_report(texts.DS_REPORT_ROCM)
+    assert (report.torch_cuda, report.torch_hip) == ("none", "6.0.32830-d62f6a171")
+    assert report.deepspeed_torch == "2.3"
+    assert "hip 0.0" in why_not(report, "deepspeed_cuda")
+    assert [op.name for op in report.deepspeed_ops] == ["deepspeed_not_implemented", "async_io"]
+    alone = texts.DS_REPORT_ROCM.replace("torch 2.3, hip 0.0", "torch 2.3")
+    assert ds_report(alone).deepspeed_torch == "2.3"
+
+
+def test_reports_of_training_libraries() -> None:
+    report = hf_env(texts.TRANSFORMERS_ENV)
+    assert told(report) == {
+        "torch": "2.3.0+cu121", "torch_cuda": "12.1", "torch_hip": "none", "cuda_available": True,
+        "python": "3.10.12", "kernel": "5.15.0-1061-aws",
+    }  # fmt: skip
+    assert packages(report) == {
+        "transformers": "4.41.2", "huggingface-hub": "0.23.2", "safetensors": "0.4.3",
+        "torch": "2.3.0+cu121",
+    }  # fmt: skip
+    report = hf_env(texts.ACCELERATE_ENV)
+    assert (report.torch, report.torch_cuda, report.python) == ("2.7.0+cu126", "12.6", "3.11.12")
+    assert why_not(report, "cuda_available") == "not in the input"
+    assert packages(report)["accelerate"] == "1.7.0"
+
+
+def test_a_report_of_lightning() -> None:
+    report = lightning_env(texts.LIGHTNING_ENV)
+    assert told(report) == {
+        "torch": "2.3.0", "torch_cuda": "12.1", "cuda_available": True, "nccl": "2.20.5",
+        "gpus": ("NVIDIA A100-SXM4-40GB",) * 2, "python": "3.10.14",
+        "kernel": "5.15.0-105-generic",
+    }  # fmt: skip
+    assert packages(report)["lightning"] == "2.2.4"
 
 
 def test_pip_freeze_in_all_its_forms() -> None:
@@ -270,7 +308,7 @@ def test_a_list_in_json_that_is_cut_is_not_taken_for_whole() -> None:
     "text", ["", "\n", "hello world\n", "[]", "[" * 5000, "a: b\n", "\u0661=2"]
 )
 def test_what_is_none_is_refused(probe: str, text: str) -> None:
-    with pytest.raises(ParseError, match=r"expected lines|cut short"):
+    with pytest.raises(ParseError, match=r"expected (?:lines|headings)|cut short"):
         READERS[probe](text)
 
 

@@ -89,7 +89,10 @@ def test_real_outputs_hold_no_names_but_these() -> None:
         for path in _samples()
         for name in full_names(path.read_bytes().decode("utf-8", "replace"))
     }
-    assert found == {("boot_xe9680_h100_mlx5_insufficient_power.log", "git.example.com")}
+    assert found == {
+        ("boot_xe9680_h100_mlx5_insufficient_power.log", "git.example.com"),
+        ("sysctl_a_centos7.7.txt", "localhost.localdomain"),
+    }
 
 
 def _strings(value: Any) -> list[str]:

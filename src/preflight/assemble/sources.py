@@ -46,6 +46,8 @@ PROBES: dict[str, str] = {
     "collect-env": "env_reports.collect_env:collect_env",
     "sglang-env": "env_reports.sglang_env:sglang_env",
     "ds-report": "env_reports.ds_report:ds_report",
+    "hf-env": "env_reports.launchers:hf_env",
+    "lightning-env": "env_reports.launchers:lightning_env",
     "pip-freeze": "env_reports.listed:pip_freeze",
     "pip-list": "env_reports.listed:pip_list",
     "conda-list": "env_reports.listed:conda_list",
@@ -89,6 +91,8 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "collect_env": ("collect-env",),
     "sglang_env": ("sglang-env",),
     "ds_report": ("ds-report",),
+    "hf_env": ("hf-env",),
+    "lightning_env": ("lightning-env",),
     "pip_freeze": ("pip-freeze",),
     "pip_list": ("pip-list",),
     "conda_list": ("conda-list",),
@@ -102,6 +106,7 @@ RECORDED_ONLY = frozenset(
     {
         "kernel-log", "nvidia-smi-q", "nvidia-smi-table", "nvlink", "dcgmi-diag",
         "nvidia-smi-dmon", "dcgmi-dmon", "bug-report", "collect-env", "sglang-env", "ds-report",
+        "hf-env", "lightning-env",
         "pip-freeze", "pip-list", "conda-list", "sysctl", "numactl", "proc-limits", "prlimit",
         "ulimit", "ulimit-hard", "env",
     }

@@ -19,6 +19,7 @@ from preflight.probes.env_reports.told import (
     bundled_nccl,
     first_of_each,
     flag,
+    kernel,
     name_of_pip,
     of_build,
     of_conda_build,
@@ -41,17 +42,6 @@ _CONDA = re.compile(r"\[conda\] (\S{1,80})[ \t]+(\d\S{0,80})(?:[ \t]+(\S{1,80}))
 #: The main library tells the version; a system may have its parts alone.
 _CUDNN = re.compile(r"libcudnn\.so\.(\d+\.\d+\.\d+)")
 _CUDNN_PART = re.compile(r"libcudnn\w*\.so\.(\d+\.\d+\.\d+)")
-#: uname's machine and what follows it are Python's: Linux-6.8.0-47-generic-x86_64-with-glibc2.35.
-_PLATFORM = re.compile(
-    r"Linux-(\S{1,120}?)(?:-(?:x86_64|aarch64|arm64|ppc64le|s390x|riscv64|i\d86)){1,2}(?:-with\S*)?"
-)
-
-
-def kernel(text: str) -> Known[str]:
-    """The release of the kernel in what Python calls its platform."""
-    said = words(text)
-    found = _PLATFORM.fullmatch(said.split()[0]) if isinstance(said, str) else None
-    return found[1] if found else Missing("not-in-input", "the report names no Linux kernel")
 
 
 _FIELDS: dict[str, tuple[str, Callable[[str], Known[str] | Known[bool]]]] = {

@@ -18,8 +18,10 @@ _PROBE = "ds-report"
 
 #: `torch version .................... 1.8.1+cu111`
 _KEY = re.compile(r"([a-z][\w ()/.]{0,50}?) \.{2,80} ?(.*)")
-_OP = re.compile(r"(\w{1,60}) \.{1,80} \[([A-Z]{2,8})\] \.{1,80} \[([A-Z]{2,8})\]")
-_WHEEL = re.compile(r"torch (\S{1,40}?),? (?:cuda|hip) (\S{1,40})")
+#: `cpu_adam ............... [YES] ...... [OKAY]`; a long name has no dots behind it.
+_OP = re.compile(r"(\w{1,60})[ .]{1,80}\[([A-Z]{2,8})\][ .]{1,80}\[([A-Z]{2,8})\]")
+#: On other accelerators torch stands alone.
+_WHEEL = re.compile(r"torch ([^\s,]{1,40})(?:, (?:cuda|hip) (\S{1,40}))?")
 _NO_RUNTIME = "No CUDA runtime is found"
 #: What a wheel says that was built where there was no torch.
 _NOWHERE = "0.0"
@@ -74,7 +76,7 @@ def _told(line: str) -> dict[str, Known[str] | Known[bool]]:
 def _wheel(text: str) -> dict[str, Known[str] | Known[bool]]:
     """`torch 1.9, cuda 10.2`; 0.0 where nothing was compiled with the wheel."""
     match = _WHEEL.match(text)
-    torch, platform = match.groups() if match else (text, text)
+    torch, platform = match.groups(_NOWHERE) if match else (text, text)
     nothing = Missing("not-in-input", f"ds_report says: compiled with {text.strip()[:60]}")
     return {
         "deepspeed_torch": nothing if torch == _NOWHERE else version(torch),

@@ -25,6 +25,10 @@ _CPU = re.compile(r"\+(?:[\w.]*\.)?cpu(?![\da-z])")
 #: conda's build of pytorch: py3.9_cuda12.1_cudnn8.9.2_0, cuda126_mkl_py312_h0_300.
 _CONDA_CUDA = re.compile(r"(?:^|_)cuda(\d{1,2})\.?(\d{1,2}?)(?:\.\d+)*(?=_|py|$)")
 _CONDA_CPU = re.compile(r"(?:^|_)cpu(?=_|$)")
+#: uname's machine and what follows it are Python's: Linux-6.8.0-47-generic-x86_64-with-glibc2.35.
+_PLATFORM = re.compile(
+    r"Linux-(\S{1,120}?)(?:-(?:x86_64|aarch64|arm64|ppc64le|s390x|riscv64|i\d86)){1,2}(?:-with\S*)?"
+)
 #: A package of conda -> what pip calls it.
 _NAME_OF_PIP = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
 
@@ -59,6 +63,13 @@ def flag(text: str) -> Known[bool]:
     if isinstance(said, Missing):
         return said
     return _FLAGS.get(said.lower(), Missing("unreadable", f"'{said[:60]}' is no yes or no"))
+
+
+def kernel(text: str) -> Known[str]:
+    """The release of the kernel in what Python calls its platform."""
+    said = words(text)
+    found = _PLATFORM.fullmatch(said.split()[0]) if isinstance(said, str) else None
+    return found[1] if found else Missing("not-in-input", "the report names no Linux kernel")
 
 
 def of_build(torch: Known[str], line: int) -> Found:
