@@ -14,12 +14,12 @@ _PROBE = "env"
 #: What the names of training's variables begin with: NCCL and its plugins, CUDA, PyTorch, OpenMP,
 #: MPI, UCX, libfabric, launchers, and those of other vendors' accelerators.
 FAMILIES = (
-    "NCCL_", "TORCH_", "TORCHELASTIC_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "PYTORCH_",
-    "CUDA_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "NVIDIA_", "NVTE_", "NVSHMEM_", "OMP_", "KMP_", "MKL_", "GOMP_", "OPENBLAS_", "UCX_", "UCC_",
-    "FI_", "OMPI_", "PMIX_", "I_MPI_", "MPICH_", "SHARP_", "GLOO_", "HCCL_", "ASCEND_", "ACL_",
-    "HSA_", "ROCR_", "HIP_", "RCCL_", "MIOPEN_", "DEEPSPEED_", "DS_", "VLLM_", "SGLANG_", "TRITON_",
-    "XLA_", "PYTHON", "TRANSFORMERS_", "FLASH_ATTENTION_", "ACCELERATE_", "IBV_",
-    "MLX5_", "RDMAV_", "EFA_",
+    "NCCL_", "TORCH_", "TORCHELASTIC_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "PYTORCH_", "CUDA_",
+    "CUBLAS_", "CUBLASLT_", "CUDNN_", "NVIDIA_", "NVTE_", "NVSHMEM_", "OMP_", "KMP_", "MKL_",
+    "GOMP_", "OPENBLAS_", "UCX_", "UCC_", "FI_", "OMPI_", "PMIX_", "I_MPI_", "MPICH_", "SHARP_",
+    "GLOO_", "HCCL_", "ASCEND_", "ACL_", "HSA_", "ROCR_", "HIP_", "RCCL_", "MIOPEN_", "DEEPSPEED_",
+    "DS_", "VLLM_", "SGLANG_", "TRITON_", "XLA_", "PYTHON", "TRANSFORMERS_", "FLASH_ATTENTION_",
+    "ACCELERATE_", "IBV_", "MLX5_", "RDMAV_", "EFA_",
 )  # fmt: skip
 NAMES = frozenset(
     {
