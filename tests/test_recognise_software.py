@@ -28,6 +28,7 @@ SYSCTL = sample("sysinfo/sysctl_a_ubuntu18.04.txt")
 ULIMIT = sample("sysinfo/ulimit_a_memlock_64k_nofile_10240.txt")
 LSCPU = sample("sysinfo/lscpu_broadwell_1node.txt")
 NUMACTL = sample("sysinfo/numactl_H_2node_60cpu_gcp.txt")
+MEMINFO = "MemTotal:  2113515776 kB\nMemFree:  1903515776 kB\nMemAvailable:  2003515776 kB\n"
 XID = sample("kernel_log/xid79_then_sxid20034_fatal.log")
 SMI = sample("nvidia_smi_table/h100_sxm_x8_555.42_ecc_asterisk.txt")
 
@@ -50,6 +51,7 @@ CASES = [
     ("prlimit", "prlimit --pid 4711", texts.PRLIMIT),
     ("lscpu", "lscpu", LSCPU),
     ("numactl", "numactl -H", NUMACTL),
+    ("meminfo", "cat /proc/meminfo", MEMINFO),
     ("env", "env", texts.ENV),
 ]
 PASTES: dict[str, Callable[[str, str], str]] = {

@@ -51,7 +51,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "sglang-env": (
         r"Python: \d+\.\d+\.\d+ [^\n\[]{0,80}\[",
         r"CUDA available: (?:True|False)[ \t]*$|PyTorch: \d+\.\d+|CUDA Driver Version: \d",
-        r"GPU \d{1,3}(?:,\d{1,3}){0,255}(?: Compute Capability)?: (?![^\n]*UUID)\S",
+        r"GPU \d{1,3}(?:(?:,\d{1,3}){1,255}|(?:,\d{1,3}){0,255} Compute Capability): \S",
     ),
     "hf-env": (
         r"- (?:🤗 )?`?(?:[Tt]ransformers|Accelerate|Diffusers|Huggingface_hub)`? version: ",

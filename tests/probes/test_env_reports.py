@@ -214,6 +214,16 @@ def test_what_could_not_be_collected_is_no_version() -> None:
     assert why_not(collect_env(texts.COLLECT_ENV_CPU), "driver") == "the report says: No CUDA"
 
 
+def test_a_list_of_gpus_that_is_cut_is_no_number_of_gpus() -> None:
+    text = sample(VLLM)
+    first, last = text.index("GPU 0: "), text.index("GPU 7: ")
+    for cut in (text[:last], text[:last].rstrip(), text[: first - 9] + text[first + 29 :]):
+        report = collect_env(cut)
+        assert why_not(report, "gpus") == "the list of GPUs is cut short in the report"
+        assert report.torch == "2.5.1+cu124"
+    assert isinstance(sglang_env(sample(SGLANG).replace("GPU 0,1,2", "GPU 1,2")).gpus, Missing)
+
+
 def test_secrets_of_a_report_are_not_kept() -> None:
     names = {one.name for one in collect_env(texts.COLLECT_ENV_VLLM).environment}
     assert names == {

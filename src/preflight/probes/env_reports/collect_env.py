@@ -23,6 +23,7 @@ from preflight.probes.env_reports.told import (
     name_of_pip,
     of_build,
     of_conda_build,
+    of_each_gpu,
     package_name,
     report,
     version,
@@ -102,7 +103,9 @@ def _gpus(lines: Sequence[str]) -> Found:
     if not named:
         return {}
     each = {int(match[1]): match[2].strip() for _, match in named}
-    return {"gpus": (tuple(each[number] for number in sorted(each)), named[0][0])}
+    # Behind the list there is the driver's version at least.
+    whole = any(line.strip() for line in lines[named[-1][0] :])
+    return {"gpus": (of_each_gpu(each, whole=whole), named[0][0])}
 
 
 def _cudnn(lines: Sequence[str]) -> Found:

@@ -14,6 +14,7 @@ from preflight.probes.env_reports.told import (
     first_of_each,
     flag,
     of_build,
+    of_each_gpu,
     package_name,
     report,
     version,
@@ -80,10 +81,7 @@ def _gpus(lines: Sequence[str]) -> Found:
             first.setdefault(field, number)
             each = told.setdefault(field, {})
             each.update((int(index), match[3].strip()) for index in match[1].split(","))
-    return {
-        field: (tuple(each[index] for index in sorted(each)), first[field])
-        for field, each in told.items()
-    }
+    return {field: (of_each_gpu(each, whole=True), first[field]) for field, each in told.items()}
 
 
 def _packages(lines: Sequence[str]) -> Iterator[Package]:

@@ -91,6 +91,13 @@ def of_conda_build(build: str, line: int) -> Found:
     return {"torch_cuda": ("none", line)} if _CONDA_CPU.search(build) else {}
 
 
+def of_each_gpu(told: Mapping[int, str], *, whole: bool) -> Known[tuple[str, ...]]:
+    """What is told of each GPU by its number; `whole`: whether the list goes on to its end."""
+    if not whole or set(told) != set(range(len(told))):
+        return Missing("unreadable", "the list of GPUs is cut short in the report")
+    return tuple(told[number] for number in sorted(told))
+
+
 def package_name(name: str) -> str:
     """As pip writes it, see PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
