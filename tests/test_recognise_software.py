@@ -115,6 +115,13 @@ def test_a_report_holds_what_other_tools_write() -> None:
     assert set(probes(f"{VLLM}$ nvidia-smi\n{SMI}")) == {"collect-env", "nvidia-smi-table"}
 
 
+def test_no_comment_of_a_list_hides_a_prompt() -> None:
+    text = f"# conda list\n{texts.CONDA_LIST}# nvidia-smi\n{SMI}# pip freeze\n{texts.PIP_FREEZE}"
+    assert set(probes(text)) == {"conda-list", "nvidia-smi-table", "pip-freeze"}
+    shown = "Id=nvidia-fabricmanager.service\nLoadState=loaded\nActiveState=active\n"
+    assert set(probes(texts.ENV + shown)) == {"env", "services"}
+
+
 def test_colours_and_messages_between_the_lines_of_ds_report() -> None:
     report = read(probes(texts.DS_REPORT)["ds-report"])
     assert isinstance(report, EnvReport)

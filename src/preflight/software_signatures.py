@@ -115,8 +115,14 @@ GOES_ON = {
         r"\[[\d-]{10} [\d:,]{12}\] \[[A-Z]+\] |[A-Z_]{2,40}=\S*[ \t]*$|-{20,}[ \t]*$"
     ),
     "sysctl": re.compile(r"[a-z][\w-]{0,40}(?:\.[\w@:/-]{1,120})+ = ?"),
-    "env": re.compile(rf"{_EXPORT}[A-Za-z_]\w{{0,120}}=|BASH_FUNC_"),
-    "conda-list": re.compile(r"# |[A-Za-z0-9_][\w.-]{0,79}=\d[^\s=]{0,80}=\S"),
+    # Not Id=, LoadState=: those are of systemctl.
+    "env": re.compile(
+        rf"{_EXPORT}(?:[A-Z_][A-Z0-9_]{{0,120}}|[a-z_][a-z0-9_]{{0,120}})=|BASH_FUNC_"
+    ),
+    "conda-list": re.compile(
+        r"# (?:Name|packages|This file|platform|\$ conda)"
+        r"|[A-Za-z0-9_][\w.-]{0,79}=\d[^\s=]{0,80}=\S"
+    ),
 }
 
 #: Probe -> what stands in it once, and what is typed for one; with a second group: what may stand

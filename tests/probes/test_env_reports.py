@@ -306,6 +306,12 @@ def test_conda_lists(text: str, torch: str, cuda: str) -> None:
     assert packages(report)["torch"] == torch
 
 
+def test_torch_of_pip_over_that_of_conda_is_of_no_known_version() -> None:
+    report = conda_list(f"{texts.CONDA_LIST}torch    2.5.1    pypi_0    pypi\n")
+    assert why_not(report, "torch") == "several are installed over each other: 2.1.0, 2.5.1"
+    assert isinstance(report.torch_cuda, Missing)
+
+
 def test_a_list_in_json_that_is_cut_is_not_taken_for_whole() -> None:
     for read, text in ((pip_list, texts.PIP_LIST_JSON), (conda_list, texts.CONDA_LIST_JSON)):
         with pytest.raises(ParseError, match=r"cut short: no closing `\]`"):

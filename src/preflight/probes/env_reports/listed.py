@@ -83,14 +83,25 @@ def conda_list(text: str) -> EnvReport:
     if not told:
         raise ParseError("expected lines such as `pytorch  2.5.1  py3.12_cuda12.4_cudnn9.1.0_0`", 1)
     found: Found = {}
-    for name, version, build, line in told:
+    for name, version, _, line in told:
         if name in _CONDA_FIELDS:
             found.setdefault(_CONDA_FIELDS[name], (version, line))
-        if name_of_pip(name) == "torch" and "torch" not in found:
-            by_build = of_build(version, line) or of_conda_build(build, line)
-            found.update({"torch": (version, line), **by_build})
+    found |= _torch([one for one in told if name_of_pip(one[0]) == "torch"])
     packages = (Package(name_of_pip(n), v, at, "conda-list") for n, v, _, at in told)
     return report("conda-list", found, packages=first_of_each(packages))
+
+
+def _torch(told: Sequence[tuple[str, str, str, int]]) -> Found:
+    """The torch of conda, or of pip within it; of both only the one that was last written is
+    there, and nobody knows which."""
+    versions = dict.fromkeys(version for _, version, _, _ in told)
+    if len(versions) > 1:
+        several = f"several are installed over each other: {', '.join(versions)}"[:200]
+        return {"torch": (Missing("unreadable", several), told[0][3])}
+    if not told:
+        return {}
+    _, version, build, line = told[0]
+    return {"torch": (version, line), **(of_build(version, line) or of_conda_build(build, line))}
 
 
 def _of_pip(probe_name: str, each: Iterator[Package], form: str) -> EnvReport:
