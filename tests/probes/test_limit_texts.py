@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import subprocess
 from pathlib import Path
@@ -56,6 +57,19 @@ def test_limits_of_a_process() -> None:
     for limits in (proc_limits(texts.PROC_LIMITS), prlimit(texts.PRLIMIT)):
         assert soft(limits) == {**both, "nofile": 1024, "stack": 8192 << 10}
         assert hard(limits) == {**both, "nofile": 1048576, "stack": "unlimited"}
+
+
+def test_a_paste_that_lost_its_columns() -> None:
+    for text, read in ((texts.PROC_LIMITS, proc_limits), (texts.PRLIMIT, prlimit)):
+        for columns in (re.sub(" {2,}", " ", text), re.sub(" {2,}", "\t", text)):
+            assert soft(read(columns)) == soft(read(text))
+            assert hard(read(columns)) == hard(read(text))
+
+
+def test_an_amount_of_memory_without_a_unit_is_not_known() -> None:
+    limits = {one.resource: one.soft for one in ulimit("stack  8192\nnofiles  1024\n")}
+    assert limits["nofile"] == 1024
+    assert isinstance(limits["stack"], Missing)
 
 
 def test_a_number_that_stands_for_no_limit() -> None:

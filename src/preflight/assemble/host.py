@@ -53,10 +53,9 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
     parts["limits"] = both_limits(found, parts["limits"])
-    reports = reports_of(found)
-    parts = as_reported(parts, reports)
+    parts = as_reported(parts, reports_of(found))
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
-    host = replace(_host(name, parts, site), gpu_looks=looks(found), env_reports=reports)
+    host = replace(_host(name, parts, site), gpu_looks=looks(found))
     return Assembled(host, _unanswered(found, site))
 
 
@@ -103,7 +102,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         watch=told_once(parts["watch"], gpus),
         bug_report=parts["bug_report"],
         **{part: parts[part] for part in ("board", "sysctls", "software", "packages")},
-        **{part: parts[part] for part in ("numa_nodes", "limits")},
+        **{part: parts[part] for part in ("env_reports", "numa_nodes", "limits")},
         **nic_facts(parts["nics"]),
         topology_shape=parts["topology"],
         gpu_product=gpu_product(gpus),

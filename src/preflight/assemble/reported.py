@@ -20,9 +20,10 @@ def reports_of(read: Mapping[str, Any]) -> tuple[EnvReport, ...]:
 
 
 def as_reported(parts: Mapping[str, Any], reports: Sequence[EnvReport]) -> dict[str, Any]:
-    """The parts, with those that no answer supplied taken from the reports."""
+    """The parts with the reports, and those that no answer supplied taken from them."""
+    parts = {**parts, "env_reports": tuple(reports)}
     if not reports:
-        return dict(parts)
+        return parts
     told = {"packages": _packages(reports), "os": _os(reports), "cpu": _cpu(reports)}
     missing = {part for part in told if parts[part] is NOT_IN_INPUT}
     return {**parts, **{part: told[part] for part in missing}}

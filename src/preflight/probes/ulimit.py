@@ -38,11 +38,13 @@ _SHELL = re.compile(
     r"(?:\((?P<unit>\w[\w -]{0,20}?)(?:, -(?P<last>\w))?\))?[ \t]*(?:\(-(?P<alone>\w)\))?"
 )
 _ROW_OF_PROC = re.compile(
-    rf"(Max [a-z]{{3,20}}(?: [a-z]{{3,20}}){{0,3}}) {{2,40}}{_AMOUNT} {{1,40}}{_AMOUNT}(?: +\w+)?"
+    r"(Max [a-z]{3,20}(?: [a-z]{3,20}){0,3})"
+    rf"\s{{1,40}}{_AMOUNT}\s{{1,40}}{_AMOUNT}(?:\s+\w+)?"
 )
 _ROW_OF_PRLIMIT = re.compile(
-    rf"([A-Z]{{3,10}}) +[a-z][\w -]{{2,60}}? {{1,40}}{_AMOUNT} {{1,40}}{_AMOUNT}(?: +\w+)?"
+    rf"([A-Z]{{3,10}})\s+[a-z][\w -]{{2,60}}?\s{{1,40}}{_AMOUNT}\s{{1,40}}{_AMOUNT}(?:\s+\w+)?"
 )
+_IN_BYTES = frozenset({"memlock", "stack"})
 #: Shells count memory in KiB, whatever they call it.
 _KIB = frozenset({"kbytes", "kb", "kib", "kibytes"})
 #: No line of theirs is as long.
@@ -93,9 +95,17 @@ def _of_shell(text: str) -> Iterator[tuple[str, Known[Amount], int]]:
             continue
         option = match["option"] or match["last"] or match["alone"]
         resource = _WORDS.get(match["words"]) or _RESOURCES.get(option)
-        unit = (match["unit"] or "").lower()
         if resource:
-            yield resource, _amount(amount, 1024 if unit in _KIB else 1), number
+            yield resource, _in_units(resource, match["unit"] or "", amount), number
+
+
+def _in_units(resource: str, unit: str, amount: str) -> Known[Amount]:
+    """Bytes of memory, or a count."""
+    if resource not in _IN_BYTES or amount == UNLIMITED or unit.lower() == "bytes":
+        return _amount(amount)
+    if unit.lower() in _KIB:
+        return _amount(amount, 1024)
+    return Missing("unreadable", f"{amount} of {resource}: the unit is not told")
 
 
 def _limit(

@@ -46,7 +46,8 @@ _OBJECT = re.compile(r"\{[^{}]{1,4000}\}")
 _END = re.compile(r"\}\s{0,99}\]")
 _UNTOLD = Missing("not-in-input", "the list tells where it came from, and no version")
 #: Packages of conda that are no Python packages -> the field that they tell.
-_CONDA_FIELDS = {"python": "python", "nccl": "nccl", "cudnn": "cudnn", "cuda-nvcc": "toolkit"}
+#: NCCL is not among them: the builds of pytorch's own channel bring theirs within torch.
+_CONDA_FIELDS = {"python": "python", "cudnn": "cudnn", "cuda-nvcc": "toolkit"}
 
 
 class _Entry(msgspec.Struct):
