@@ -27,6 +27,7 @@ from preflight.assemble.gpu_peers import with_peers
 from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
+from preflight.assemble.limits import processes_of, system_facts
 from preflight.assemble.sources import SUPPLIERS, probe_of
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
@@ -49,6 +50,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     asked = any(raw.argv for raw in by_probe.values())
     parts["watch"] = watch_of(parts["watch"], parts["pci"], asked=asked)
     parts["dcgm"] = diag_of(parts["dcgm"], asked=asked)
+    parts["asked_processes"] = processes_of(parts["asked_processes"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
@@ -99,6 +101,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         watch=told_once(parts["watch"], gpus),
         bug_report=parts["bug_report"],
         **{part: parts[part] for part in ("board", "sysctls", "software", "packages")},
+        **system_facts(parts),
         **nic_facts(parts["nics"]),
         topology_shape=parts["topology"],
         gpu_product=gpu_product(gpus),
