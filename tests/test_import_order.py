@@ -63,6 +63,7 @@ SHARED_WITHIN = {
     "probes.lspci_names": "the ids behind lspci's names",
     "facts.watch": "a host's GPUs were watched",
     "expect.bound": "what every bound is",
+    "expect.system": "bounds of a topic of their own, listed with the others",
     "expect.heat": "bounds of a topic of their own, listed with the others",
     "probes.watch_lost": "GPUs that end before the others, whichever tool took the samples",
     "probes.watch_series": "samples of GPUs as facts, whichever tool took them",

@@ -26,8 +26,8 @@ from preflight.assemble.gpu_looks import looks
 from preflight.assemble.gpu_peers import with_peers
 from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
-from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
 from preflight.assemble.limits import processes_of, system_facts
+from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
 from preflight.assemble.sources import SUPPLIERS, probe_of
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer

@@ -142,6 +142,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "software": ("software",),
     "packages": ("packages",),
     "limits": ("limits", "service_limits", "asked_processes", "nics"),
+    "job_services": ("service_limits", "limits", "nics"),
     "configured_limits": ("configured_limits",),
     "asked_processes": ("asked_processes",),
     "cgroup": ("cgroup",),

@@ -20,6 +20,7 @@ from preflight.facts.system import (
     ConfiguredLimit,
     CpuState,
     Disk,
+    JobService,
     Limit,
     MemoryState,
     Processes,
@@ -140,6 +141,7 @@ class Host(Struct, frozen=True):
     software: Known[tuple[Software, ...]] = NOT_IN_INPUT
     packages: Known[tuple[Package, ...]] = NOT_IN_INPUT
     limits: Known[tuple[Limit, ...]] = NOT_IN_INPUT  # of the shell, of services, of a process
+    job_services: Known[tuple[JobService, ...]] = NOT_IN_INPUT
     configured_limits: Known[tuple[ConfiguredLimit, ...]] = NOT_IN_INPUT
     asked_processes: Known[tuple[AskedProcess, ...]] = NOT_IN_INPUT
     cgroup: Known[Cgroup] = NOT_IN_INPUT

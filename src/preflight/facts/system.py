@@ -28,6 +28,16 @@ class Limit(Struct, frozen=True):
     probe: str = ""
 
 
+class JobService(Struct, frozen=True):
+    """A service that starts jobs, which get its limits: the soft ones."""
+
+    name: str  # slurmd.service
+    nofile: Known[Amount] = NOT_IN_INPUT
+    memlock: Known[Amount] = NOT_IN_INPUT
+    line: int = 0
+    probe: str = ""
+
+
 class ConfiguredLimit(Struct, frozen=True):
     """What limits.conf(5) gives the user at a login, and what the shell that was asked has."""
 

@@ -34,7 +34,7 @@ tree() {
   case $r in "$3"|"$3"/*) [ "$3" = / ] || r=${r#"$3"} ;; /..*) r= ;; esac
   d=$top${r%/}; [ -d "$d" ] || d=$top
   echo "group $1 $5 $r"
-  eval "files=\$$1"
+  case $1 in v2) files=$v2 ;; *) files=$v1 ;; esac
   set --
   while [ -n "$d" ]; do
     for f in $files; do set -- "$@" "$d/$f"; done
@@ -171,10 +171,10 @@ def _quota(level: _Level) -> float | None:
 def _cpu(levels: Sequence[_Level]) -> tuple[Known[float | Unlimited], dict[str, Any]]:
     """The tightest quota on the way up, and how often that one held processes back."""
     names = ("throttled_percent", "throttled_s", "periods")
-    limited = [(quota, each) for each in levels if (quota := _quota(each)) is not None]
+    limited = [(most, each) for each in levels if (most := _quota(each)) is not None]
     if not limited:
         none = Missing("not-applicable", "no control group limits the processors")
-        # The top of the tree has no such files, nor has a group to which nobody gave the controller.
+        # The top of the tree has no such files, nor has a group that was not given the controller.
         quota: Known[float | Unlimited] = UNLIMITED if levels else _UNREAD
         return quota, dict.fromkeys(names, none if levels else _UNREAD)
     cores, level = min(limited, key=lambda each: each[0])
@@ -190,8 +190,10 @@ def _cpu(levels: Sequence[_Level]) -> tuple[Known[float | Unlimited], dict[str, 
 
 
 def _cores(allowed: Known[int], quota: Known[float | Unlimited]) -> Known[float]:
-    if isinstance(allowed, Missing) or isinstance(quota, Missing):
-        return allowed if isinstance(allowed, Missing) else quota
+    if isinstance(allowed, Missing):
+        return allowed
+    if isinstance(quota, Missing):
+        return quota
     return float(allowed) if isinstance(quota, str) else min(float(allowed), quota)
 
 

@@ -27,20 +27,20 @@ k=$(grep -s -h -x -E '{"|".join(_KEEPERS)}' /proc/[0-9]*/comm | sort -u)
 for n in $k; do echo "keeper $n"; done
 have() {{ command -v "$1" >/dev/null 2>&1; }}
 case " "$k in
-  *chronyd*) have chronyc && {{ echo begin chronyc; timeout 4 chronyc -n tracking 2>&1; }} ;;
-  *ntpd*) have ntpq && {{ echo begin ntpq; timeout 4 ntpq -pn 2>&1; }} ;;
+  *chronyd*) have chronyc && {{ echo begin chronyc; timeout 3 chronyc -n tracking 2>&1; }} ;;
+  *ntpd*) have ntpq && {{ echo begin ntpq; timeout 3 ntpq -pn 2>&1; }} ;;
   *systemd-timesyn*)
-    have timedatectl && {{ echo begin timesync; timeout 4 timedatectl timesync-status 2>&1; }} ;;
+    have timedatectl && {{ echo begin timesync; timeout 3 timedatectl timesync-status 2>&1; }} ;;
 esac
 if [ -d /run/systemd/system ] && have timedatectl; then
   echo begin timedatectl
-  timeout 4 timedatectl show -p NTPSynchronized 2>/dev/null || timeout 4 timedatectl 2>/dev/null
+  timeout 3 timedatectl show -p NTPSynchronized 2>/dev/null || timeout 3 timedatectl 2>/dev/null
 fi
 if [ -e /run/systemd/timesync/synchronized ]; then echo begin file; fi
 echo end"""
 
 
-@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=20)
+@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=12)
 def clock(text: str) -> Clock:
     """`keeper NAME` lines, then what the tools print, each behind `begin TOOL`."""
     lines = [line.strip() for line in text.strip().split("\n")]

@@ -38,8 +38,8 @@ grep -E '^[^ ]+ [^ ]+ ({_KINDS}) ' /proc/mounts | {{
   set --
   while read -r device point kind options rest; do
     case $options in ro|ro,*) ro=yes ;; *) ro= ;; esac
-    case $kind,$ro in ext*,yes|xfs,yes|btrfs,yes) wanted "$point" ;; esac
     matters "$point" || case $kind,$ro in ext*,yes|xfs,yes|btrfs,yes) ;; *) continue ;; esac
+    wanted "$point"
     echo "mount $kind ${{options%%,*}} $device $point"
     case $point in *\\\\*) point=$(printf %b "$point") ;; esac  # a blank is \\040
     set -- "$@" "$point"

@@ -21,6 +21,7 @@ cat /proc/self/limits
 printf 'nr_open '; cat /proc/sys/fs/nr_open || echo
 u=$(id -un 2>/dev/null); g=$(id -Gn 2>/dev/null)
 [ -e /etc/security/limits.conf ] || echo none
+[ -z "${SLURM_JOB_ID-}" ] || echo job
 grep -s -H -n -E '^[^#]*(nofile|memlock|nproc|stack)' \
     /etc/security/limits.conf /etc/security/limits.d/*.conf |
 while read -r d t i v x; do
@@ -55,6 +56,8 @@ def limits_conf(text: str) -> Known[tuple[ConfiguredLimit, ...]]:
     lines = [line.strip() for line in text.strip().split("\n")]
     if lines[-1] != "end":
         raise ParseError("the configured limits are cut short: no closing `end`", len(lines))
+    if "job" in lines:
+        return Missing("not-applicable", "a Slurm job has no limits of a login of its own")
     running = {each.resource: each for each in read_limits(lines, "shell", _PROBE)}
     found = tuple(
         ConfiguredLimit(

@@ -40,9 +40,7 @@ def process(text: str) -> tuple[AskedProcess, ...]:
     if not starts:
         raise ParseError("expected a line `process PID`", 1)
     ends = [*starts[1:], len(lines) - 1]
-    return tuple(
-        _one(lines[start:end], start + 1) for start, end in zip(starts, ends, strict=True)
-    )
+    return tuple(_one(lines[start:end], start + 1) for start, end in zip(starts, ends, strict=True))
 
 
 def _one(lines: Sequence[str], first_line: int) -> AskedProcess:
@@ -73,6 +71,8 @@ def _number(text: str) -> Known[int]:
 
 
 def _percent(files: Known[int], limit: Known[int | str]) -> Known[float]:
-    if isinstance(files, Missing) or isinstance(limit, Missing):
-        return files if isinstance(files, Missing) else limit
+    if isinstance(files, Missing):
+        return files
+    if isinstance(limit, Missing):
+        return limit
     return 100 * files / limit if isinstance(limit, int) and limit else 0.0

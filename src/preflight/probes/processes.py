@@ -21,8 +21,8 @@ _ASK = """\
 set -- /proc/[0-9]*; echo "count $#"
 { read -r a b c n l </proc/loadavg && echo "threads ${n#*/}"; } 2>/dev/null
 grep -s -H '' /proc/sys/kernel/pid_max /proc/sys/kernel/threads-max
-look() { grep -s -h -E '\) [DZ] ' /proc/[0-9]*/stat | cut -c1-160; }
-waits() { printf '%s\n' "$1" | grep -E '\) D '; }
+look() { grep -s -h -E '[)] [DZ] ' /proc/[0-9]*/stat | cut -c1-160; }
+waits() { printf '%s\\n' "$1" | grep -E '[)] D '; }
 more() {
   for p in $1; do
     w=; { read -r w </proc/$p/wchan; } 2>/dev/null
@@ -31,7 +31,7 @@ more() {
   done
 }
 first=$(look)
-echo "zombies $(printf '%s\n' "$first" | grep -c -E '\) Z ')"
+echo "zombies $(printf '%s\\n' "$first" | grep -c -E '[)] Z ')"
 echo look; waits "$first" | head -n 64
 waiting=$(waits "$first" | cut -d' ' -f1 | head -n 64)
 if [ -n "$waiting" ]; then
