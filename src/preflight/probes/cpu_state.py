@@ -17,7 +17,8 @@ _PROBE = "cpu-state"
 _ASK = """\
 cd /sys/devices/system/cpu || exit 2
 grep -s -H '' present online smt/control cpu0/cpuidle/state*/name cpu0/cpuidle/state*/latency \
-  cpu0/cpuidle/state*/disable cpu[0-9]*/cpufreq/scaling_max_freq cpu[0-9]*/cpufreq/cpuinfo_max_freq \
+  cpu0/cpuidle/state*/disable \
+  cpu[0-9]*/cpufreq/scaling_max_freq cpu[0-9]*/cpufreq/cpuinfo_max_freq \
   cpu[0-9]*/thermal_throttle/core_throttle_count \
   cpu[0-9]*/thermal_throttle/core_throttle_total_time_ms
 grep -s -H '' /proc/loadavg /proc/uptime
