@@ -217,6 +217,13 @@ def test_nobody_keeps_the_clock() -> None:
     assert found.synchronised.kind == "not-applicable"
 
 
+def test_a_service_that_is_hidden_or_unknown_is_not_none() -> None:
+    hidden = _clock("hidden\n").keeper
+    assert isinstance(hidden, Missing)
+    assert hidden.kind == "denied"
+    assert _clock("begin timedatectl\nNTPSynchronized=yes\n").keeper == "a service of another name"
+
+
 def test_the_tool_of_the_daemon_that_runs_is_asked(tmp_path: Path) -> None:
     write(tmp_path, {"/proc/71/comm": "chronyd\n", "/proc/72/comm": "python3\n"})
     with_tool(

@@ -65,6 +65,9 @@ _FILE = re.compile(r"(/.*)/((?:cpu|memory|pids)\.[a-z_]+):(.*)")
 _UNREAD = Missing("unreadable", "the files of the control groups cannot be read in /sys/fs/cgroup")
 
 
+_UNCOUNTED = Missing("not-applicable", "this kernel does not count what a limit refused")
+
+
 class _Level(NamedTuple):
     """A group: file -> (line, lines of the file)."""
 
@@ -209,26 +212,30 @@ def _limit(level: _Level, *names: str) -> int | None:
 def _memory(levels: Sequence[_Level]) -> dict[str, Any]:
     """The tightest limit, and what its group has of it without the page cache, which is given back
     when somebody needs it."""
+    told = ("memory_used_bytes", "memory_used_percent", "oom_kills")
     if not levels:
-        fields = ("memory_limit_bytes", "memory_used_bytes", "memory_used_percent", "oom_kills")
-        return dict.fromkeys(fields, _UNREAD)
+        return {"memory_limit_bytes": _UNREAD, **dict.fromkeys(told, _UNREAD)}
     names = ("memory.max", "memory.limit_in_bytes")
     limited = [(most, each) for each in levels if (most := _limit(each, *names)) is not None]
-    kills = _counted(levels[0], "memory.events", "oom_kill")
-    if kills is None:
-        kills = _counted(levels[0], "memory.oom_control", "oom_kill")
     none = Missing("not-applicable", "no control group limits the memory")
-    found: dict[str, Any] = {"oom_kills": none if kills is None else kills}
-    if not limited:
-        return found | {
-            "memory_limit_bytes": UNLIMITED, "memory_used_bytes": none, "memory_used_percent": none,
-        }  # fmt: skip
+    if not limited:  # whom the kernel ended then, it ended for want of memory on the whole host
+        return {"memory_limit_bytes": UNLIMITED, **dict.fromkeys(told, none)}
     most, level = min(limited, key=lambda each: each[0])
     used = _used(level)
     percent = used if isinstance(used, Missing) else 100 * used / most if most else 100.0
-    return found | {
+    return {
+        "oom_kills": _kills(levels),
         "memory_limit_bytes": most, "memory_used_bytes": used, "memory_used_percent": percent,
     }  # fmt: skip
+
+
+def _kills(levels: Sequence[_Level]) -> Known[int]:
+    """Of the nearest group that counts them."""
+    for level in levels:
+        for name in ("memory.events", "memory.oom_control"):
+            if (kills := _counted(level, name, "oom_kill")) is not None:
+                return kills
+    return Missing("not-applicable", "this kernel does not count whom it ended")
 
 
 def _used(level: _Level) -> Known[int]:
@@ -263,7 +270,7 @@ def _pids(levels: Sequence[_Level]) -> dict[str, Any]:
         "pids_limit": limit,
         "pids": int(text) if known else _UNREAD,
         "pids_used_percent": share if known else _UNREAD,
-        "pids_refused": max(counted) if counted else _UNREAD,
+        "pids_refused": max(counted) if counted else _UNCOUNTED,
     }
 
 

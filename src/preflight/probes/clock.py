@@ -25,6 +25,7 @@ _SILENT = frozenset({"ptp4l", "phc2sys", "timemaster", "VBoxService", "vmtoolsd"
 _ASK = f"""\
 k=$(grep -s -h -x -E '{"|".join(_KEEPERS)}' /proc/[0-9]*/comm | sort -u)
 for n in $k; do echo "keeper $n"; done
+[ -r /proc/1/comm ] || echo hidden  # hidepid: others' processes are not shown
 have() {{ command -v "$1" >/dev/null 2>&1; }}
 case " "$k in
   *chronyd*) have chronyc && {{ echo begin chronyc; timeout 3 chronyc -n tracking 2>&1; }} ;;
@@ -50,12 +51,23 @@ def clock(text: str) -> Clock:
     answers = _answers(lines)
     synchronised, offset, source = _told(keepers, answers)
     return Clock(
-        keeper=", ".join(keepers).replace("systemd-timesyn", "systemd-timesyncd") or "none",
+        keeper=_keeper(keepers, "hidden" in lines, synchronised),
         synchronised=synchronised,
         offset_s=offset,
         source=source,
         probe=_PROBE,
     )
+
+
+def _keeper(keepers: Sequence[str], hidden: bool, synchronised: Known[bool]) -> Known[str]:
+    """What keeps the clock; one that is synchronised is kept by something, known here or not."""
+    if keepers:
+        return ", ".join(keepers).replace("systemd-timesyn", "systemd-timesyncd")
+    if synchronised is True:
+        return "a service of another name"
+    if hidden:
+        return Missing("denied", "processes of others are hidden here (hidepid): run it as root")
+    return "none"
 
 
 def _answers(lines: Sequence[str]) -> dict[str, str]:
