@@ -20,6 +20,9 @@ end
 """
 PROCESS = f"process 4711\n{_ROWS}Name:\tpython3\nThreads:\t212\nfiles 1512\nend\n"
 SERVICE_LIMITS = """\
+DefaultLimitNOFILE=524288
+DefaultLimitNOFILESoft=1024
+
 Id=slurmd.service
 LoadState=loaded
 ActiveState=active

@@ -17,6 +17,7 @@ from preflight.probes.limits import amount, limits
 from preflight.probes.limits_conf import limits_conf
 from preflight.probes.process import process
 from preflight.probes.service_limits import service_limits
+from tests.cli.command import with_tool
 from tests.probes.test_setup import asked, write
 from tests.system_text import LIMITS, LIMITS_CONF, PROCESS, SERVICE_LIMITS
 
@@ -143,7 +144,10 @@ def test_services_that_start_jobs() -> None:
     assert (slurmd.name, slurmd.nofile, slurmd.memlock) == ("slurmd.service", 131072, UNLIMITED)
     assert not isinstance(host.limits, Missing)
     assert [one.name for one in host.limits][-1] == "stack (slurmd.service)"
-    assert len(host.limits) == 8
+    assert len(host.limits) == 9
+    assert (host.limits[4].name, host.limits[4].soft, host.limits[4].hard) == (
+        "nofile (systemd's default)", 1024, 524288,
+    )  # fmt: skip
 
 
 def test_a_container_runtime_starts_jobs_only_for_the_kubelet() -> None:
@@ -163,6 +167,22 @@ def test_an_old_systemd_tells_one_limit() -> None:
     assert not isinstance(found, Missing)
     assert found[0].hard == 4096
     assert isinstance(found[0].soft, Missing)
+
+
+def test_systemctl_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "run/systemd/system").mkdir(parents=True)
+    with_tool(tmp_path / "bin", "systemctl", 'echo "$*" >>asked; echo Id=slurmd.service\n'
+              "echo ActiveState=active; echo LimitNOFILE=9; echo LimitNOFILESoft=8")  # fmt: skip
+    found = service_limits(asked(service_limits, tmp_path, "/run/"))
+    assert not isinstance(found, Missing)
+    assert (found[0].name, found[0].soft, found[0].hard) == ("nofile (slurmd.service)", 8, 9)
+    manager, services = (tmp_path / "asked").read_text().splitlines()
+    assert "DefaultLimitMEMLOCKSoft" in manager
+    assert services.startswith("show --no-pager -p Id,LoadState,ActiveState,LimitNOFILE,")
+    with_tool(tmp_path / "bin", "systemctl", "echo no bus >/dev/null; exit 1")
+    failed = service_limits(asked(service_limits, tmp_path, "/run/"))
+    assert isinstance(failed, Missing)
+    assert failed.kind == "exited"
 
 
 def test_without_systemd_or_its_answer() -> None:

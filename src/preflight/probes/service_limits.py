@@ -21,8 +21,11 @@ _RESOURCES = ("nofile", "memlock", "nproc", "stack")
 _PROPERTIES = ",".join(
     f"Limit{resource.upper()}{soft}" for resource in _RESOURCES for soft in ("", "Soft")
 )
+_DEFAULTS = ",".join(f"Default{name}" for name in _PROPERTIES.split(","))
 _ASK = f"""\
 if [ -d /run/systemd/system ] && command -v systemctl >/dev/null 2>&1; then
+  systemctl show --no-pager -p {_DEFAULTS}
+  echo
   systemctl show --no-pager -p Id,LoadState,ActiveState,{_PROPERTIES} \
     {" ".join(f"{name}.service" for name in _SERVICES)} || echo "failed $?"
 else echo none; fi
@@ -66,6 +69,9 @@ def _blocks(lines: list[str]) -> Iterator[tuple[int, dict[str, str]]]:
                 first = number
             told[key] = value
         elif told:
+            if "DefaultLimitNOFILE" in told:  # what a service gets that states nothing
+                told = {key.removeprefix("Default"): value for key, value in told.items()}
+                told |= {"Id": "systemd's default", "ActiveState": "active"}
             if "Id" in told:
                 yield first, told
             told = {}
