@@ -200,6 +200,9 @@ def test_systemd() -> None:
     assert (found.offset_s, found.source) == (0.00125, "10.0.0.1 (ntp.example)")
     early = _clock(f"{text}begin timedatectl\nSystem clock synchronized: no\n")
     assert early.synchronised is False
+    silent = _clock("keeper systemd-timesyn\nbegin timesync\nFailed to connect to bus\n").offset_s
+    assert isinstance(silent, Missing)
+    assert silent.kind == "exited"
     assert isinstance(early.offset_s, Missing)
 
 

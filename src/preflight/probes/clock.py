@@ -119,14 +119,19 @@ def _by_kernel(answers: dict[str, str]) -> Known[bool]:
     return Missing("unreadable", "nothing here tells whether the clock is synchronised")
 
 
+def _silent(tool: str, text: str) -> _Told:
+    """What a tool said in place of an answer."""
+    first = text.partition("\n")[0][:100]
+    failed = Missing("exited", f"{tool}: {first or 'it printed nothing'}")
+    return failed, failed, failed
+
+
 def _chronyc(text: str) -> _Told:
     """`System time : 0.000012 seconds slow of NTP time`, `Leap status : Not synchronised`."""
     told = dict(re.findall(r"^(\w[\w ]*?) *: (.*)$", text, re.MULTILINE))
     leap, away = told.get("Leap status", ""), told.get("System time", "")
     if not leap:
-        first = text.partition("\n")[0][:100]
-        failed = Missing("exited", f"chronyc: {first or 'it printed nothing'}")
-        return failed, failed, failed
+        return _silent("chronyc", text)
     if leap.startswith("Not synchronised"):
         none = Missing("not-applicable", "chronyd has no source yet")
         return False, none, none
@@ -138,9 +143,7 @@ def _chronyc(text: str) -> _Told:
 def _ntpq(text: str) -> _Told:
     """The peer that is marked with * (or o, a clock of its own) is the source; times in ms."""
     if "offset" not in text:
-        first = text.partition("\n")[0][:100]
-        failed = Missing("exited", f"ntpq: {first or 'it printed nothing'}")
-        return failed, failed, failed
+        return _silent("ntpq", text)
     for line in text.split("\n"):
         words = line[1:].split()
         if line[:1] in "*o" and len(words) >= 10 and re.fullmatch(r"-?[0-9.]+", words[8]):
@@ -157,11 +160,12 @@ def _timesync(text: str) -> _Told:
     """`Server: 10.0.0.1 (ntp.example)`, `Offset: +1.234ms`; no Offset before the first answer."""
     server = re.search(r"^Server: (.*)$", text, re.MULTILINE)
     offset = re.search(r"^Offset: [+-]?(.*)$", text, re.MULTILINE)
+    if server is None:
+        return _silent("timedatectl", text)
     unknown = Missing("not-applicable", "systemd-timesyncd has not told an offset yet")
     parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)(us|ms|min|s|h)", offset[1]) if offset else []
     away = sum(float(number) * _SPANS[unit] for number, unit in parts) if parts else unknown
-    unread = Missing("unreadable", "systemd does not tell its server")
-    return unknown, away, server[1] if server else unread
+    return unknown, away, server[1]
 
 
 _TOOLS: dict[str, Callable[[str], _Told]] = {
