@@ -66,10 +66,19 @@ def test_version_2_on_a_host(tmp_path: Path) -> None:
 def test_a_container_whose_root_is_a_group_of_the_host(tmp_path: Path) -> None:
     files = {"memory.max": "5000\n", "memory.current": "1000\n", "memory.stat": "anon 1\n",
              "cpu.max": "max 100000\n"}  # fmt: skip
-    for own, root in (("0::/\n", "/"), ("0::/docker/9f\n", "/docker/9f"), ("0::/../..\n", "/")):
+    for own, root in (("0::/\n", "/"), ("0::/docker/9f\n", "/docker/9f")):
         found = _ask(tmp_path, own, _V2.replace("{root}", root), files)
         assert (found.memory_limit_bytes, found.memory_used_percent) == (5000, 20.0)
         assert (found.quota_cores, found.cores) == (UNLIMITED, 9)
+
+
+@pytest.mark.parametrize(("own", "root"), [("0::/../x\n", "/"), ("0::/\n", "/../..")])
+def test_a_group_that_is_outside_of_what_is_mounted(tmp_path: Path, own: str, root: str) -> None:
+    files = {"memory.max": "max\n", "cpu.max": "max 100000\n", "pids.max": "max\n"}
+    found = _ask(tmp_path, own, _V2.replace("{root}", root), files)
+    for value in (found.quota_cores, found.memory_limit_bytes, found.pids_limit):
+        assert isinstance(value, Missing)
+        assert value.kind == "unreadable"
 
 
 def test_version_1(tmp_path: Path) -> None:
@@ -158,6 +167,25 @@ def test_real_groups_of_version_1() -> None:
     assert (found.pids_limit, found.oom_kills, found.pids_refused) == (77, 0, 0)
     assert isinstance(found.pids, int)
     assert 1 <= found.pids < 10
+
+
+@pytest.mark.lab
+def test_a_namespace_that_hides_the_own_group_is_no_pass() -> None:
+    mine = os.geteuid() == 0 and Path("/sys/fs/cgroup/memory/cgroup.procs").exists()
+    if not mine:
+        pytest.skip("needs root and control groups of version 1")
+    group = Path(f"/sys/fs/cgroup/memory/preflight-ns-{os.getpid()}")
+    group.mkdir()
+    try:
+        (group / "memory.limit_in_bytes").write_text(str(256 << 20))
+        script = f'echo $$ >{group}/cgroup.procs && exec unshare -C "$@"'
+        argv = ["sh", "-c", script, "sh", *cgroup.probe.command.argv]  # type: ignore[attr-defined]
+        done = subprocess.run(argv, capture_output=True, text=True)
+        found = told(done.stdout)
+    finally:
+        group.rmdir()
+    assert isinstance(found.memory_limit_bytes, Missing)
+    assert found.memory_limit_bytes.kind == "unreadable"
 
 
 def test_this_machine() -> None:

@@ -31,7 +31,9 @@ path_of() {
 }
 tree() {
   top=$2; path_of "$1" "$4" || return
-  case $r in "$3"|"$3"/*) [ "$3" = / ] || r=${r#"$3"} ;; /..*) r= ;; esac
+  # A group outside of what is mounted, in a namespace of its own: its files are not here.
+  case $3,$r in /..*|*,/..*) return ;; esac
+  case $r in "$3"|"$3"/*) [ "$3" = / ] || r=${r#"$3"} ;; esac
   d=$top${r%/}; [ -d "$d" ] || d=$top
   echo "group $1 $5 $r"
   case $1 in v2) files=$v2 ;; *) files=$v1 ;; esac
@@ -56,6 +58,7 @@ one() {
   done
 }
 if [ -e /proc/self/cgroup ]; then
+  while IFS=: read -r n c p; do [ -z "$c" ] || echo "v1 $c"; done </proc/self/cgroup
   grep -E ' - cgroup2? ' /proc/self/mountinfo | one
 else echo none; fi
 grep -s Cpus_allowed_list: /proc/self/status
@@ -110,9 +113,14 @@ def cgroup(text: str) -> Known[Cgroup]:
     levels: dict[str, list[_Level]] = {}
     for _, name, _, found in trees:
         levels.setdefault(name, found)
-    whole = levels.get("all", [])
+    v1 = {name for line in lines if line.startswith("v1 ") for name in line[3:].split(",")}
+    # Of a controller of version 1 the tree of version 2 tells nothing.
+    own = {
+        name: levels.get(name, [] if name in v1 else levels.get("all", []))
+        for name in ("cpu", "memory", "pids")
+    }
     versions = {version for version, _, _, _ in trees}
-    quota, throttled = _cpu(levels.get("cpu", whole))
+    quota, throttled = _cpu(own["cpu"])
     return Cgroup(
         version="hybrid" if len(versions) > 1 else next(iter(versions), "none"),
         path=next((path for _, name, path, _ in trees if name in ("all", "memory")), ""),
@@ -120,8 +128,8 @@ def cgroup(text: str) -> Known[Cgroup]:
         quota_cores=quota,
         cores=_cores(allowed, quota),
         **throttled,
-        **_memory(levels.get("memory", whole)),
-        **_pids(levels.get("pids", whole)),
+        **_memory(own["memory"]),
+        **_pids(own["pids"]),
         probe=_PROBE,
     )
 
