@@ -16,13 +16,15 @@ _PROBE = "processes"
 
 # One process reads the states of all. Those in uninterruptible sleep (D) are looked at again after
 # a moment: a process that was not awake in between waits for one thing, and the count of its
-# switches is the same. A name may hold anything but ends with the last `)`.
+# switches is the same. Threads of the kernel, children of the second process in no session, often
+# wait so for a disk and are no reason to look again. A name may hold anything but ends with the
+# last `)`.
 _ASK = """\
 set -- /proc/[0-9]*; echo "count $#"
 { read -r a b c n l </proc/loadavg && echo "threads ${n#*/}"; } 2>/dev/null
 grep -s -H '' /proc/sys/kernel/pid_max /proc/sys/kernel/threads-max
 look() { grep -s -h -E '[)] [DZ] ' /proc/[0-9]*/stat | cut -c1-160; }
-waits() { printf '%s\\n' "$1" | grep -E '[)] D '; }
+waits() { printf '%s\\n' "$1" | grep -E '[)] D ' | grep -v '[)] D 2 0 0 0 -1 '; }
 more() {
   for p in $1; do
     w=; { read -r w </proc/$p/wchan; } 2>/dev/null
@@ -35,7 +37,7 @@ echo "zombies $(printf '%s\\n' "$first" | grep -c -E '[)] Z ')"
 echo look; waits "$first" | head -n 64
 waiting=$(waits "$first" | cut -d' ' -f1 | head -n 64)
 if [ -n "$waiting" ]; then
-  more "$waiting" before; sleep 0.5 || sleep 1; more "$waiting" after
+  more "$waiting" before; sleep 0.5 2>/dev/null || sleep 1; more "$waiting" after
   echo again; waits "$(look)"
 fi
 echo end"""
