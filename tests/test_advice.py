@@ -9,6 +9,7 @@ import pytest
 
 from preflight import datafiles, runbooks
 from preflight.cli.app import COMMANDS
+from preflight.reports.wording import typed as as_typed
 
 #: What is typed to change something.
 CHANGES = re.compile(
@@ -22,6 +23,22 @@ def texts() -> Iterator[tuple[str, str]]:
     root = datafiles.root()
     for path in [*root.glob("runbooks/*.md"), *root.glob("checks/**/*.yaml")]:
         yield path.name, path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("step", "subjects", "shown"),
+    [
+        ("du NAME", ["/raid/a"], "du /raid/a"),
+        ("systemctl edit NAME", ["slurmd.service"], "systemctl edit slurmd.service"),
+        ("prlimit --pid PID", ["pid 4711", "pid 4711"], "prlimit --pid 4711"),
+        ("du NAME", ["/raid", "/tmp"], "du NAME"),
+        ("du NAME", ["/a;reboot"], "du NAME"),
+        ("du NAME", ["node-07"], "du NAME"),
+        ("RENAMED NAME", ["/"], "RENAMED /"),
+    ],
+)
+def test_advice_names_what_it_is_about(step: str, subjects: list[str], shown: str) -> None:
+    assert as_typed(step, subjects, [""]) == shown
 
 
 def test_every_command_of_preflight_that_is_named_exists() -> None:

@@ -23,6 +23,7 @@ from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import server
 from tests.setup_text import SETUP
+from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
 from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
 
 ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(
@@ -95,6 +96,20 @@ BASES: dict[str, dict[str, str]] = {
     },
 }
 BASES |= WATCHES | {name: {name: text} for name, text in SETUP.items()}
+BASES |= {name: {name: text} for name, text in SYSTEM.items()}
+_MEMINFO = (
+    "MemTotal: 2113481236 kB\nMemAvailable: 2013481236 kB\nSwapTotal: 8388604 kB\n"
+    "SwapFree: 8388604 kB\nCommitLimit: 1056740618 kB\nCommitted_AS: 10567406 kB\n"
+    "HugePages_Total: 0\nHugePages_Free: 0\nHugePages_Rsvd: 0\nHugepagesize: 2048 kB\n"
+)
+BASES |= {
+    "clock-told": BASES["clock"],
+    "stuck": {"processes": STUCK},
+    "meminfo-all": {"meminfo": _MEMINFO},
+    "commit": {"meminfo": _MEMINFO, "sysctls": "vm/overcommit_memory:2\nend\n"},
+    "cgroup-gpu": {"cgroup": CGROUP, "pci": ONE_GPU},
+    "shm-gpu": {"shared-memory": SHARED_MEMORY, "pci": ONE_GPU},
+}
 BASES["clock"] = {"identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\n"}
 #: When the base's host was asked.
 ASKED = {"clock": "2026-01-02T03:04:05Z"}

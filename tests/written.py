@@ -7,6 +7,7 @@ from __future__ import annotations
 from tests.lab.watch_lines import WATCHES
 from tests.setup_text import SETUP
 from tests.software_text import SOFTWARE
+from tests.system_text import SYSTEM
 
 NVSWITCH = "0000:05:00.0 0x068000 0x10de 0x22a3 nvidia-nvswitch\n"
 SERVICES = """\
@@ -98,5 +99,6 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "dcgmi-dmon": (DCGM_DMON,),
     **{probe: (text,) for probe, text in SETUP.items()},
     **SOFTWARE,
+    **{probe: (text,) for probe, text in SYSTEM.items()},
     "watch": tuple(texts["watch"] for texts in WATCHES.values() if "watch" in texts),
 }

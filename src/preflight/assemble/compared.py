@@ -40,6 +40,14 @@ _TOLD = {
     "topology": "topology",
     "software": "software",
     "packages": "packages",
+    "limits": "limits",
+    "cgroup": "cgroup",
+    "shared_memory": "shared_memory",
+    "memory_state": "memory_state",
+    "cpu_state": "cpu_state",
+    "processes": "processes",
+    "disks": "disks",
+    "clock": "clock",
 }
 _NO_NIC = Missing("not-applicable", "no RDMA device in /sys/class/infiniband")
 

@@ -26,6 +26,7 @@ from preflight.assemble.gpu_looks import looks
 from preflight.assemble.gpu_peers import with_peers
 from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
+from preflight.assemble.limits import processes_of, system_facts
 from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
 from preflight.assemble.reported import as_reported, both_limits, reports_of
 from preflight.assemble.sources import SUPPLIERS, probe_of
@@ -50,6 +51,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     asked = any(raw.argv for raw in by_probe.values())
     parts["watch"] = watch_of(parts["watch"], parts["pci"], asked=asked)
     parts["dcgm"] = diag_of(parts["dcgm"], asked=asked)
+    parts["asked_processes"] = processes_of(parts["asked_processes"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
     parts["limits"] = both_limits(found, parts["limits"])
@@ -102,7 +104,8 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         watch=told_once(parts["watch"], gpus),
         bug_report=parts["bug_report"],
         **{part: parts[part] for part in ("board", "sysctls", "software", "packages")},
-        **{part: parts[part] for part in ("env_reports", "numa_nodes", "limits")},
+        **{part: parts[part] for part in ("env_reports", "numa_nodes")},
+        **system_facts(parts),
         **nic_facts(parts["nics"]),
         topology_shape=parts["topology"],
         gpu_product=gpu_product(gpus),

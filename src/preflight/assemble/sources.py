@@ -26,6 +26,17 @@ PROBES: dict[str, str] = {
     "topology": "topology:topology",
     "software": "software:software",
     "packages": "packages:packages",
+    "limits": "limits:limits",
+    "limits-conf": "limits_conf:limits_conf",
+    "process": "process:process",
+    "cgroup": "cgroup:cgroup",
+    "shared-memory": "shared_memory:shared_memory",
+    "memory-state": "memory_state:memory_state",
+    "cpu-state": "cpu_state:cpu_state",
+    "processes": "processes:processes",
+    "disks": "disks:disks",
+    "service-limits": "service_limits:service_limits",
+    "clock": "clock:clock",
     "dmidecode": "dmidecode:dmidecode",
     "dmesg": "kernel_log.log:dmesg",
     "journalctl": "kernel_log.log:journalctl",
@@ -97,8 +108,18 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "pip_list": ("pip-list",),
     "conda_list": ("conda-list",),
     "numa_nodes": ("numactl",),
-    "limits": ("proc-limits", "prlimit", "ulimit", "ulimit-hard"),
     "environment": ("env",),
+    "limits": ("limits", "proc-limits", "prlimit", "ulimit", "ulimit-hard"),
+    "service_limits": ("service-limits",),
+    "configured_limits": ("limits-conf",),
+    "asked_processes": ("process",),
+    "cgroup": ("cgroup",),
+    "shared_memory": ("shared-memory",),
+    "disks": ("disks",),
+    "processes": ("processes",),
+    "clock": ("clock",),
+    "cpu_state": ("cpu-state",),
+    "memory_state": ("memory-state",),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.
@@ -112,8 +133,8 @@ RECORDED_ONLY = frozenset(
     }
 )  # fmt: skip
 
-#: Asked by an option of its own (--duration), with a command that depends on it.
-BY_OPTION = frozenset({"watch"})
+#: Asked by an option of its own (--duration, --pid), with a command that depends on it.
+BY_OPTION = frozenset({"watch", "process"})
 
 #: The first word of a fact path -> the parts it is made of. `identity` and `pci` are always asked.
 MADE_OF: dict[str, tuple[str, ...]] = {
@@ -158,8 +179,18 @@ MADE_OF: dict[str, tuple[str, ...]] = {
         "conda_list",
     ),
     "numa_nodes": ("numa_nodes",),
-    "limits": ("limits",),
     "environment": ("environment",),
+    "limits": ("limits", "service_limits", "asked_processes", "nics"),
+    "job_services": ("service_limits", "limits", "nics"),
+    "configured_limits": ("configured_limits",),
+    "asked_processes": ("asked_processes",),
+    "cgroup": ("cgroup",),
+    "shared_memory": ("shared_memory",),
+    "disks": ("disks",),
+    "processes": ("processes",),
+    "clock": ("clock",),
+    "cpu_state": ("cpu_state",),
+    "memory_state": ("memory_state",),
     "gpu_product": ("nvidia_smi", "pci"),
     "told": (),  # of what is asked for other checks
     "site": (),

@@ -39,7 +39,7 @@ COMMANDS = (
     Spec(
         "run", "run",
         "The whole checklist for this hardware.",
-        (*WHERE, *JUDGE, *WRITE, *RUN),
+        (*WHERE, "pid", *JUDGE, *WRITE, *RUN),
         ("preflight run", "preflight run --hosts 'node[001-128]'",
          "preflight run --save report.json --save ticket.md",
          "preflight run --from node-07.capture.gz", "preflight run --set gpu.count=8 --strict"),
@@ -56,8 +56,9 @@ COMMANDS = (
     Spec(
         "sysctl", "sysctl",
         "The system under the run: kernel parameters, limits, CPU, memory, disks.",
-        (*WHERE, *JUDGE, *WRITE, *RUN),
+        (*WHERE, "pid", *JUDGE, *WRITE, *RUN),
         ("preflight sysctl", "preflight sysctl --hosts 'node[001-128]'",
+         "preflight sysctl --pid 4711 --only 'system.limits.*'",
          "sysctl -a | preflight sysctl --from -"),
     ),
     Spec(

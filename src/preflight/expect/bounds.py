@@ -7,6 +7,13 @@ from typing import Any
 
 from preflight.expect.bound import Bound
 from preflight.expect.heat import hot_c, too_hot_c
+from preflight.expect.system import (
+    cores_for_gpus,
+    disk_floor_bytes,
+    memlock_bytes,
+    shared_memory_bytes,
+    shared_memory_floor_bytes,
+)
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.pci_tree import LinkState, PciPath
@@ -194,4 +201,9 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "pcie_replays_per_min": pcie_replays_per_min,
     "hot_c": hot_c,
     "too_hot_c": too_hot_c,
+    "cores_for_gpus": cores_for_gpus,
+    "memlock": memlock_bytes,
+    "shared_memory": shared_memory_bytes,
+    "shared_memory_floor": shared_memory_floor_bytes,
+    "disk_floor": disk_floor_bytes,
 }

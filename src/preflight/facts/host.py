@@ -15,7 +15,19 @@ from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.facts.setup import Board, Package, Software, Sysctl, Told
 from preflight.facts.stack import EnvReport
-from preflight.facts.system import Limit
+from preflight.facts.system import (
+    AskedProcess,
+    Cgroup,
+    Clock,
+    ConfiguredLimit,
+    CpuState,
+    Disk,
+    JobService,
+    Limit,
+    MemoryState,
+    Processes,
+    SharedMemory,
+)
 from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known
 
@@ -66,6 +78,11 @@ class HostMemory(Struct, frozen=True):
     available_bytes: Known[int] = NOT_IN_INPUT
     available_percent: Known[float] = NOT_IN_INPUT
     swap_total_bytes: Known[int] = NOT_IN_INPUT
+    swap_used_bytes: Known[int] = NOT_IN_INPUT
+    hugepages_unused_bytes: Known[int] = NOT_IN_INPUT  # reserved in the default size, and free
+    hugepages_unused_percent: Known[float] = NOT_IN_INPUT  # of all memory
+    commit_limit_bytes: Known[int] = NOT_IN_INPUT  # holds where vm.overcommit_memory is 2
+    commit_percent: Known[float] = NOT_IN_INPUT  # of that limit, promised to processes
     line: int = 0
     probe: str = ""
 
@@ -127,7 +144,17 @@ class Host(Struct, frozen=True):
     packages: Known[tuple[Package, ...]] = NOT_IN_INPUT
     env_reports: tuple[EnvReport, ...] = ()  # recorded texts that tell of its software
     numa_nodes: Known[tuple[NumaNode, ...]] = NOT_IN_INPUT
-    limits: Known[tuple[Limit, ...]] = NOT_IN_INPUT
+    limits: Known[tuple[Limit, ...]] = NOT_IN_INPUT  # of the shell, of services, of a process
+    job_services: Known[tuple[JobService, ...]] = NOT_IN_INPUT
+    configured_limits: Known[tuple[ConfiguredLimit, ...]] = NOT_IN_INPUT
+    asked_processes: Known[tuple[AskedProcess, ...]] = NOT_IN_INPUT
+    cgroup: Known[Cgroup] = NOT_IN_INPUT
+    shared_memory: Known[SharedMemory] = NOT_IN_INPUT
+    disks: Known[tuple[Disk, ...]] = NOT_IN_INPUT
+    processes: Known[Processes] = NOT_IN_INPUT
+    clock: Known[Clock] = NOT_IN_INPUT
+    cpu_state: Known[CpuState] = NOT_IN_INPUT
+    memory_state: Known[MemoryState] = NOT_IN_INPUT
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT
     told: tuple[Told, ...] = ()  # what was asked of it, by parts

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
+
+from preflight.facts.system import UNLIMITED
 
 
 def is_number(value: Any) -> bool:
     """Whether it is a number; yes and no are none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def as_number(value: Any) -> Any:
+    """A limit that is "unlimited" is more than any number; everything else stays what it is."""
+    return math.inf if value == UNLIMITED else value
 
 
 def same(value: Any, wanted: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from preflight.facts.host import Host
 from preflight.judge import paths
-from preflight.judge.alike import is_number, wrong_type
+from preflight.judge.alike import as_number, is_number, wrong_type
 from preflight.judge.operators import NUMERIC, OPERATORS, shown
 from preflight.judge.paths import Reached
 from preflight.model import STATUS_OF_MISSING, Check, Missing, Scalar, Status
@@ -57,8 +57,10 @@ def holds(value: Any, operator: str, argument: Any) -> bool:
     """Whether a value is as one operator wants it."""
     if operator == "present":
         return isinstance(value, Missing) is not argument
-    if operator in NUMERIC and wrong_type(value, argument):
-        return False
+    if operator in NUMERIC:
+        value, argument = as_number(value), as_number(argument)
+        if wrong_type(value, argument):
+            return False
     return OPERATORS[operator].holds(value, argument)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from preflight.errors import ParseError
 from preflight.facts.host import Cpu, HostMemory
@@ -41,7 +42,11 @@ def _int(text: str | None) -> Known[int]:
 
 
 #: Fact -> the key whose line shows it.
-_SHOWN_BY = {"total_bytes": "MemTotal", "swap_total_bytes": "SwapTotal"}
+_SHOWN_BY = {
+    "total_bytes": "MemTotal", "swap_total_bytes": "SwapTotal", "swap_used_bytes": "SwapFree",
+    "hugepages_unused_bytes": "HugePages_Free", "hugepages_unused_percent": "HugePages_Free",
+    "commit_limit_bytes": "CommitLimit", "commit_percent": "Committed_AS",
+}  # fmt: skip
 
 
 def _locate(text: str, start: int, field: str) -> int:
@@ -67,9 +72,36 @@ def meminfo(text: str) -> HostMemory:
         available_bytes=NOT_IN_INPUT if available is None else available,
         available_percent=NOT_IN_INPUT if available is None else 100 * available / total,
         swap_total_bytes=told.get("SwapTotal", NOT_IN_INPUT),
+        swap_used_bytes=_swap_used(told),
+        **_hugepages(text, told),
+        commit_limit_bytes=told.get("CommitLimit", NOT_IN_INPUT),
+        commit_percent=_promised(told),
         line=line,
         probe="meminfo",
     )
+
+
+def _swap_used(told: dict[str, int]) -> Known[int]:
+    if "SwapTotal" not in told or "SwapFree" not in told:
+        return NOT_IN_INPUT
+    return max(told["SwapTotal"] - told["SwapFree"], 0)
+
+
+def _hugepages(text: str, told: dict[str, int]) -> dict[str, Any]:
+    """What is reserved for huge pages and neither used nor promised: memory that nobody gets.
+    Pages that are not of the default size are not told apart in /proc/meminfo."""
+    counts = dict(re.findall(r"^HugePages_(\w+):\s+([0-9]{1,15})$", text, re.MULTILINE))
+    names = ("hugepages_unused_bytes", "hugepages_unused_percent")
+    if "Free" not in counts or "Hugepagesize" not in told:
+        return dict.fromkeys(names, NOT_IN_INPUT)
+    unused = max(int(counts["Free"]) - int(counts.get("Rsvd", 0)), 0) * told["Hugepagesize"]
+    return dict(zip(names, (unused, 100 * unused / told["MemTotal"]), strict=True))
+
+
+def _promised(told: dict[str, int]) -> Known[float]:
+    if not told.get("CommitLimit") or "Committed_AS" not in told:
+        return NOT_IN_INPUT
+    return 100 * told["Committed_AS"] / told["CommitLimit"]
 
 
 @probe("os-release", ["cat", "/etc/os-release"], timeout_s=10)

@@ -60,6 +60,8 @@ _COMMAND = re.compile(
 )
 #: What a shell takes as it is: a comma in there makes no sentence.
 _QUOTED = re.compile(r"""(?<=[ =])(?:'[^']*'|"[^"]*")""")
+#: Names that mean nothing to a shell: a mount, a service, a process.
+_PASTED = re.compile(r"/[\w./@-]*|[\w.@-]+\.service|pid [0-9]+", re.ASCII)
 _GPU = re.compile(r"(?:.{1,60} )?gpu(\d+)")  # a subject; of DCGM: "GPU Memory gpu3"
 _PCI = re.compile(r"[0-9a-f:.]+")
 #: A GPU whose number is not known is called by its address, which `nvidia-smi -i` takes too.
@@ -93,7 +95,8 @@ def value(measured: Scalar, unit: str = "", *, unlike: str = "") -> str:
 
 
 def typed(step: str, subjects: Sequence[str], devices: Sequence[str]) -> str:
-    """Advice with the GPUs it is about in place of INDEX and BUS_ID, so that it can be pasted."""
+    """Advice with the GPUs it is about in place of INDEX and BUS_ID, a mount, a service or a
+    process in place of NAME or PID, so that it can be pasted."""
     indices = [
         found[1] if (found := _GPU.fullmatch(subject)) else subject
         for subject in subjects
@@ -103,6 +106,9 @@ def typed(step: str, subjects: Sequence[str], devices: Sequence[str]) -> str:
         step = step.replace("INDEX", ",".join(dict.fromkeys(indices)))
     if len(set(devices)) == 1 and _PCI.fullmatch(devices[0]):
         step = step.replace("BUS_ID", devices[0])
+    if len(set(subjects)) == 1 and _PASTED.fullmatch(subjects[0]):
+        name = subjects[0].removeprefix("pid ")
+        step = re.sub(r"\bPID\b" if name != subjects[0] else r"\bNAME\b", name, step)
     return step
 
 

@@ -1,0 +1,288 @@
+"""The control groups above the shell: processors, memory, processes. Both versions, in a container
+or not: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1 of the kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from preflight.errors import ParseError
+from preflight.facts.system import UNLIMITED, Amount, Cgroup, Unlimited
+from preflight.model import Known, Missing
+from preflight.probes.spec import probe
+
+_PROBE = "cgroup"
+
+# One `group CONTROLLERS VERSION` block for each tree that matters: the files of the shell's own
+# group, then of every group above it, as `FILE:LINE`. In a container the tree is mounted from
+# somewhere within (`root` of mountinfo), which the path of the group may or may not begin with.
+_ASK = """\
+v2="cpu.max cpu.stat memory.max memory.current memory.stat memory.events pids.max pids.current
+pids.events"
+v1="cpu.cfs_quota_us cpu.cfs_period_us cpu.stat memory.limit_in_bytes memory.usage_in_bytes
+memory.stat memory.oom_control pids.max pids.current pids.events"
+keep='^(max|-?[0-9]+)( [0-9]+)?$|^(nr_|throttled_|oom_kill |max |(total_)?(in)?active_file )'
+path_of() {
+  while IFS=: read -r n c p; do
+    case $1,$n,,$c, in v2,0,,,|v1,*,*,"$2",*) r=$p; return ;; esac
+  done </proc/self/cgroup
+  return 1
+}
+tree() {
+  top=$2; path_of "$1" "$4" || return
+  # A group outside of what is mounted, in a namespace of its own: its files are not here.
+  case $3,$r in /..*|*,/..*) return ;; esac
+  case $r in "$3"|"$3"/*) [ "$3" = / ] || r=${r#"$3"} ;; esac
+  d=$top${r%/}; [ -d "$d" ] || d=$top
+  echo "group $1 $5 $r"
+  case $1 in v2) files=$v2 ;; *) files=$v1 ;; esac
+  set --
+  while [ -n "$d" ]; do
+    for f in $files; do set -- "$@" "$d/$f"; done
+    [ "$d" != "$top" ] || break
+    d=${d%/*}
+  done
+  grep -s -H -E "$keep" "$@"
+}
+one() {
+  while read -r i q e root point rest; do
+    case $point in /sys/fs/cgroup|/sys/fs/cgroup/*) ;; *) continue ;; esac
+    case $rest in
+      *" - cgroup2 "*) tree v2 "$point" "$root" "" all ;;
+      *" - cgroup "*)
+        for c in cpu memory pids; do
+          case ",${rest##* }," in *",$c,"*) tree v1 "$point" "$root" "$c" "$c" ;; esac
+        done ;;
+    esac
+  done
+}
+if [ -e /proc/self/cgroup ]; then
+  while IFS=: read -r n c p; do [ -z "$c" ] || echo "v1 $c"; done </proc/self/cgroup
+  grep -E ' - cgroup2? ' /proc/self/mountinfo | one
+else echo none; fi
+grep -s Cpus_allowed_list: /proc/self/status
+echo end"""
+
+_FILE = re.compile(r"(/.*)/((?:cpu|memory|pids)\.[a-z_]+):(.*)")
+_UNREAD = Missing("unreadable", "the files of the control groups cannot be read in /sys/fs/cgroup")
+
+
+_UNCOUNTED = Missing("not-applicable", "this kernel does not count what a limit refused")
+
+
+class _Level(NamedTuple):
+    """A group: file -> (line, lines of the file)."""
+
+    path: str
+    files: dict[str, tuple[int, list[str]]]
+
+
+def locate(text: str, start: int, field: str) -> int:
+    """The line of the file that a field was read from; of several groups the first that has it."""
+    names = _SHOWN.get(field, ())
+    lines = enumerate(text.split("\n"), 1)
+    return next((at for at, line in lines if any(f"/{name}:" in line for name in names)), start)
+
+
+#: Field -> the files that show it.
+_SHOWN = {
+    "quota_cores": ("cpu.max", "cpu.cfs_quota_us"),
+    "cores": ("cpu.max", "cpu.cfs_quota_us"),
+    "throttled_percent": ("cpu.stat",),
+    "memory_limit_bytes": ("memory.max", "memory.limit_in_bytes"),
+    "memory_used_percent": ("memory.current", "memory.usage_in_bytes"),
+    "oom_kills": ("memory.events", "memory.oom_control"),
+    "pids_used_percent": ("pids.current",),
+    "pids_refused": ("pids.events",),
+}
+
+
+@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=10, locate=locate)
+def cgroup(text: str) -> Known[Cgroup]:
+    """`group VERSION CONTROLLER PATH`, the files below it, and the processors of the shell."""
+    lines = [line.strip() for line in text.strip().split("\n")]
+    if lines[-1] != "end":
+        raise ParseError("the control groups are cut short: no closing `end`", len(lines))
+    trees = list(_trees(lines))
+    allowed = _allowed(lines)
+    if not trees and isinstance(allowed, Missing):
+        raise ParseError("expected lines such as `group v2 all /` or `Cpus_allowed_list: 0-7`", 1)
+    if "none" in lines:
+        return Missing("not-applicable", "this kernel has no control groups")
+    levels: dict[str, list[_Level]] = {}
+    for _, name, _, found in trees:
+        levels.setdefault(name, found)
+    v1 = {name for line in lines if line.startswith("v1 ") for name in line[3:].split(",")}
+    # Of a controller of version 1 the tree of version 2 tells nothing.
+    own = {
+        name: levels.get(name, [] if name in v1 else levels.get("all", []))
+        for name in ("cpu", "memory", "pids")
+    }
+    versions = {version for version, _, _, _ in trees}
+    quota, throttled = _cpu(own["cpu"])
+    return Cgroup(
+        version="hybrid" if len(versions) > 1 else next(iter(versions), "none"),
+        path=next((path for _, name, path, _ in trees if name in ("all", "memory")), ""),
+        cpus_allowed=allowed,
+        quota_cores=quota,
+        cores=_cores(allowed, quota),
+        **throttled,
+        **_memory(own["memory"]),
+        **_pids(own["pids"]),
+        probe=_PROBE,
+    )
+
+
+def _trees(lines: Sequence[str]) -> Iterator[tuple[str, str, str, list[_Level]]]:
+    """(version, controller, path, groups from its own to the top) of each tree."""
+    head: list[str] | None = None
+    levels: dict[str, _Level] = {}
+    for number, line in enumerate([*lines, "group"], 1):
+        if line.startswith("group"):
+            if head and len(head) >= 3:
+                # A top of a tree, which limits nothing, may have none of the files.
+                path = head[3] if len(head) > 3 else "/"
+                yield head[1], head[2], path, list(levels.values()) or [_Level(path, {})]
+            head, levels = line.split(" ", 3), {}
+        elif match := _FILE.fullmatch(line):
+            level = levels.setdefault(match[1], _Level(match[1], {}))
+            level.files.setdefault(match[2], (number, []))[1].append(match[3].strip())
+
+
+def _first(level: _Level, *names: str) -> str:
+    """The first line of the first of these files that is there."""
+    return next((level.files[name][1][0] for name in names if name in level.files), "")
+
+
+def _counted(level: _Level, name: str, *keys: str) -> int | None:
+    """The number behind one of the keys of a file of `key number` lines."""
+    told = dict(line.split(" ", 1) for line in level.files.get(name, (0, []))[1] if " " in line)
+    found = next((told[key] for key in keys if key in told), "")
+    return int(found) if re.fullmatch(r"[0-9]{1,20}", found) else None
+
+
+def _allowed(lines: Sequence[str]) -> Known[int]:
+    told = next((line for line in lines if line.startswith("Cpus_allowed_list:")), "")
+    spans = re.findall(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", told)
+    count = sum(int(last or first) - int(first) + 1 for first, last in spans)
+    return count or Missing("unreadable", "the kernel does not tell Cpus_allowed_list")
+
+
+def _quota(level: _Level) -> float | None:
+    """Cores that a group may use; None where it has no quota or does not tell."""
+    quota, _, period = _first(level, "cpu.max").partition(" ")
+    if not quota:
+        quota, period = _first(level, "cpu.cfs_quota_us"), _first(level, "cpu.cfs_period_us")
+    if not re.fullmatch(r"[0-9]{1,12}", quota) or not re.fullmatch(r"[1-9][0-9]{0,11}", period):
+        return None
+    return int(quota) / int(period)
+
+
+def _cpu(levels: Sequence[_Level]) -> tuple[Known[float | Unlimited], dict[str, Any]]:
+    """The tightest quota on the way up, and how often that one held processes back."""
+    names = ("throttled_percent", "throttled_s", "periods")
+    limited = [(most, each) for each in levels if (most := _quota(each)) is not None]
+    if not limited:
+        none = Missing("not-applicable", "no control group limits the processors")
+        # The top of the tree has no such files, nor has a group that was not given the controller.
+        quota: Known[float | Unlimited] = UNLIMITED if levels else _UNREAD
+        return quota, dict.fromkeys(names, none if levels else _UNREAD)
+    cores, level = min(limited, key=lambda each: each[0])
+    periods = _counted(level, "cpu.stat", "nr_periods")
+    held = _counted(level, "cpu.stat", "nr_throttled")
+    micros = _counted(level, "cpu.stat", "throttled_usec")
+    nanos = _counted(level, "cpu.stat", "throttled_time")
+    if periods is None or held is None:
+        return cores, dict.fromkeys(names, _UNREAD)
+    seconds = micros / 1e6 if micros is not None else _UNREAD if nanos is None else nanos / 1e9
+    share = 100 * held / periods if periods else 0.0
+    return cores, dict(zip(names, (share, seconds, periods), strict=True))
+
+
+def _cores(allowed: Known[int], quota: Known[float | Unlimited]) -> Known[float]:
+    if isinstance(allowed, Missing):
+        return allowed
+    if isinstance(quota, Missing):
+        return quota
+    return float(allowed) if isinstance(quota, str) else min(float(allowed), quota)
+
+
+def _limit(level: _Level, *names: str) -> int | None:
+    """A limit in numbers; None where there is none. Version 1 writes "none" as the largest number
+    of whole pages."""
+    text = _first(level, *names)
+    if not re.fullmatch(r"[0-9]{1,20}", text):
+        return None
+    return int(text) if int(text) < (1 << 62) else None
+
+
+def _memory(levels: Sequence[_Level]) -> dict[str, Any]:
+    """The tightest limit, and what its group has of it without the page cache, which is given back
+    when somebody needs it."""
+    told = ("memory_used_bytes", "memory_used_percent", "oom_kills")
+    if not levels:
+        return {"memory_limit_bytes": _UNREAD, **dict.fromkeys(told, _UNREAD)}
+    names = ("memory.max", "memory.limit_in_bytes")
+    limited = [(most, each) for each in levels if (most := _limit(each, *names)) is not None]
+    none = Missing("not-applicable", "no control group limits the memory")
+    if not limited:  # whom the kernel ended then, it ended for want of memory on the whole host
+        return {"memory_limit_bytes": UNLIMITED, **dict.fromkeys(told, none)}
+    most, level = min(limited, key=lambda each: each[0])
+    used = _used(level)
+    percent = used if isinstance(used, Missing) else 100 * used / most if most else 100.0
+    return {
+        "oom_kills": _kills(levels),
+        "memory_limit_bytes": most, "memory_used_bytes": used, "memory_used_percent": percent,
+    }  # fmt: skip
+
+
+def _kills(levels: Sequence[_Level]) -> Known[int]:
+    """Of the nearest group that counts them."""
+    for level in levels:
+        for name in ("memory.events", "memory.oom_control"):
+            if (kills := _counted(level, name, "oom_kill")) is not None:
+                return kills
+    return Missing("not-applicable", "this kernel does not count whom it ended")
+
+
+def _used(level: _Level) -> Known[int]:
+    text = _first(level, "memory.current", "memory.usage_in_bytes")
+    if not re.fullmatch(r"[0-9]{1,20}", text):
+        return _UNREAD
+    cache = [
+        _counted(level, "memory.stat", f"total_{kind}_file", f"{kind}_file")
+        for kind in ("active", "inactive")
+    ]
+    return max(int(text) - sum(each or 0 for each in cache), 0)
+
+
+def _pids(levels: Sequence[_Level]) -> dict[str, Any]:
+    """The limit that is nearest to be reached, and how often one made a fork fail."""
+    if not levels:
+        return dict.fromkeys(("pids_limit", "pids", "pids_used_percent", "pids_refused"), _UNREAD)
+    limits = [(most, each) for each in levels if (most := _limit(each, "pids.max")) is not None]
+    refused = [_counted(each, "pids.events", "max") for each in levels]
+    none = Missing("not-applicable", "no control group limits the number of processes")
+    if not limits:
+        return {
+            "pids_limit": UNLIMITED, "pids": none, "pids_used_percent": none, "pids_refused": none,
+        }  # fmt: skip
+    shares = [(_share(each, most), most, each) for most, each in limits]
+    share, most, level = max(shares, key=lambda each: each[0])
+    text = _first(level, "pids.current")
+    known = bool(re.fullmatch(r"[0-9]{1,12}", text))
+    counted = [each for each in refused if each is not None]
+    limit: Amount = most
+    return {
+        "pids_limit": limit,
+        "pids": int(text) if known else _UNREAD,
+        "pids_used_percent": share if known else _UNREAD,
+        "pids_refused": max(counted) if counted else _UNCOUNTED,
+    }
+
+
+def _share(level: _Level, most: int) -> float:
+    text = _first(level, "pids.current")
+    used = int(text) if re.fullmatch(r"[0-9]{1,12}", text) else 0
+    return 100 * used / most if most else 100.0
