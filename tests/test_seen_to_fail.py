@@ -22,6 +22,7 @@ from preflight.model import Check, Raw, Result, Status
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import server
+from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import SETUP
 from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
 
@@ -94,7 +95,7 @@ BASES: dict[str, dict[str, str]] = {
         "meminfo": "MemTotal: 1000 kB\nMemAvailable: 900 kB\n",
     },
 }
-BASES |= WATCHES | {name: {name: text} for name, text in SETUP.items()}
+BASES |= WATCHES | PARAMETERS | {name: {name: text} for name, text in SETUP.items()}
 BASES["clock"] = {"identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\n"}
 #: When the base's host was asked.
 ASKED = {"clock": "2026-01-02T03:04:05Z"}

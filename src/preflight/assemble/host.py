@@ -33,6 +33,9 @@ from preflight.facts.host import Cpu, Host, SiteAnswer
 from preflight.facts.pci_tree import PciTree
 from preflight.model import NOT_IN_INPUT, Known, Missing, MissingProbe, Raw
 
+#: Parts that are facts as their probe tells them.
+_AS_TOLD = ("board", "sysctls", "counters", "software", "packages")
+
 
 class Assembled(Struct):
     """A host's facts, and the questions that got no usable answer."""
@@ -98,7 +101,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         dcgm=parts["dcgm"],
         watch=told_once(parts["watch"], gpus),
         bug_report=parts["bug_report"],
-        **{part: parts[part] for part in ("board", "sysctls", "software", "packages")},
+        **{part: parts[part] for part in _AS_TOLD},
         **nic_facts(parts["nics"]),
         topology_shape=parts["topology"],
         gpu_product=gpu_product(gpus),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from preflight.facts.chassis import Chassis, EventLog
+from preflight.facts.counters import Counters
 from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
@@ -116,6 +117,7 @@ class Host(Struct, frozen=True):
     bug_report: Known[BugReport] = NOT_IN_INPUT
     board: Known[Board] = NOT_IN_INPUT
     sysctls: Known[tuple[Sysctl, ...]] = NOT_IN_INPUT
+    counters: Known[Counters] = NOT_IN_INPUT
     nics: Known[tuple[Nic, ...]] = NOT_IN_INPUT
     nic_ports: Known[tuple[NicPort, ...]] = NOT_IN_INPUT
     nic_count: Known[int] = NOT_IN_INPUT  # without virtual functions

@@ -29,6 +29,8 @@ class Sysctl(Struct, frozen=True):
     name: str
     value: Known[str]
     of_host: bool = True  # False: a network namespace, and so most containers, has its own
+    number: Known[float] = NOT_IN_INPUT  # the same; not-applicable where it is a text
+    scaled: bool = False  # the kernel computes it from the size of memory where nobody sets it
     line: int = 0
     probe: str = ""
 
