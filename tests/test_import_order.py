@@ -21,14 +21,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("hostlists", "verdict"),  # what a result over the fleet says of the hosts that it names
     ("facts", "runbooks", "error_texts"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
-    ("pasted", "relayed"),
+    ("pasted", "relayed", "writable"),
     ("capture", "recognise", "redact"),
     ("transports",),
     ("ship",),
     ("assemble",),
     ("judge", "diagnosis"),
     ("reports",),
-    ("collect", "bench"),
+    ("collect", "bench", "settings"),
     ("examiner",),
     ("cli",),
     ("__main__",),
@@ -37,7 +37,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 APART = ("payload", "guard")
 
 #: Packages whose files may import each other freely; in the others only the shared files below.
-FREE_WITHIN = ("assemble", "judge", "redact", "reports", "transports", "cli", "payload")
+FREE_WITHIN = ("assemble", "judge", "redact", "reports", "settings", "transports", "cli",
+               "payload")  # fmt: skip
 #: Files that their neighbours in the package may import, and why.
 SHARED_WITHIN = {
     "probes.spec": "the form of a probe",

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from tests.lab.watch_lines import WATCHES
+from tests.parameters_text import COUNTERS
 from tests.setup_text import SETUP
 
 NVSWITCH = "0000:05:00.0 0x068000 0x10de 0x22a3 nvidia-nvswitch\n"
@@ -96,5 +97,6 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "dmidecode": (DIMMS,),
     "dcgmi-dmon": (DCGM_DMON,),
     **{probe: (text,) for probe, text in SETUP.items()},
+    "network-counters": (COUNTERS,),
     "watch": tuple(texts["watch"] for texts in WATCHES.values() if "watch" in texts),
 }

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from preflight import __version__
 from preflight.cli.exit import Exit
-from preflight.cli.options import HOSTS, JUDGE, RUN, WHERE, WRITE, Options, command
+from preflight.cli.options import FIX, HOSTS, JUDGE, RUN, WHERE, WRITE, Options, command
 from preflight.cli.standard import hold_streams
 from preflight.errors import PreflightError, ToldInterrupt
 
@@ -56,9 +56,11 @@ COMMANDS = (
     Spec(
         "sysctl", "sysctl",
         "The system under the run: kernel parameters, limits, CPU, memory, disks.",
-        (*WHERE, *JUDGE, *WRITE, *RUN),
+        (*WHERE, *JUDGE, *FIX, *WRITE, *RUN),
         ("preflight sysctl", "preflight sysctl --hosts 'node[001-128]'",
-         "sysctl -a | preflight sysctl --from -"),
+         "sysctl -a | preflight sysctl --from -", "preflight sysctl --fix-script > fix.sh",
+         "sudo preflight sysctl --apply",
+         "sudo preflight sysctl --undo /var/lib/preflight/undo-20260102T030405Z.json"),
     ),
     Spec(
         "versions", "versions",

@@ -43,6 +43,10 @@ def faults(entry: dict[str, Any]) -> Iterator[str]:
             yield f"{key} is one of {', '.join(allowed)}, not {entry[key]!r}"
     if isinstance(entry.get("fact"), str):
         yield from _path_faults(entry)
+    if isinstance(entry.get("set"), dict):
+        from preflight import writable
+
+        yield from (f"set: {fault}" for fault in writable.faults(entry["set"]))
 
 
 def _path_faults(entry: dict[str, Any]) -> Iterator[str]:
