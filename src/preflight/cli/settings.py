@@ -39,7 +39,7 @@ def _of(host: HostReport, checks: Sequence[Check]) -> Wanted:
     if host.results:
         return wanted(checks, host.results)
     why = host.missing[0].text if host.missing else "nothing was judged"
-    return Wanted(left_out=(LeftOut("anything", f"not known: {why}"),))
+    return Wanted(unknown=why)
 
 
 def applied(checks: Sequence[Check], report: Report, options: Options, streams: Streams) -> Told:

@@ -80,7 +80,7 @@ exit "$left"
 def scripts(hosts: Sequence[tuple[str, Wanted]]) -> Iterator[str]:
     """One script for each group of hosts that need the same, each with the names of its hosts."""
     groups: dict[tuple[tuple[str, str, str], ...], list[tuple[str, Wanted]]] = {}
-    for name, one in hosts:
+    for name, one in (each for each in hosts if not each[1].unknown):
         key = tuple((change.kind, change.name, change.value) for change in one.changes)
         groups.setdefault(key, []).append((name, one))
     nothing = groups.pop((), [])
@@ -89,6 +89,8 @@ def scripts(hosts: Sequence[tuple[str, Wanted]]) -> Iterator[str]:
         yield f"echo '{told}' >&2\nexit 2\n"
     for group in groups.values():
         yield from _script(group)
+    for name, one in (each for each in hosts if each[1].unknown):
+        yield f"# {_comment(name)}: not known, {_comment(one.unknown)}\n"
     if nothing:
         yield f"# {_names(nothing)}: nothing to change\n"
         yield from _left_out(_distinct(left for _, one in nothing for left in one.left_out))

@@ -33,10 +33,11 @@ class LeftOut(Struct, frozen=True):
 
 
 class Wanted(Struct, frozen=True):
-    """What one host needs."""
+    """What one host needs. `unknown`: why nobody knows."""
 
     changes: tuple[Change, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    unknown: str = ""
 
 
 def wanted(checks: Iterable[Check], results: Iterable[Result]) -> Wanted:
