@@ -62,6 +62,22 @@ net/core/netdev_max_backlog:1000
 net/ipv4/tcp_max_syn_backlog:4096
 end
 """
+#: sysctl.d of two folders; all that it sets runs.
+FILES = """\
+file /etc/sysctl.d/90-site.conf
+file /usr/lib/sysctl.d/50-default.conf
+file /usr/lib/tmpfiles.d/thp.conf
+file /etc/sysctl.conf
+systemd
+/etc/sysctl.d/90-site.conf:2:vm.swappiness = 1
+/etc/sysctl.d/90-site.conf:3:net/core/somaxconn=65535
+/etc/sysctl.d/90-site.conf:4:net.ipv4.tcp_max_syn_backlog=65535
+/etc/sysctl.d/90-site.conf:5:net.core.netdev_max_backlog=5000
+/usr/lib/sysctl.d/50-default.conf:9:vm.swappiness = 30
+/usr/lib/tmpfiles.d/thp.conf:1:w /sys/kernel/mm/transparent_hugepage/enabled - - - - madvise
+/etc/sysctl.conf:7:vm.swappiness = 90
+end
+"""
 MEMORY = "MemTotal: 2113481236 kB\nMemAvailable: 2013481236 kB\nSwapTotal: 8388604 kB\n"
 PROCESSORS = (
     "CPU(s): 192\nModel name: AMD EPYC 9654 96-Core Processor\nSocket(s): 2\n"
@@ -71,5 +87,6 @@ PROCESSORS = (
 #: Inputs for the table of checks: probe -> its answer, the one that is edited first.
 BASES = {
     "parameters": {"sysctls": PARAMETERS, "meminfo": MEMORY, "lscpu": PROCESSORS},
+    "files": {"persisted": FILES, "sysctls": PARAMETERS},
     "hits": {"network-counters": COUNTERS, "sysctls": DEFAULTS},
 }

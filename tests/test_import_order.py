@@ -61,6 +61,7 @@ SHARED_WITHIN = {
     "facts.stack": "a host holds what reports of its environment tell",
     "facts.counters": "a host holds what its kernel counts",
     "facts.setup": "a host holds its board, parameters and software",
+    "probes.sysctls": "the names of parameters, which files at boot are read for too",
     "probes.lspci_names": "the ids behind lspci's names",
     "facts.watch": "a host's GPUs were watched",
     "expect.bound": "what every bound is",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from tests.lab.watch_lines import WATCHES
 from tests.parameters_text import COUNTERS
+from tests.parameters_text import FILES as PERSISTED
 from tests.setup_text import SETUP
 
 NVSWITCH = "0000:05:00.0 0x068000 0x10de 0x22a3 nvidia-nvswitch\n"
@@ -98,5 +99,6 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "dcgmi-dmon": (DCGM_DMON,),
     **{probe: (text,) for probe, text in SETUP.items()},
     "network-counters": (COUNTERS,),
+    "persisted": (PERSISTED,),
     "watch": tuple(texts["watch"] for texts in WATCHES.values() if "watch" in texts),
 }

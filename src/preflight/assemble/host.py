@@ -34,7 +34,7 @@ from preflight.facts.pci_tree import PciTree
 from preflight.model import NOT_IN_INPUT, Known, Missing, MissingProbe, Raw
 
 #: Parts that are facts as their probe tells them.
-_AS_TOLD = ("board", "sysctls", "counters", "software", "packages")
+_AS_TOLD = ("board", "sysctls", "counters", "persisted", "software", "packages")
 
 
 class Assembled(Struct):

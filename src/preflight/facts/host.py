@@ -13,7 +13,7 @@ from preflight.facts.kernel import KernelLog
 from preflight.facts.nics import Nic, NicPort
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
-from preflight.facts.setup import Board, Package, Software, Sysctl, Told
+from preflight.facts.setup import Board, Package, Persisted, Software, Sysctl, Told
 from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known
 
@@ -118,6 +118,7 @@ class Host(Struct, frozen=True):
     board: Known[Board] = NOT_IN_INPUT
     sysctls: Known[tuple[Sysctl, ...]] = NOT_IN_INPUT
     counters: Known[Counters] = NOT_IN_INPUT
+    persisted: Known[Persisted] = NOT_IN_INPUT
     nics: Known[tuple[Nic, ...]] = NOT_IN_INPUT
     nic_ports: Known[tuple[NicPort, ...]] = NOT_IN_INPUT
     nic_count: Known[int] = NOT_IN_INPUT  # without virtual functions
