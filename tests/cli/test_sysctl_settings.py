@@ -37,6 +37,7 @@ def _capture(path: Path, hosts: dict[str, str]) -> str:
         (("--apply", "--hosts", "n1"), "--apply changes this machine only"),
         (("--apply", "--slurm"), "--apply changes this machine only"),
         (("--undo", "x", "--hosts", "n1"), "--undo changes this machine only"),
+        (("--fix-script", "--format", "json"), "--fix-script has no report to print as json"),
         (("--undo-file", "x"), "--undo-file is where --apply writes"),
         (("--undo", "/nonexistent.json"), "cannot be read: No such file"),
     ],
@@ -116,3 +117,28 @@ def test_without_root_nothing_is_changed_and_it_says_so() -> None:
     assert ran.rc == 2
     assert "takes root" in ran.err
     assert "sudo preflight sysctl --apply" in ran.err
+
+
+def test_explain_shows_the_value_and_where_it_comes_from(tmp_path: Path) -> None:
+    shipped = preflight("explain", "system.sysctl.swappiness").out
+    assert "warns      unless at most 1\n" in shipped
+    assert "sets       vm.swappiness 1 (--fix-script, --apply)\n" in shipped
+    assert "declared   checks/system.yaml:" in shipped
+    profile = tmp_path / "site.yaml"
+    profile.write_text("set: {system.sysctl.swappiness: 10}\n")
+    site = preflight("explain", "system.sysctl.swappiness", "--profile", str(profile)).out
+    assert "warns      unless at most 10\n" in site
+    assert f"value      10, by profile {profile}\n" in site
+    assert "sets       vm.swappiness 10 (" in site
+    user = preflight("explain", "system.sysctl.swappiness", "--set", "system.sysctl.swappiness=5")
+    assert "value      5, by --set\n" in user.out
+    assert preflight("explain", "79", "--profile", "nosuch").rc == 2
+
+
+def test_the_profile_of_ethernet_storage_raises_buffers(tmp_path: Path) -> None:
+    capture = _capture(tmp_path / "all.capture.gz", {"n1": PARAMETERS})
+    out = preflight(
+        "sysctl", "--fix-script", "--from", capture, "--profile", "ethernet-storage"
+    ).out
+    assert "'net.ipv4.tcp_rmem = 4096 131072 67108864'" in out
+    assert "'net.core.netdev_max_backlog = 30000'" in out

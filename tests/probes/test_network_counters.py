@@ -52,7 +52,7 @@ def test_what_this_kernel_does_not_count_is_not_applicable() -> None:
     ("before", "after", "field"),
     [
         ("3b9aca00 00000080", "3b9aca00 xyz", "backlog_drops"),
-        ("3b9aca00 00000080 00000800", "3b9aca00", "time_squeezes"),
+        (f"3b9aca00 00000080 00000800{' 00000000' * 4}", "3b9aca00", "time_squeezes"),
         (": 0 120 130", ": 0 many 130", "listen_overflows"),
         (": 0 120 130 110 0", ": 0", "syn_queue_full"),
         ("4096\t0\t2097152", "4096", "files_percent"),
@@ -77,8 +77,11 @@ def test_a_host_that_has_counted_nothing_yet() -> None:
 
 def test_the_line_that_shows_a_field() -> None:
     lines = COUNTERS.split("\n")
-    for field, word in (("listen_overflows_percent", "netstat"), ("files_percent", "file-nr"),
-                        ("backlog_drops", "softnet"), ("neighbours_full", "arp_cache")):  # fmt: skip
+    words = {
+        "listen_overflows_percent": "netstat", "files_percent": "file-nr",
+        "backlog_drops": "softnet", "neighbours_full": "arp_cache",
+    }  # fmt: skip
+    for field, word in words.items():
         assert word in lines[locate(COUNTERS, 1, field) - 1]
 
 

@@ -89,7 +89,7 @@ COMMANDS = (
     Spec(
         "explain", "explain",
         "What a check, an Xid, an error or a symptom means.",
-        ("words", "checks", "debug"),
+        ("words", "profile", "set_", "checks", "debug"),
         ("preflight explain gpu.remap.pending", "preflight explain 79",
          "preflight explain loss is zero", "preflight explain - < err.txt",
          "preflight explain 'RuntimeError: CUDA error: device-side assert triggered'"),

@@ -37,6 +37,11 @@ def _hold(options: Options) -> None:
         raise UsageError(f"{asked[0]} and {asked[1]} are two things", "one after the other")
     if options.undo_file is not None and not options.apply:
         raise UsageError("--undo-file is where --apply writes", "--apply --undo-file FILE")
+    if asked and options.format != "text":
+        raise UsageError(
+            f"{asked[0]} has no report to print as {options.format}",
+            "--save report.json writes the report beside it",
+        )
     elsewhere = options.from_ or are_many(options)
     if elsewhere and (options.apply or options.undo is not None):
         raise UsageError(f"{asked[0]} changes this machine only", "for other hosts: --fix-script")

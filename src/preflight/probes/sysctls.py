@@ -198,7 +198,9 @@ def sysctls(text: str) -> tuple[Sysctl, ...]:
         if key == "option":
             options.append(value.strip())
         elif key == "cmdline":
-            found[key] = Sysctl(key, _by_name(options), line=number, probe=_PROBE)
+            told = _by_name(options)
+            no = number_of(key, told)
+            found[key] = Sysctl(key, told, number=no, line=number, probe=_PROBE)
         elif key:
             one = _sysctl(key, value, number)
             found.setdefault(one.name, one)
