@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -135,14 +135,15 @@ def _netstat() -> Iterator[tuple[str, int]]:
     yield from zip(names, map(int, values), strict=True)
 
 
-def test_the_command_takes_less_than_a_second() -> None:
-    began = time.monotonic()
-    best = 9.0
+def test_the_command_takes_less_than_a_second_of_processors() -> None:
+    best_s = 9.0
     for _ in range(3):
-        began = time.monotonic()
-        preflight("sysctl", "-q")
-        best = min(best, time.monotonic() - began)
-    assert best < 1
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert preflight("sysctl", "-q").rc in (0, 1, 3)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        best_s = min(best_s, used_s)
+    assert best_s < 1
 
 
 @pytest.mark.parametrize("name", ["sysctls", "network-counters", "persisted"])
