@@ -18,7 +18,9 @@ SYSFS: dict[str, str] = {
 #: Follows from another parameter, and so is put back with it: the governor changes the preference.
 FOLLOWS: dict[str, str] = {"cpu.governor": FILES["cpu.preference"]}
 #: Limits of a login (limits.conf(5)).
-LIMITS = frozenset({"nofile", "memlock", "nproc", "stack", "core", "msgqueue", "rtprio"})
+LIMITS = frozenset({"nofile", "memlock", "nproc"})
+#: limits.conf counts it in KiB, the kernel in bytes: no other value can be taken for the wrong one.
+UNLIMITED = "unlimited"
 
 _KINDS = ("sysctl", "sysfs", "limit")
 #: A value on one line, without what a shell, sysctl.d, tmpfiles.d or limits.conf takes for more.
@@ -36,5 +38,7 @@ def faults(declared: Mapping[str, object]) -> Iterator[str]:
     if name not in known[kinds[0]]:  # type: ignore[operator]
         yield f"{kinds[0]} {name!r} is none that preflight may write"
     value = declared.get("value", "0")
+    if name == "memlock" and value != UNLIMITED:
+        yield f"memlock is {UNLIMITED} or left alone"
     if not (isinstance(value, str) and VALUE.fullmatch(value)):
         yield f"value {value!r} is no short text of letters, digits and spaces; quote a number"

@@ -37,6 +37,8 @@ PLACES = {
 OF_EACH = {
     "cpu.governor": "scaling_governor",
     "cpu.driver": "scaling_driver",
+    "cpu.limit_khz": "scaling_max_freq",
+    "cpu.max_khz": "cpuinfo_max_freq",
     "cpu.preference": "energy_performance_preference",
 }
 

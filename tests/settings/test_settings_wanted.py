@@ -122,6 +122,9 @@ ENTRY: dict[str, Any] = {
         ({"sysctl": "vm.swappiness"}, None),
         ({"sysctl": "vm.swappiness", "value": "1"}, None),
         ({"limit": "nofile"}, None),
+        ({"limit": "memlock", "value": "unlimited"}, None),
+        ({"limit": "memlock", "value": "65536"}, "memlock is unlimited"),
+        ({"limit": "memlock"}, "memlock is unlimited"),
         ({"sysctl": "kernel.core_pattern"}, "none that preflight may write"),
         ({"sysfs": "/sys/x"}, "none that preflight may write"),
         ({"sysctl": "vm.swappiness", "limit": "nofile"}, "it is {sysctl: NAME}"),
@@ -138,6 +141,21 @@ def test_the_key_set_is_held_against_what_may_be_written(
     assert (said is None) == (found == [])
     assert said is None or said in found[0]
     assert [f"set: {one}" for one in set_faults(declared)] == found
+
+
+@pytest.mark.parametrize(
+    ("declared", "unless", "value"),
+    [
+        ({"limit": "nofile"}, {"min": 1048576}, "1048576"),
+        ({"limit": "nofile", "value": "1048576"}, {"min": 65536}, "1048576"),
+        ({"limit": "nofile", "value": "1048576"}, {"min": 2097152}, "2097152"),
+        ({"limit": "memlock", "value": "unlimited"}, {"min": 68719476736}, "unlimited"),
+        ({"limit": "memlock", "value": "unlimited"}, {"equals": "unlimited"}, "unlimited"),
+    ],
+)
+def test_the_value_of_a_limit(declared: dict[str, str], unless: dict[str, Any], value: str) -> None:
+    check = Check("site.x", "x", fact="site.limit.number", warn_unless=unless, set=declared)
+    assert value_of(check) == value
 
 
 def test_a_check_without_set_is_never_changed() -> None:

@@ -22,6 +22,7 @@ from preflight.settings.script import scripts
 from preflight.settings.wanted import LeftOut, Wanted, by_reason, wanted
 
 _WIDTH = 36
+_TUNED = Path("/run/tuned/tuned.pid")
 
 
 def script(checks: Sequence[Check], report: Report, options: Options, streams: Streams) -> Told:
@@ -55,6 +56,8 @@ def applied(checks: Sequence[Check], report: Report, options: Options, streams: 
     undo_file.write(planned.undo, path)
     streams.note(f"to undo: preflight sysctl --undo {shlex.quote(str(path))}")
     outcomes = apply.carry_out(planned)
+    if _TUNED.exists():
+        streams.note("note: tuned runs; what its profile sets too, it sets again at the next boot")
     return Told([*_lines(outcomes), *left, "check: preflight sysctl\n"], _status(outcomes))
 
 

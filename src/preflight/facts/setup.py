@@ -30,7 +30,7 @@ class Sysctl(Struct, frozen=True):
     value: Known[str]
     of_host: bool = True  # False: a network namespace, and so most containers, has its own
     number: Known[float] = NOT_IN_INPUT  # the same; not-applicable where it is a text
-    scaled: bool = False  # the kernel computes it from the size of memory where nobody sets it
+    scaled: bool = False  # the kernel computes it from memory or processor where nobody sets it
     line: int = 0
     probe: str = ""
 

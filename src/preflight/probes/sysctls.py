@@ -103,8 +103,11 @@ _SYSCTLS = (
 
 #: Names of those below /proc/sys, as people write them.
 NAMES = frozenset(name.replace("/", ".") for name in _SYSCTLS)
-#: Computed by the kernel from the size of memory where nobody sets them.
-_SCALED = frozenset({"fs.file-max", "kernel.threads-max", "net.ipv4.tcp_max_syn_backlog"})
+#: Computed by the kernel from the size of memory, or of the processor, where nobody sets them.
+_SCALED = frozenset({
+    "fs.file-max", "kernel.threads-max", "net.ipv4.tcp_max_syn_backlog", "cpu.limit_khz",
+    "cpu.max_khz",
+})  # fmt: skip
 #: Of three numbers (least, at first, most) the last is what is judged.
 _TRIPLES = frozenset({"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"})
 
@@ -116,6 +119,8 @@ FILES = {
     "cpu.governor": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
     "cpu.driver": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_driver",
     "cpu.preference": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/energy_performance_preference",
+    "cpu.limit_khz": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_max_freq",
+    "cpu.max_khz": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/cpuinfo_max_freq",
     "cpu.no_turbo": "/sys/devices/system/cpu/intel_pstate/no_turbo",
     "cpu.boost": "/sys/devices/system/cpu/cpufreq/boost",
     "cpu.smt": "/sys/devices/system/cpu/smt/control",

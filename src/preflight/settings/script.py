@@ -72,6 +72,9 @@ for file in /etc/sysctl.d/*.conf /run/sysctl.d/*.conf /usr/local/lib/sysctl.d/*.
 done
 """
 _TAIL = """\
+if [ -e /run/tuned/tuned.pid ]; then
+  echo "note: tuned runs; what its profile sets too, it sets again at the next boot" >&2
+fi
 echo "check: preflight sysctl"
 exit "$left"
 """

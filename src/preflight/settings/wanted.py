@@ -7,9 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from preflight.judge.operators import OPERATORS, shown
+from preflight.judge.conditions import holds
+from preflight.judge.operators import NUMERIC, OPERATORS, shown
 from preflight.model import Check, Result, Status
-from preflight.writable import VALUE
+from preflight.writable import UNLIMITED, VALUE
 
 KINDS = ("sysctl", "sysfs", "limit")
 
@@ -83,13 +84,15 @@ def value_of(check: Check) -> str:
     value = check.set.get("value", "")
     if "THRESHOLD" in value:
         return value.replace("THRESHOLD", threshold)
-    as_read = _number(value) if check.fact.endswith(".number") else value
-    return value if value and _passes(operator, as_read, argument) else threshold
+    numeric = operator in NUMERIC or check.fact.endswith(".number")
+    as_read = _number(value) if numeric else value
+    passes = value == UNLIMITED or (value and _passes(operator, as_read, argument))
+    return value if passes else threshold
 
 
 def _passes(operator: str, value: Any, argument: Any) -> bool:
     known = operator in OPERATORS and not OPERATORS[operator].many
-    return known and not isinstance(argument, dict) and OPERATORS[operator].holds(value, argument)
+    return known and not isinstance(argument, dict) and holds(value, operator, argument)
 
 
 def _number(text: str) -> Any:
