@@ -77,6 +77,8 @@ def test_a_host_that_has_counted_nothing_yet() -> None:
 
 def test_the_line_that_shows_a_field() -> None:
     lines = COUNTERS.split("\n")
+    assert lines[locate(COUNTERS, 1, "listen_overflows") - 1].endswith(": 0 120 130 110 0")
+    assert lines[locate(COUNTERS, 1, "passive_opens") - 1].endswith("5000 1000000")
     words = {
         "listen_overflows_percent": "netstat", "files_percent": "file-nr",
         "backlog_drops": "softnet", "neighbours_full": "arp_cache",

@@ -31,7 +31,7 @@ def script(checks: Sequence[Check], report: Report, options: Options, streams: S
     count = report.counts
     streams.note(
         f"{report.verdict.value}: {count.fail} failed, {count.warn} warned; "
-        f"{sum(len(one.changes) for _, one in hosts)} values to set on {len(hosts)} hosts"
+        f"to set: {sum(len(one.changes) for _, one in hosts)}, hosts: {len(hosts)}"
     )
     return Told(list(scripts(hosts)))
 

@@ -35,16 +35,20 @@ grep -s -H '' {" ".join(_FILES.values())}
 echo end"""
 
 _WORDS = {path: word for word, path in _FILES.items()}
+#: Before a line of names and one of as many numbers.
+_HEADS = {"netstat": "TcpExt:", "snmp": "Tcp:"}
 _NOT_COUNTED = Missing("not-applicable", "this kernel does not count it here")
 
 Lines = dict[str, list[tuple[int, str]]]
 
 
 def locate(text: str, start: int, field: str) -> int:
-    """The first line of the file that the field was read from."""
-    path = _FILES[next((word for word, names in _OF.items() if field in names), "softnet")]
-    lines = text.split("\n")
-    return next((at for at, line in enumerate(lines, 1) if line.startswith(f"{path}:")), start)
+    """The first line of the file that the field was read from; of names and numbers that of the
+    numbers."""
+    word = next((word for word, names in _OF.items() if field in names), "softnet")
+    head = f"{_FILES[word]}:{_HEADS.get(word, '')}"
+    found = [at for at, line in enumerate(text.split("\n"), 1) if line.startswith(head)]
+    return found[-1 if word in _HEADS else 0] if found else start
 
 
 @probe(_PROBE, ["sh", "-c", _ASK], timeout_s=10, locate=locate)
@@ -103,8 +107,8 @@ def _column(files: Lines, word: str, at: int) -> Known[int]:
 
 
 def _tcp(files: Lines) -> dict[str, Known[Any]]:
-    extra = dict(_named(files.get("netstat", []), "TcpExt:"))
-    opens = dict(_named(files.get("snmp", []), "Tcp:")).get("PassiveOpens", _NOT_COUNTED)
+    extra = dict(_named(files.get("netstat", []), _HEADS["netstat"]))
+    opens = dict(_named(files.get("snmp", []), _HEADS["snmp"])).get("PassiveOpens", _NOT_COUNTED)
     overflows = extra.get("ListenOverflows", _NOT_COUNTED)
     full = _sum(extra.get(name) for name in ("TCPReqQFullDrop", "TCPReqQFullDoCookies"))
     return {
