@@ -22,14 +22,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("hostlists", "verdict"),  # what a result over the fleet says of the hosts that it names
     ("facts", "runbooks", "error_texts"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
-    ("pasted", "relayed"),
+    ("pasted", "relayed", "writable"),
     ("capture", "recognise", "redact"),
     ("transports",),
     ("ship",),
     ("assemble",),
     ("judge", "diagnosis"),
     ("reports",),
-    ("collect", "bench"),
+    ("collect", "bench", "settings"),
     ("examiner",),
     ("cli",),
     ("__main__",),
@@ -38,7 +38,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 APART = ("payload", "guard")
 
 #: Packages whose files may import each other freely; in the others only the shared files below.
-FREE_WITHIN = ("assemble", "judge", "redact", "reports", "transports", "cli", "payload")
+FREE_WITHIN = ("assemble", "judge", "redact", "reports", "settings", "transports", "cli",
+               "payload")  # fmt: skip
 #: Files that their neighbours in the package may import, and why.
 SHARED_WITHIN = {
     "probes.spec": "the form of a probe",
@@ -63,6 +64,7 @@ SHARED_WITHIN = {
     "facts.nics": "a host holds its network adapters",
     "facts.system": "a host holds its limits, processors, disks",
     "facts.stack": "a host holds what reports of its environment tell",
+    "facts.counters": "a host holds what its kernel counts",
     "facts.setup": "a host holds its board, parameters and software",
     "probes.limits": "reads the kernel's table of limits, whosever it is",
     "probes.lspci_names": "the ids behind lspci's names",

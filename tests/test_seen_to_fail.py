@@ -22,6 +22,7 @@ from preflight.model import Check, Raw, Result, Status
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import server
+from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import SETUP
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
 from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
@@ -95,7 +96,7 @@ BASES: dict[str, dict[str, str]] = {
         "meminfo": "MemTotal: 1000 kB\nMemAvailable: 900 kB\n",
     },
 }
-BASES |= WATCHES | {name: {name: text} for name, text in SETUP.items()}
+BASES |= WATCHES | PARAMETERS | {name: {name: text} for name, text in SETUP.items()}
 BASES |= {name: {name: text} for name, text in SYSTEM.items()}
 _MEMINFO = (
     "MemTotal: 2113481236 kB\nMemAvailable: 2013481236 kB\nSwapTotal: 8388604 kB\n"

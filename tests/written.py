@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 from tests.lab.watch_lines import WATCHES
+from tests.parameters_text import COUNTERS
+from tests.parameters_text import FILES as PERSISTED
 from tests.setup_text import SETUP
 from tests.software_text import SOFTWARE
 from tests.system_text import SYSTEM
@@ -100,5 +102,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     **{probe: (text,) for probe, text in SETUP.items()},
     **SOFTWARE,
     **{probe: (text,) for probe, text in SYSTEM.items()},
+    "network-counters": (COUNTERS,),
+    "persisted": (PERSISTED,),
     "watch": tuple(texts["watch"] for texts in WATCHES.values() if "watch" in texts),
 }

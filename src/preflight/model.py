@@ -110,8 +110,7 @@ class Raw(Struct, frozen=True, omit_defaults=True):
     missing: Missing | None = None
     #: Where recorded text came from; `argv` is empty then.
     source: str = ""
-    #: Lines of the source before this text begins (two tools in one paste).
-    line_offset: int = 0
+    line_offset: int = 0  # lines of the source before this text begins (two tools in one paste)
 
 
 class Evidence(Struct, frozen=True, omit_defaults=True):
@@ -158,6 +157,7 @@ class Check(Struct, frozen=True, omit_defaults=True):
     fix: tuple[str, ...] = ()
     action: Action = Action.NONE
     runbook: str = ""
+    set: dict[str, str] = {}  # what to write, and where, so that it holds: see settings/wanted.py
     everywhere: bool = False  # over the fleet: what most hosts have, and one has not, is odd
     rule: str = ""
     row: dict[str, Any] = {}

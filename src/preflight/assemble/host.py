@@ -35,6 +35,12 @@ from preflight.facts.host import Cpu, Host, SiteAnswer
 from preflight.facts.pci_tree import PciTree
 from preflight.model import NOT_IN_INPUT, Known, Missing, MissingProbe, Raw
 
+#: Parts that are facts as their probe tells them.
+_AS_TOLD = (
+    "board", "sysctls", "counters", "persisted", "software", "packages", "env_reports",
+    "numa_nodes",
+)  # fmt: skip
+
 
 class Assembled(Struct):
     """A host's facts, and the questions that got no usable answer."""
@@ -103,8 +109,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         dcgm=parts["dcgm"],
         watch=told_once(parts["watch"], gpus),
         bug_report=parts["bug_report"],
-        **{part: parts[part] for part in ("board", "sysctls", "software", "packages")},
-        **{part: parts[part] for part in ("env_reports", "numa_nodes")},
+        **{part: parts[part] for part in _AS_TOLD},
         **system_facts(parts),
         **nic_facts(parts["nics"]),
         topology_shape=parts["topology"],

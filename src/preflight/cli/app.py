@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from preflight import __version__
 from preflight.cli.exit import Exit
-from preflight.cli.options import HOSTS, JUDGE, RUN, WHERE, WRITE, Options, command
+from preflight.cli.options import FIX, HOSTS, JUDGE, RUN, WHERE, WRITE, Options, command
 from preflight.cli.standard import hold_streams
 from preflight.errors import PreflightError, ToldInterrupt
 
@@ -56,10 +56,12 @@ COMMANDS = (
     Spec(
         "sysctl", "sysctl",
         "The system under the run: kernel parameters, limits, CPU, memory, disks.",
-        (*WHERE, "pid", *JUDGE, *WRITE, *RUN),
+        (*WHERE, "pid", *JUDGE, *FIX, *WRITE, *RUN),
         ("preflight sysctl", "preflight sysctl --hosts 'node[001-128]'",
          "preflight sysctl --pid 4711 --only 'system.limits.*'",
-         "sysctl -a | preflight sysctl --from -"),
+         "sysctl -a | preflight sysctl --from -", "preflight sysctl --fix-script > fix.sh",
+         "sudo preflight sysctl --apply",
+         "sudo preflight sysctl --undo /var/lib/preflight/undo-20260102T030405Z.json"),
     ),
     Spec(
         "versions", "versions",
@@ -88,7 +90,7 @@ COMMANDS = (
     Spec(
         "explain", "explain",
         "What a check, an Xid, an error or a symptom means.",
-        ("words", "checks", "debug"),
+        ("words", "profile", "set_", "checks", "debug"),
         ("preflight explain gpu.remap.pending", "preflight explain 79",
          "preflight explain loss is zero", "preflight explain - < err.txt",
          "preflight explain 'RuntimeError: CUDA error: device-side assert triggered'"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -15,9 +15,9 @@ from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.cli.wrapped import wrapped
 from preflight.errors import UsageError
-from preflight.judge import load
+from preflight.judge import load, overrides
 from preflight.judge.operators import OPERATORS, shown
-from preflight.model import Check
+from preflight.model import Check, Override
 
 
 def run(options: Options, streams: Streams) -> int:
@@ -28,10 +28,12 @@ def run(options: Options, streams: Streams) -> int:
     if not words:
         streams.report(_overview(checks))
         return Exit.OK
+    stated = _stated(options)
+    checks = overrides.apply(checks, stated)
     by_id = {check.id: check for check in checks}
     check = by_id.get(words.lower()) or _error_number(words, by_id)
     if check is not None:
-        streams.report(_check(check))
+        streams.report(_check(check, stated))
     elif fitting := [each for each in checks if fnmatchcase(each.id, words.lower())]:
         streams.report(_catalogue(fitting))
     elif words in runbooks.load():
@@ -42,6 +44,15 @@ def run(options: Options, streams: Streams) -> int:
     else:
         streams.report(_text(options.words, checks))
     return Exit.OK
+
+
+def _stated(options: Options) -> tuple[Override, ...]:
+    """What a profile or --set changes."""
+    if not options.profile and not options.set_:
+        return ()
+    from preflight.cli.plan import changes
+
+    return changes(options)
 
 
 def _reads_like_a_check(words: str, checks: list[Check]) -> bool:
@@ -102,7 +113,7 @@ def _catalogue(checks: list[Check]) -> Iterator[str]:
         yield f"  {check.id:<28} {check.title}\n"
 
 
-def _check(check: Check) -> Iterator[str]:
+def _check(check: Check, stated: Sequence[Override] = ()) -> Iterator[str]:
     yield f"{check.id}: {check.title}\n\n"
     yield from wrapped(check.why)
     yield "\nwhat to do:\n"
@@ -117,6 +128,13 @@ def _check(check: Check) -> Iterator[str]:
     for name, label in (("fail_unless", "fails"), ("warn_unless", "warns")):
         for operator, argument in getattr(check, name).items():
             yield f"{label:<10} unless {_argument(operator, argument)}\n"
+    for one in stated:
+        if one.id in (check.id, f"{check.id}.warn", f"{check.id}.fail"):
+            yield f"{'value':<10} {shown(one.value)}, by {one.source}\n"
+    if check.set:
+        from preflight.settings.wanted import target, value_of
+
+        yield f"{'sets':<10} {target(check)[1]} {value_of(check)} (--fix-script, --apply)\n"
     for name in ("when", "where"):
         for path, wanted in getattr(check, name).items():
             yield f"{'only where':<10} {path.lstrip('.')} is {_condition(wanted)}\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from preflight.cli.asking import Captures
 from preflight.cli.exit import Exit, exit_status
 from preflight.cli.options import Options
@@ -9,6 +11,13 @@ from preflight.cli.saving import Targets
 from preflight.cli.streams import Streams
 from preflight.model import Report
 from preflight.reports import render
+
+
+class Told(Struct):
+    """What stands on standard output in place of the report; `status` where it has its own."""
+
+    lines: list[str]
+    status: int | None = None
 
 
 def shown(report: Report, options: Options, captures: Captures | None = None) -> Report:
@@ -24,10 +33,13 @@ def shown(report: Report, options: Options, captures: Captures | None = None) ->
 
 def finish(
     report: Report, options: Options, streams: Streams, targets: Targets,
-    captures: Captures | None = None,
+    captures: Captures | None = None, told: Told | None = None,
 ) -> int:  # fmt: skip
-    """Print the report, write the files, and say by exit status how it went."""
-    if options.format == "text":
+    """Print the report, or what is told in its place, write the files, and say by exit status how
+    it went."""
+    if told:
+        streams.report(told.lines)
+    elif options.format == "text":
         from preflight.reports.text import lines
 
         painted = map(streams.paint, lines(report, verbose=options.verbose, quiet=options.quiet))
@@ -40,6 +52,8 @@ def finish(
     for error in failed:
         streams.note(f"error: {error.what}")
         streams.note(f"hint: {error.hint}")
+    if told and told.status is not None:
+        return told.status
     status = exit_status(
         report.verdict,
         warned=report.counts.warn > 0,

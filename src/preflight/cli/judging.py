@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from preflight import __version__
 from preflight.cli.asking import Captures, Keeper, ask_here, many_hosts, shown_commands
 from preflight.cli.clock import now
 from preflight.cli.exit import Exit
-from preflight.cli.finishing import finish, shown
+from preflight.cli.finishing import Told, finish, shown
 from preflight.cli.options import Options
 from preflight.cli.plan import Plan, Question, hold, make_plan
 from preflight.cli.saving import capture_paths, host_paths, opened_targets
@@ -21,6 +21,7 @@ from preflight.collect import Examined, examine_one_of_many
 from preflight.examiner import FIRST_HOSTS, Examiner, examine_all
 from preflight.judge.causes import attribute_fleet
 from preflight.model import (
+    Check,
     HostReport,
     Missing,
     MissingProbe,
@@ -35,14 +36,19 @@ from preflight.verdict import count, report_verdict, with_fleet
 if TYPE_CHECKING:
     from preflight.cli.hosts import Asking
 
+Instead = Callable[[Sequence[Check], Report], Told]
+
 NO_GPU = "no NVIDIA GPU"
 LEVEL_HINT = (
     "quick looked on, nothing was put under load; --duration 60s watches the GPUs, best at work"
 )
 
 
-def judge_and_report(question: Question, options: Options, streams: Streams) -> int:
-    """The whole of a judging command; returns the exit status."""
+def judge_and_report(
+    question: Question, options: Options, streams: Streams, instead: Instead | None = None
+) -> int:
+    """The whole of a judging command; returns the exit status. `instead`: what is told in place of
+    the report, made of the checks and the hosts."""
     hold(options)
     plan = make_plan(question, options)
     if options.dry_run:
@@ -60,7 +66,8 @@ def judge_and_report(question: Question, options: Options, streams: Streams) -> 
             report.hints += tuple(drain_lines(report))
         streams.done()
         report = shown(changed_since(report, then), options, captures)
-        status = finish(report, options, streams, targets, captures)
+        told = instead(plan.checks, report) if instead else None
+        status = finish(report, options, streams, targets, captures, told)
         return Exit.INTERRUPTED if many and many.interrupted.is_set() else status
 
 

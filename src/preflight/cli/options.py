@@ -47,6 +47,10 @@ class Options(Struct):
     output: str | None = None
     words: list[str] = []
     reports: list[str] = []
+    fix_script: bool = False
+    apply: bool = False
+    undo: str | None = None
+    undo_file: str | None = None
 
 
 def are_many(options: Options) -> bool:
@@ -152,6 +156,19 @@ OPTIONS: dict[str, Option] = {
     ),
     "color": Option(str, ("--color",), "Colour in text.", "auto|always|never"),
     "debug": Option(bool, ("--debug",), "Show a traceback where preflight itself fails."),
+    "fix_script": Option(
+        bool, ("--fix-script",),
+        "Print a shell script that sets what warns or fails, to be read and then run as root; of "
+        "many hosts one for each group that needs the same.",
+    ),
+    "apply": Option(
+        bool, ("--apply",),
+        "Set it on this machine, as root, so that it stays; an undo file is written first.",
+    ),
+    "undo": Option(str, ("--undo",), "Put back what --apply changed.", "FILE"),
+    "undo_file": Option(
+        str, ("--undo-file",), "Where --apply writes it, else /var/lib/preflight.", "FILE"
+    ),
     "output": Option(str, ("--output", "-o"), "The capture to write.", "FILE"),
 }  # fmt: skip
 
@@ -174,6 +191,7 @@ WRITE = (
     "verbose", "color",
 )  # fmt: skip
 RUN = ("dry_run", "debug")
+FIX = ("fix_script", "apply", "undo", "undo_file")
 
 
 def command(

@@ -118,16 +118,16 @@ def hold_duration(options: Options) -> None:
 def make_plan(question: Question, options: Options) -> Plan:
     """The checks as chosen and changed by the options."""
     catalogue = load.load(question.domains, [Path(name) for name in options.checks])
-    changes = (*_profile(options.profile), *map(overrides.parse, options.set_))
+    stated = changes(options)
     checks = [one for one in catalogue.checks if _belongs(one, question.fleet)]
-    checks = overrides.apply(checks, changes)
+    checks = overrides.apply(checks, stated)
     checks = overrides.mark(checks, question.asked, asked=True)
-    if _states_gpus(changes):
+    if _states_gpus(stated):
         checks = overrides.mark(checks, ["gpu.present"], stated=True)
     level = next(level for level in LEVELS if level == options.level)
     checks = overrides.select(checks, only=options.only, skip=options.skip, level=level)
     watch_s = 0.0 if options.duration is None else parse_duration(options.duration)
-    return Plan(checks, catalogue.probes, changes, watch_s, tuple(shlex.split(options.python)),
+    return Plan(checks, catalogue.probes, stated, watch_s, tuple(shlex.split(options.python)),
                 tuple(options.pid))  # fmt: skip
 
 
@@ -138,6 +138,11 @@ def _belongs(check: Check, fleet: Sequence[str]) -> bool:
 
 def _states_gpus(changes: Sequence[Override]) -> bool:
     return any(change.id == "gpu.count" and change.value != 0 for change in changes)
+
+
+def changes(options: Options) -> tuple[Override, ...]:
+    """The thresholds that a profile and the user state, in the order in which they count."""
+    return (*_profile(options.profile), *map(overrides.parse, options.set_))
 
 
 def _profile(name: str | None) -> Iterator[Override]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from preflight.facts.chassis import Chassis, EventLog
+from preflight.facts.counters import Counters
 from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
@@ -13,7 +14,7 @@ from preflight.facts.nics import Nic, NicPort
 from preflight.facts.numa import NumaNode
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
-from preflight.facts.setup import Board, Package, Software, Sysctl, Told
+from preflight.facts.setup import Board, Package, Persisted, Software, Sysctl, Told
 from preflight.facts.stack import EnvReport
 from preflight.facts.system import (
     AskedProcess,
@@ -136,6 +137,8 @@ class Host(Struct, frozen=True):
     bug_report: Known[BugReport] = NOT_IN_INPUT
     board: Known[Board] = NOT_IN_INPUT
     sysctls: Known[tuple[Sysctl, ...]] = NOT_IN_INPUT
+    counters: Known[Counters] = NOT_IN_INPUT
+    persisted: Known[Persisted] = NOT_IN_INPUT
     nics: Known[tuple[Nic, ...]] = NOT_IN_INPUT
     nic_ports: Known[tuple[NicPort, ...]] = NOT_IN_INPUT
     nic_count: Known[int] = NOT_IN_INPUT  # without virtual functions

@@ -29,6 +29,8 @@ class Sysctl(Struct, frozen=True):
     name: str
     value: Known[str]
     of_host: bool = True  # False: a network namespace, and so most containers, has its own
+    number: Known[float] = NOT_IN_INPUT  # the same; not-applicable where it is a text
+    scaled: bool = False  # the kernel computes it from memory or processor where nobody sets it
     line: int = 0
     probe: str = ""
 
@@ -57,3 +59,24 @@ class Told(Struct, frozen=True):
 
     name: str  # nics
     answer: Known[bool]  # true, or why not
+
+
+class AtBoot(Struct, frozen=True):
+    """A parameter that a file sets when the host boots: of several files the one that counts."""
+
+    name: str  # vm.swappiness, thp.enabled
+    value: Known[str]
+    file: str = ""  # /etc/sysctl.d/90-site.conf
+    at: int = 0  # its line there
+    line: int = 0
+    probe: str = ""
+
+
+class Persisted(Struct, frozen=True):
+    """What survives a reboot, of the parameters that we know."""
+
+    settings: tuple[AtBoot, ...] = ()
+    denied: tuple[str, ...] = ()  # files that could not be read
+    tuned: Known[str] = NOT_IN_INPUT  # the profile of tuned, which sets values of its own; "none"
+    line: int = 1
+    probe: str = ""

@@ -17,6 +17,7 @@ _KEYS = {
     "id": str, "title": str, "fact": str, "level": str, "when": dict, "where": dict, "across": str,
     "optional": bool, "host_only": bool, "fail_unless": dict, "warn_unless": dict, "why": str,
     "fix": list, "action": str, "runbook": str, "rule": str, "like": list, "everywhere": bool,
+    "set": dict,
 }  # fmt: skip
 _REQUIRED = ("id", "title", "fact", "why", "fix", "action", "runbook")
 
@@ -42,6 +43,10 @@ def faults(entry: dict[str, Any]) -> Iterator[str]:
             yield f"{key} is one of {', '.join(allowed)}, not {entry[key]!r}"
     if isinstance(entry.get("fact"), str):
         yield from _path_faults(entry)
+    if isinstance(entry.get("set"), dict):
+        from preflight import writable
+
+        yield from (f"set: {fault}" for fault in writable.faults(entry["set"]))
 
 
 def _path_faults(entry: dict[str, Any]) -> Iterator[str]:

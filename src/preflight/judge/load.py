@@ -23,7 +23,8 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
     "chassis": (("sel", "data/sel_events.yaml"),),
 }
 DOMAINS = (
-    "gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel", "system", "versions", "fleet",
+    "gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel", "system", "parameters",
+    "versions", "fleet",
 )  # fmt: skip
 
 #: What makes checks out of YAML.

@@ -28,6 +28,7 @@ UNITS = {
     "gbps": "GB/s",
     "gbits": "Gbit/s",
     "pages": "pages",
+    "million": "per million",
 }
 
 

@@ -30,6 +30,7 @@ RULES: dict[str, Rule] = {
     "gpu-processes": Rule("gpu_processes:judge_gpu_processes"),
     "bmc-states": Rule("bmc_states:judge_states", "chassis", of_host=True),
     "sel": Rule("sel:judge_sel", "sel", of_host=True),
+    "persisted": Rule("persisted:judge_persisted", "persisted", of_host=True),
     "dcgm": Rule("dcgm:judge_dcgm", "dcgm"),
 }
 

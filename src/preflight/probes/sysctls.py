@@ -1,8 +1,8 @@
 """Parameters of the kernel that training feels: /proc/sys, sysfs, the kernel's command line.
 
-In no list: what the kernel computes from the size of memory, so that hosts differ without
-anybody's doing (vm.min_free_kbytes, kernel.threads-max, fs.file-max, net.ipv4.tcp_mem,
-tcp_max_syn_backlog, user.max_user_namespaces), counters, random values, and names of the host.
+What the kernel computes from the size of memory, so that hosts differ without anybody's doing, is
+`scaled` where it is judged by itself, else in no list (vm.min_free_kbytes, net.ipv4.tcp_mem,
+user.max_user_namespaces); nor are counters, random values, and names of the host.
 Sources: Documentation/admin-guide/sysctl, kernel-parameters.txt and the ABI of sysfs of the kernel.
 """
 
@@ -13,6 +13,7 @@ from functools import cache
 
 from preflight.errors import ParseError
 from preflight.facts.setup import Sysctl
+from preflight.model import Known, Missing
 from preflight.probes.spec import probe
 
 _PROBE = "sysctls"
@@ -51,11 +52,13 @@ _SYSCTLS = (
     "kernel/shmall",
     "kernel/shmmni",
     "kernel/pid_max",
+    "kernel/threads-max",
     "kernel/yama/ptrace_scope",  # 1 and more: neither py-spy nor copies between processes
     "kernel/perf_event_paranoid",
     "kernel/unprivileged_userns_clone",
     "fs/aio-max-nr",  # storage libraries and fio fail above it
     "fs/nr_open",
+    "fs/file-max",
     "fs/inotify/max_user_instances",
     # What happens after a fault: stand still for ever, or boot again.
     "kernel/panic",
@@ -68,7 +71,10 @@ _SYSCTLS = (
     "net/core/rmem_default",
     "net/core/wmem_default",
     "net/core/netdev_max_backlog",
+    "net/core/netdev_budget",
     "net/core/somaxconn",  # thousands of ranks connect to one at once
+    "net/ipv4/tcp_max_syn_backlog",
+    "net/ipv4/tcp_syncookies",
     "net/core/default_qdisc",
     "net/core/busy_poll",
     "net/core/busy_read",
@@ -78,6 +84,7 @@ _SYSCTLS = (
     "net/ipv4/tcp_mtu_probing",
     "net/ipv4/tcp_timestamps",
     "net/ipv4/tcp_sack",
+    "net/ipv4/tcp_window_scaling",
     "net/ipv4/tcp_slow_start_after_idle",
     # How soon a peer that is gone is noticed.
     "net/ipv4/tcp_retries2",
@@ -95,14 +102,26 @@ _SYSCTLS = (
     "net/ipv4/neigh/default/gc_thresh3",
 )
 
+#: Names of those below /proc/sys, as people write them.
+NAMES = frozenset(name.replace("/", ".") for name in _SYSCTLS)
+#: Computed by the kernel from the size of memory, or of the processor, where nobody sets them.
+_SCALED = frozenset({
+    "fs.file-max", "kernel.threads-max", "net.ipv4.tcp_max_syn_backlog", "cpu.limit_khz",
+    "cpu.max_khz",
+})  # fmt: skip
+#: Of three numbers (least, at first, most) the last is what is judged.
+_TRIPLES = frozenset({"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"})
+
 #: Our name -> files; several are one value, or "mixed". Where a value stands in brackets among
 #: those possible, it is the one.
-_FILES = {
+FILES = {
     "thp.enabled": "/sys/kernel/mm/transparent_hugepage/enabled",
     "thp.defrag": "/sys/kernel/mm/transparent_hugepage/defrag",  # always: stalls on allocation
     "cpu.governor": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
     "cpu.driver": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_driver",
     "cpu.preference": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/energy_performance_preference",
+    "cpu.limit_khz": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_max_freq",
+    "cpu.max_khz": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/cpuinfo_max_freq",
     "cpu.no_turbo": "/sys/devices/system/cpu/intel_pstate/no_turbo",
     "cpu.boost": "/sys/devices/system/cpu/cpufreq/boost",
     "cpu.smt": "/sys/devices/system/cpu/smt/control",
@@ -153,7 +172,7 @@ one() {{ n=$1; shift; a=
   done
   [ -z "$a" ] || echo "$n $a"
 }}
-{chr(10).join(f"one {name} {files}" for name, files in _FILES.items())}
+{chr(10).join(f"one {name} {files}" for name, files in FILES.items())}
 {{ while read -r k v; do
   case ${{k%:}} in {"|".join(_DRIVER_OPTIONS)}) echo "nvidia.${{k%:}} $v" ;; esac
 done </proc/driver/nvidia/params; }} 2>/dev/null
@@ -168,6 +187,7 @@ echo end"""
 
 _LINE = re.compile(r"([a-z][\w./-]{0,79})(?:[: ](.*))?", re.ASCII)
 _CHOSEN = re.compile(r"\[([^\][]{1,60})\]")
+_NUMBER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 
 
 @probe(_PROBE, ["sh", "-c", _ASK], timeout_s=10)
@@ -184,7 +204,9 @@ def sysctls(text: str) -> tuple[Sysctl, ...]:
         if key == "option":
             options.append(value.strip())
         elif key == "cmdline":
-            found[key] = Sysctl(key, _by_name(options), line=number, probe=_PROBE)
+            told = _by_name(options)
+            no = number_of(key, told)
+            found[key] = Sysctl(key, told, number=no, line=number, probe=_PROBE)
         elif key:
             one = parameter(key, value, number)
             found.setdefault(one.name, one)
@@ -207,13 +229,24 @@ def parameter(key: str, value: str, line: int, probe_name: str = _PROBE) -> Sysc
     """One parameter by its path below /proc/sys, vm/swappiness, or by a name of ours."""
     chosen = _CHOSEN.search(value)
     told = chosen[1] if chosen else " ".join(value.split())
+    name = key.replace("/", ".")
     return Sysctl(
-        name=key.replace("/", "."),
+        name=name,
         value=told or "none",
+        number=number_of(name, told),
         of_host=not key.startswith("net/"),
+        scaled=name in _SCALED,
         line=line,
         probe=probe_name,
     )
+
+
+def number_of(name: str, value: str) -> Known[float]:
+    """The number that the parameter's value is; of a buffer's three the largest."""
+    word = value.split()[-1] if name in _TRIPLES and value.strip() else value.strip()
+    if _NUMBER.fullmatch(word):
+        return int(word)
+    return Missing("not-applicable", f"{name} is {value.strip() or 'empty'}, which is no number")
 
 
 def _by_name(options: list[str]) -> str:

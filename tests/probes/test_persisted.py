@@ -1,0 +1,188 @@
+"""Which file's value counts at boot: the order of sysctl.d(5), asked of trees of our own."""
+
+from __future__ import annotations
+
+import re
+import resource
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from preflight.collect import examine
+from preflight.errors import ParseError
+from preflight.judge.load import load
+from preflight.model import Raw, Result
+from preflight.probes.persisted import persisted
+from tests.conftest import require
+from tests.parameters_text import FILES, PARAMETERS
+from tests.probes.test_pci_robust import damaged
+from tests.probes.test_setup import write
+
+CHECKS = [
+    check for check in load(("system",)).checks
+    if check.id in ("system.sysctl.persisted", "system.sysctl.unsaved")
+]  # fmt: skip
+
+
+def _asked(root: Path, shell: tuple[str, ...] = ("sh",)) -> str:
+    """The answer of a machine below the folder, with its paths as they are there."""
+    script = persisted.probe.command.argv[-1]  # type: ignore[attr-defined]
+    script = re.sub(r"(?<![\w*/])/(etc|run|usr|lib)/", rf"{root}/\1/", script)
+    done = subprocess.run([*shell, "-c", script], capture_output=True, text=True, timeout=10)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.replace(str(root), "")
+
+
+def _values(root: Path) -> dict[str, tuple[object, str]]:
+    found = persisted(_asked(root)).settings
+    return {one.name: (one.value, f"{one.file}:{one.at}") for one in found}
+
+
+@pytest.mark.parametrize("shell", [("dash",), ("bash", "--posix"), ("busybox", "sh")])
+def test_names_are_read_in_order_whatever_the_folder(
+    tmp_path: Path, shell: tuple[str, ...]
+) -> None:
+    require(shell[0], shutil.which(shell[0]) is not None)
+    root = write(tmp_path, {
+        "/usr/lib/sysctl.d/50-default.conf": "vm.swappiness=50\nkernel.panic = 5\n",
+        "/etc/sysctl.d/10-first.conf": "vm.swappiness=10\nfs.aio-max-nr=1\n",
+        "/run/sysctl.d/40-run.conf": "fs.aio-max-nr=2\n",
+    })  # fmt: skip
+    found = {one.name: one for one in persisted(_asked(root, shell)).settings}
+    assert found["vm.swappiness"].value == "50"
+    assert found["fs.aio-max-nr"].file == "/run/sysctl.d/40-run.conf"
+    assert found["kernel.panic"].at == 2
+
+
+def test_of_files_of_one_name_only_the_first_folder_counts(tmp_path: Path) -> None:
+    root = write(tmp_path, {
+        "/usr/lib/sysctl.d/50-x.conf": "vm.swappiness=50\nkernel.panic=5\n",
+        "/etc/sysctl.d/50-x.conf": "vm.swappiness=1\n",
+        "/usr/lib/sysctl.d/60-y.conf": "fs.nr_open=7\n",
+    })  # fmt: skip
+    (root / "etc/sysctl.d/60-y.conf").symlink_to("/dev/null")
+    assert _values(root) == {"vm.swappiness": ("1", "/etc/sysctl.d/50-x.conf:1")}
+
+
+def test_sysctl_conf_is_read_last_by_procps_and_by_systemd_through_a_link(tmp_path: Path) -> None:
+    files = {"/etc/sysctl.conf": "vm.swappiness=9\n", "/etc/sysctl.d/zz.conf": "vm.swappiness=1\n"}
+    root = write(tmp_path, files)
+    assert _values(root)["vm.swappiness"] == ("9", "/etc/sysctl.conf:1")
+    (root / "run/systemd/system").mkdir(parents=True)
+    assert _values(root)["vm.swappiness"] == ("1", "/etc/sysctl.d/zz.conf:1")
+    (root / "etc/sysctl.d/zzz.conf").symlink_to("../sysctl.conf")
+    assert _values(root)["vm.swappiness"] == ("9", "/etc/sysctl.d/zzz.conf:1")
+
+
+def test_patterns_comments_slashes_and_signs(tmp_path: Path) -> None:
+    root = write(tmp_path, {
+        "/etc/sysctl.d/50-x.conf": "# vm.swappiness=1\n;vm.swappiness = 2\n"
+        "  -net/core/somaxconn   =  4096\nnet.ipv4.tcp_rmem = 4096\t131072   6291456\n"
+        "net.ipv4.conf.*.rp_filter = 2\nnet.ipv4.conf.*.arp_ignore = 1\n"
+        "-net.ipv4.conf.all.arp_ignore\nnet.ipv4.neigh.default.gc_thresh1 = 128\n"
+        "net.ipv4.neigh.*.gc_thresh? = 1\nkernel.core_pattern = |/usr/bin/secret %p\n",
+    })  # fmt: skip
+    assert {name: value for name, (value, _) in _values(root).items()} == {
+        "net.core.somaxconn": "4096",
+        "net.ipv4.tcp_rmem": "4096 131072 6291456",
+        "net.ipv4.conf.all.rp_filter": "2",
+        "net.ipv4.neigh.default.gc_thresh1": "128",  # in full, though the pattern comes later
+        "net.ipv4.neigh.default.gc_thresh2": "1",
+        "net.ipv4.neigh.default.gc_thresh3": "1",
+    }
+    assert "secret" not in _asked(root)
+
+
+def test_parameters_of_sysfs_in_tmpfiles_d(tmp_path: Path) -> None:
+    enabled = "/sys/kernel/mm/transparent_hugepage/enabled"
+    root = write(tmp_path, {
+        "/etc/tmpfiles.d/a.conf": f"w {enabled} - - - - madvise\nf /tmp/x - - - - secret\n",
+        "/usr/lib/tmpfiles.d/b.conf": f"w! {enabled} - - - - never\n"
+        "w /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor - - - - performance\n",
+    })  # fmt: skip
+    assert {name: value for name, (value, _) in _values(root).items()} == {
+        "thp.enabled": "madvise", "cpu.governor": "performance",
+    }  # fmt: skip
+    assert "secret" not in _asked(root)
+
+
+def test_nothing_is_set_and_tuned_is_told(tmp_path: Path) -> None:
+    found = persisted(_asked(tmp_path))
+    assert (found.settings, found.denied, found.tuned) == ((), (), "none")
+    write(tmp_path, {"/run/tuned/tuned.pid": "1\n", "/etc/tuned/active_profile": "hpc-compute\n"})
+    assert persisted(_asked(tmp_path)).tuned == "hpc-compute"
+
+
+def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "etc/sysctl.d").mkdir(parents=True)
+    (tmp_path / "etc/sysctl.d/90-x.conf").symlink_to("/nonexistent/x")
+    assert persisted(_asked(tmp_path)).denied == ("/etc/sysctl.d/90-x.conf",)
+
+
+def _judged(files: str, parameters: str = PARAMETERS, **more: str) -> dict[str, Result]:
+    answers = {"persisted": files, "sysctls": parameters, **more}
+    raws = [Raw("n", probe, ("sh",), 0, text) for probe, text in answers.items()]
+    return {one.check.rpartition(".")[2]: one for one in examine("n", raws, CHECKS).results}
+
+
+def test_a_running_value_that_is_another_after_a_boot_is_named_with_its_file() -> None:
+    found = _judged(FILES, PARAMETERS.replace("swappiness:1", "swappiness:60"))["persisted"]
+    assert found.status.value == "WARN"
+    assert found.measured == "1: vm.swappiness is 60, /etc/sysctl.d/90-site.conf:2 sets 1"
+
+
+def test_a_pair_of_which_one_makes_the_other_zero_is_no_difference() -> None:
+    parameters = f"vm/dirty_ratio:0\nvm/dirty_bytes:9\n{PARAMETERS}"
+    ratio = "/etc/sysctl.d/90-site.conf:6:vm.dirty_ratio=10\n"
+    both = f"{ratio}/etc/sysctl.d/90-site.conf:7:vm.dirty_bytes=9\n"
+    at = "/usr/lib/sysctl.d/50-default.conf:9"
+    assert _judged(FILES.replace(at, both + at), parameters)["persisted"].status.value == "PASS"
+    assert _judged(FILES.replace(at, ratio + at), parameters)["persisted"].status.value == "WARN"
+
+
+def test_what_is_set_by_hand_is_told_unless_tuned_sets_it() -> None:
+    bare = "file /etc/sysctl.conf\nend\n"
+    found = _judged(bare)["unsaved"]
+    assert found.status.value == "WARN"
+    assert str(found.measured).startswith(
+        "4: vm.swappiness is 1, and no file sets it: 60 after a boot; net.core.somaxconn is 65535"
+    )
+    assert _judged("tuned hpc\nend\n")["unsaved"].status.value == "SKIP"
+    stock = re.sub(r"(swappiness:)\d+", r"\g<1>60", PARAMETERS)
+    stock = re.sub(r"(somaxconn:|syn_backlog:)\d+", r"\g<1>4096", stock)
+    stock = re.sub(r"(netdev_max_backlog:)\d+", r"\g<1>1000", stock)
+    assert _judged(bare, stock)["unsaved"].status.value == "PASS"
+
+
+def test_in_a_container_it_is_the_hosts_business_and_unread_files_are_no_pass() -> None:
+    inside = _judged(FILES, identity="hostname n\ncontainer_file /.dockerenv\nuid 0\n")
+    assert {one.status.value for one in inside.values()} == {"SKIP"}
+    denied = _judged(FILES.replace("systemd\n", "denied /etc/sysctl.d/95-x.conf\nsystemd\n"))
+    assert {one.status.value for one in denied.values()} == {"ERROR"}
+    assert "95-x.conf cannot be read" in denied["persisted"].reason
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_damaged_answer_is_read_or_refused(seed: int) -> None:
+    try:
+        persisted(damaged(FILES, seed))
+    except ParseError as error:
+        assert str(error)
+
+
+def test_cut_short_it_is_refused() -> None:
+    for text in ("", FILES[:-5], FILES[:40]):
+        with pytest.raises(ParseError, match="cut short"):
+            persisted(text)
+    assert persisted(FILES.replace("\n", "\r\n")).settings == persisted(FILES).settings
+
+
+def test_this_machine_answers_soon() -> None:
+    argv = persisted.probe.command.argv  # type: ignore[attr-defined]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=10)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    persisted(done.stdout)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.1
