@@ -95,6 +95,8 @@ _SYSCTLS = (
     "net/ipv4/neigh/default/gc_thresh3",
 )
 
+#: Names of those below /proc/sys, as people write them.
+NAMES = frozenset(name.replace("/", ".") for name in _SYSCTLS)
 #: Our name -> files; several are one value, or "mixed". Where a value stands in brackets among
 #: those possible, it is the one.
 _FILES = {
