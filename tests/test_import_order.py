@@ -46,7 +46,7 @@ SHARED_WITHIN = {
     "probes.values": "reads what several tools write alike",
     "probes.env_text": "variables within a report of an environment",
     "probes.system": "the output of lscpu within a report of an environment",
-    "probes.sysctls": "which parameters are asked for, and the record of one, for recorded text",
+    "probes.sysctls": "parameters in recorded text are read as a host's answer",
     "facts.numa": "a host holds its NUMA nodes",
     "probes.kernel_log.gaps": "the marks of lines left out of a large log",
     "probes.kernel_log.union": "several logs of one host as one",

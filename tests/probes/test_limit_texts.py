@@ -40,7 +40,7 @@ def test_the_sample_of_limits() -> None:
         "memlock": 65536, "nofile": 10240, "stack": 10485760, "nproc": 1031511,
     }  # fmt: skip
     assert all(isinstance(limit.hard, Missing) for limit in limits)
-    assert {limit.name for limit in limits} >= {"nofile (report)", "memlock (report)"}
+    assert {limit.name for limit in limits} >= {"nofile (shell)", "memlock (shell)"}
 
 
 @pytest.mark.parametrize("shell", texts.SHELLS)

@@ -60,9 +60,9 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["asked_processes"] = processes_of(parts["asked_processes"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
+    site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
     parts["limits"] = both_limits(found, parts["limits"])
     parts = as_reported(parts, reports_of(found))
-    site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
     host = replace(_host(name, parts, site), gpu_looks=looks(found))
     return Assembled(host, _unanswered(found, site))
 

@@ -14,7 +14,8 @@ from preflight.facts.system import UNLIMITED, Amount, Limit
 from preflight.model import Known, Missing
 from preflight.probes.spec import probe
 
-_OF = "report"
+#: Whose limits they are: those of the shell that listed them, or started what was looked at.
+_OF = "shell"
 
 #: The option of ulimit -> the resource.
 _RESOURCES = {"n": "nofile", "l": "memlock", "u": "nproc", "s": "stack"}
