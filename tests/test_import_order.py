@@ -58,6 +58,7 @@ SHARED_WITHIN = {
     "facts.nics": "a host holds its network adapters",
     "facts.system": "a host holds its limits, processors, disks",
     "facts.stack": "a host holds what reports of its environment tell",
+    "facts.stack_pieces": "a host holds its software as one record",
     "facts.setup": "a host holds its board, parameters and software",
     "probes.lspci_names": "the ids behind lspci's names",
     "facts.watch": "a host's GPUs were watched",

@@ -191,7 +191,7 @@ def test_packages_are_asked_and_read(tmp_path: Path) -> None:
         [sys.executable, "-S", *argv], capture_output=True, text=True, env=env, cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
-    found = {one.name: one.version for one in packages(done.stdout)}
+    found = {one.name: one.version for one in packages(done.stdout).packages}
     assert found.pop("python") == "{}.{}.{}".format(*sys.version_info[:3])
     assert isinstance(found.pop("numpy"), Missing)
     assert found == {
@@ -200,7 +200,7 @@ def test_packages_are_asked_and_read(tmp_path: Path) -> None:
 
 
 def test_noise_around_the_packages_is_no_package() -> None:
-    told = packages(f"site says hello\n{PACKAGES}goodbye\n")
+    told = packages(f"site says hello\n{PACKAGES}goodbye\n").packages
     assert told[1].name == "torch"
     assert told[1].line == 3
 

@@ -12,7 +12,13 @@ from msgspec.structs import replace
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
 from preflight.assemble.asked import diag_of, told_once, watch_of
-from preflight.assemble.compared import gpu_product, nic_facts, told, with_clock
+from preflight.assemble.compared import (
+    gpu_product,
+    nic_facts,
+    packages_of,
+    told,
+    with_clock,
+)
 from preflight.assemble.fabric_manager import fabric_manager
 from preflight.assemble.gpu_inventory import (
     count_gpus,
@@ -28,6 +34,7 @@ from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
 from preflight.assemble.sources import SUPPLIERS, probe_of
+from preflight.assemble.stack import stack_of
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
 from preflight.facts.pci_tree import PciTree
@@ -53,6 +60,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
     host = replace(_host(name, parts, site), gpu_looks=looks(found))
+    host = replace(host, stack=stack_of(host, parts["packages"]))
     return Assembled(host, _unanswered(found, site))
 
 
@@ -98,7 +106,8 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         dcgm=parts["dcgm"],
         watch=told_once(parts["watch"], gpus),
         bug_report=parts["bug_report"],
-        **{part: parts[part] for part in ("board", "sysctls", "software", "packages")},
+        **{part: parts[part] for part in ("board", "sysctls", "software")},
+        packages=packages_of(parts["packages"]),
         **nic_facts(parts["nics"]),
         topology_shape=parts["topology"],
         gpu_product=gpu_product(gpus),

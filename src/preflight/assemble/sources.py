@@ -119,6 +119,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "topology_shape": ("topology",),
     "software": ("software",),
     "packages": ("packages",),
+    "stack": ("nvidia_smi", "pci", "driver_module", "software", "packages"),
     "gpu_product": ("nvidia_smi", "pci"),
     "told": (),  # of what is asked for other checks
     "site": (),

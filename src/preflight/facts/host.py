@@ -13,6 +13,8 @@ from preflight.facts.nics import Nic, NicPort
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.facts.setup import Board, Package, Software, Sysctl, Told
+from preflight.facts.stack import EnvReport
+from preflight.facts.stack_pieces import Stack
 from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known
 
@@ -122,6 +124,8 @@ class Host(Struct, frozen=True):
     topology_shape: Known[str] = NOT_IN_INPUT
     software: Known[tuple[Software, ...]] = NOT_IN_INPUT
     packages: Known[tuple[Package, ...]] = NOT_IN_INPUT
+    env_reports: tuple[EnvReport, ...] = ()
+    stack: Stack = field(default_factory=Stack)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT
     told: tuple[Told, ...] = ()  # what was asked of it, by parts
