@@ -58,9 +58,10 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["dcgm"] = diag_of(parts["dcgm"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
+    python, parts["packages"] = parts["packages"], packages_of(parts["packages"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
     host = replace(_host(name, parts, site), gpu_looks=looks(found))
-    host = replace(host, stack=stack_of(host, parts["packages"]))
+    host = replace(host, stack=stack_of(host, python))
     return Assembled(host, _unanswered(found, site))
 
 
@@ -106,8 +107,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         dcgm=parts["dcgm"],
         watch=told_once(parts["watch"], gpus),
         bug_report=parts["bug_report"],
-        **{part: parts[part] for part in ("board", "sysctls", "software")},
-        packages=packages_of(parts["packages"]),
+        **{part: parts[part] for part in ("board", "sysctls", "software", "packages")},
         **nic_facts(parts["nics"]),
         topology_shape=parts["topology"],
         gpu_product=gpu_product(gpus),

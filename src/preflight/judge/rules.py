@@ -31,6 +31,8 @@ RULES: dict[str, Rule] = {
     "bmc-states": Rule("bmc_states:judge_states", "chassis", of_host=True),
     "sel": Rule("sel:judge_sel", "sel", of_host=True),
     "dcgm": Rule("dcgm:judge_dcgm", "dcgm"),
+    "stack": Rule("stack.judged:judge_stack"),
+    "known-bad": Rule("stack.known_bad:judge_known_bad"),
 }
 
 

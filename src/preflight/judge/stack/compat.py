@@ -15,8 +15,9 @@ from preflight.judge.stack.tables import Capability, cuda_table
 from preflight.judge.versions import at_least, release
 
 #: own: the driver's own CUDA is not older; minor: by minor version compatibility; forward: by a
-#: package that is there; too-old: not at all; unfit: the package does not serve this GPU.
-DriverState = Literal["own", "minor", "forward", "unfit", "too-old"]
+#: package that is there; too-old: not at all; unfit: the package does not serve this GPU;
+#: newer: driver and CUDA are both newer than the table, so that nobody knows.
+DriverState = Literal["own", "minor", "forward", "unfit", "too-old", "newer"]
 #: code: as it is; ptx: compiled for the GPU when it is loaded; none: "no kernel image".
 CodeState = Literal["code", "ptx", "none"]
 #: Forms of GPUs that forward compatibility is for.
@@ -33,12 +34,19 @@ class DriverFit(Struct, frozen=True):
 def cuda_of_driver(driver: str, told: str = "") -> str:
     """The CUDA of a driver's own libcuda: by its branch; what nvidia-smi told where the branch is
     newer than the table. Empty where neither is known."""
-    branch = release(driver)[:1]
-    rows = [row for row in cuda_table().releases if release(row.driver)[:1] <= branch]
+    rows = [row for row in cuda_table().releases if _branch(row.driver) <= _branch(driver)]
     if not rows:
         return told
-    newest = branch > release(cuda_table().releases[-1].driver)[:1]
-    return told if told and newest else rows[-1].cuda
+    return told if told and _is_newer(driver) else rows[-1].cuda
+
+
+def _branch(driver: str) -> tuple[int, ...]:
+    return release(driver)[:1]
+
+
+def _is_newer(driver: str) -> bool:
+    """Whether its branch is newer than the table."""
+    return _branch(driver) > _branch(cuda_table().releases[-1].driver)
 
 
 def driver_fit(
@@ -54,6 +62,11 @@ def driver_fit(
             return DriverFit("forward", f"driver {driver} with the libcuda of {package}")
         text = f"the libcuda of {package} serves data-centre GPUs only (error 804)"
         return DriverFit("unfit", text)
+    if _is_newer(driver) and not told and at_least(cuda, own):
+        return DriverFit("newer", f"driver {driver} is newer than checks/data/cuda_compat.yaml")
+    if told and not _is_newer(driver) and at_least(told, cuda):
+        return DriverFit("forward", f"driver {driver} is of CUDA {own}, nvidia-smi names {told}: "
+                                    "it was given the libcuda of a package")  # fmt: skip
     least = next(
         (row.driver for row in cuda_table().minor_from if row.major == release(cuda)[0]), ""
     )
