@@ -68,8 +68,8 @@ def _driver_words(host: Host) -> dict[str, list[Word]]:
         "driver": [*version, *_of_reports(reports, "driver")],
         "driver_cuda": cuda,
         "compat_driver": [_software(host.software, "compat-driver"), *_compat(reports)],
-        "toolkit": [_software(host.software, "nvcc"), *_of_reports(reports, "toolkit"),
-                    _software(host.software, "cuda-toolkit")],
+        "toolkit": [_software(host.software, "nvcc", NOT_IN_INPUT),
+                    *_of_reports(reports, "toolkit"), _software(host.software, "cuda-toolkit")],
     }  # fmt: skip
 
 
@@ -82,12 +82,12 @@ def _compat(reports: Iterable[EnvReport]) -> Iterator[Word]:
             yield Word(version.value, version.probe, version.line)
 
 
-def _software(listed: Known[tuple[Software, ...]], name: str) -> Word:
-    """What is installed; "none" where the list is there and has it not."""
+def _software(listed: Known[tuple[Software, ...]], name: str, absent: Known[str] = "none") -> Word:
+    """What is installed; `absent` where the list is there and has it not."""
     if isinstance(listed, Missing):
         return Word(listed)
     one = next((one for one in listed if one.name == name), None)
-    return Word(one.version, one.probe, one.line) if one else Word("none")
+    return Word(one.version, one.probe, one.line) if one else Word(absent)
 
 
 def _torch_words(
