@@ -22,7 +22,7 @@ from preflight.model import Check, Raw, Result, Status
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import server
-from tests.setup_text import SETUP
+from tests.setup_text import SETUP, TORCH
 from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
 
 ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(
@@ -95,6 +95,14 @@ BASES: dict[str, dict[str, str]] = {
     },
 }
 BASES |= WATCHES | {name: {name: text} for name, text in SETUP.items()}
+#: The software under a run: a Python with torch, what the loader takes, the GPUs' driver.
+_UNDER = {"packages": TORCH, "software": SETUP["software"]}
+BASES |= {
+    "stack": _UNDER | {"nvidia-smi-q": "nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt"},
+    "stack_t4": _UNDER | {"nvidia-smi": "nvidia_smi_xml/tesla_t4_515.105.xml"},
+    "stack_a100": _UNDER | {"nvidia-smi": "nvidia_smi_xml/a100_sxm4_80gb_mig_535.54.xml"},
+    "toolkit": {"software": SETUP["software"], "nvidia-smi-q": BASES["metal"]["nvidia-smi-q"]},
+}
 BASES["clock"] = {"identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\n"}
 #: When the base's host was asked.
 ASKED = {"clock": "2026-01-02T03:04:05Z"}

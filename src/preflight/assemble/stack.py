@@ -149,6 +149,8 @@ def _nccl_loaded(found: dict[str, Any], reports: tuple[EnvReport, ...]) -> Known
     own, how = found["nccl_bundled"], found["torch_nccl"]
     if how == "static":
         return Missing("not-applicable", "NCCL is inside torch's own library")
+    if isinstance(own, Missing) and own is not NOT_IN_INPUT:
+        return own
     by_loader = (found["nccl_path"], found["nccl_system"])
     inside = (own,) if how != "loader" and isinstance(own, str) else ()
     order = (found["nccl_preload"], told, *inside, *by_loader)
