@@ -101,6 +101,10 @@ BASES |= {
     "stack": _UNDER | {"nvidia-smi-q": "nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt"},
     "stack_t4": _UNDER | {"nvidia-smi": "nvidia_smi_xml/tesla_t4_515.105.xml"},
     "stack_a100": _UNDER | {"nvidia-smi": "nvidia_smi_xml/a100_sxm4_80gb_mig_535.54.xml"},
+    "collect_env": {
+        "collect-env": "torch_collect_env/vllm_h100_x8_vm_torch2.5.1_cu124_ngc23.10.txt"
+    },
+    "ds_report": {"ds-report": "ds_report/deepspeed_0.7.7_polaris_all_prebuilt_ok.txt"},
     "toolkit": {"software": SETUP["software"], "nvidia-smi-q": BASES["metal"]["nvidia-smi-q"]},
 }
 BASES["clock"] = {"identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\n"}
