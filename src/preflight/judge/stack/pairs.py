@@ -69,9 +69,14 @@ def _by_tags(stack: Stack, tags: str) -> str:
     if tags == "cpu" and cuda:
         return "built for the CPU only, beside a torch with CUDA: its GPU operations are missing"
     match = _FOR_CUDA.search(tags)
-    if match and cuda and int(match[1][:-1]) != cuda[0]:
-        return f"built with CUDA {match[1][:-1]}, torch with CUDA {cuda[0]}"
+    if match and cuda and _major(match[1]) != cuda[0]:
+        return f"built with CUDA {_major(match[1])}, torch with CUDA {cuda[0]}"
     return ""
+
+
+def _major(digits: str) -> int:
+    """cu124 and cu12 -> 12, cu92 -> 9."""
+    return int(digits) if len(digits) == 2 and digits.startswith("1") else int(digits[:-1])
 
 
 def flash_attention(host: Host, check: Check) -> Iterator[Result]:
