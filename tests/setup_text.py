@@ -120,6 +120,9 @@ torch nccl wheel
 package torch 2.3.0+cu121
 package torchvision 0.18.0+cu121
 package triton 2.3.0
+pin torchvision torch 2.3.0
+pin torch triton 2.3.0
+pin torch nvidia-nccl-cu12 2.20.5
 package nvidia-nccl-cu12 2.20.5
 package nvidia-cudnn-cu12 8.9.2.26
 package flash-attn 2.5.8

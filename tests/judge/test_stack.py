@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from preflight.assemble.stack import stack_of
 from preflight.errors import UsageError
@@ -12,11 +13,12 @@ from preflight.facts.gpu import Driver
 from preflight.facts.host import Host
 from preflight.facts.setup import Package, Software
 from preflight.facts.stack import DeepSpeedOp, EnvReport, EnvVar
-from preflight.facts.stack_pieces import PythonEnv, TorchBuild, Twice
+from preflight.facts.stack_pieces import Pin, PythonEnv, TorchBuild, Twice
 from preflight.judge.evaluate import judge
 from preflight.judge.load import load
 from preflight.judge.stack.compat import code_fit, cuda_of_driver, driver_fit
 from preflight.judge.stack.known_bad import known_bad_checks
+from preflight.judge.stack.pairs import meets_pin
 from preflight.judge.stack.tables import is_between_releases, torch_release
 from preflight.judge.versions import at_least, is_of, release
 from preflight.model import NOT_IN_INPUT, Known, Missing, Result, Status
@@ -163,6 +165,24 @@ def test_what_is_built_for_a_torch(package: str, status: str) -> None:
     found = judged(environment(wheel(), "torch==2.5.1+cu124", package))
     one = found["versions.packages.torch"]
     assert one.status.value == status, one
+
+
+@pytest.mark.parametrize(("version", "exact", "meets"), [
+    ("2.5.1+cu124", "2.5.1", True), ("2.5.1", "2.5.1+cu124", False), ("2.5.1", "2.5", False),
+    ("2.5.0", "2.5", True), ("2.5.1", "2.5.*", True), ("2.50.1", "2.5.*", False),
+    ("2.5.1rc1", "2.5.1", False), ("9.1.0.70", "9.1.0.70", True), ("a", "b", False),
+])  # fmt: skip
+def test_an_exact_version_is_met_as_pip_meets_it(version: str, exact: str, meets: bool) -> None:
+    assert meets_pin(version, exact) is meets
+
+
+def test_either_of_two_pins_will_do() -> None:
+    """A wheel may ask for one version on each platform."""
+    pins = tuple(Pin("torch", "triton", version) for version in ("3.1.0", "3.1.1"))
+    for installed, status in (("3.1.1", "PASS"), ("3.2.0", "WARN")):
+        python = environment(wheel(), "torch==2.5.1+cu124", f"triton=={installed}")
+        one = judged(replace(python, pins=pins))["versions.packages.pins"]
+        assert (one.subject, one.status.value) == ("triton", status)
 
 
 def test_versions_are_compared_as_numbers() -> None:

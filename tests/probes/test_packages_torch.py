@@ -110,6 +110,27 @@ def test_a_broken_torch_is_said_to_be_broken(tmp_path: Path) -> None:
         assert "broken" in found.version.text
 
 
+def test_what_is_asked_for_to_the_last_digit(tmp_path: Path) -> None:
+    metadata = """Metadata-Version: 2.1
+Version: 2.5.1+cu124
+Requires-Dist: filelock
+Requires-Dist: numpy>=1.2
+Requires-Dist: nvidia-nccl-cu12 (==2.21.5) ; platform_system == "Linux"
+Requires-Dist: triton==3.1.0; platform_system == "Linux" and python_version < "3.13"
+Requires-Dist: Flash_Attn==2.*
+Requires-Dist: left-pad==1.0
+Requires-Dist: apex==1.0; extra == 'all'
+
+Requires-Dist: vllm==1.0
+"""
+    (tmp_path / "torch-2.5.1+cu124.dist-info").mkdir()
+    (tmp_path / "torch-2.5.1+cu124.dist-info" / "METADATA").write_text(metadata)
+    assert [(pin.name, pin.of, pin.version) for pin in asked(tmp_path).pins] == [
+        ("torch", "nvidia-nccl-cu12", "2.21.5"), ("torch", "triton", "3.1.0"),
+        ("torch", "flash-attn", "2.*"),
+    ]  # fmt: skip
+
+
 def test_a_second_torch_is_told_with_its_place(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     for place, version in ((first, "2.5.1"), (second, "2.1.0")):

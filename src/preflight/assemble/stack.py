@@ -38,6 +38,7 @@ def stack_of(host: Host, python: Known[PythonEnv]) -> Stack:
         gpus=_gpus(host),
         packages=packages,
         twice=() if isinstance(python, Missing) else python.twice,
+        pins=() if isinstance(python, Missing) else python.pins,
         environment=tuple(one for report in reports for one in report.environment),
         told_by={name: Source(one.probe, one.line) for name, one in chosen.items() if one.probe},
     )

@@ -33,12 +33,24 @@ class Twice(Struct, frozen=True):
     probe: str = ""
 
 
+class Pin(Struct, frozen=True):
+    """What a package's metadata asks for to the last digit: `of` in exactly this version. A version
+    that ends with .* is a beginning."""
+
+    name: str  # torchvision
+    of: str  # torch
+    version: str  # 2.5.1
+    line: int = 0
+    probe: str = ""
+
+
 class PythonEnv(Struct, frozen=True):
     """One answer: what the interpreter would import."""
 
     packages: tuple[Package, ...] = ()
     torch: Known[TorchBuild] = NOT_IN_INPUT
     twice: tuple[Twice, ...] = ()
+    pins: tuple[Pin, ...] = ()
     unreadable: tuple[str, ...] = ()  # places of the module path that may not be listed
     line: int = 1
     probe: str = ""
@@ -91,6 +103,7 @@ class Stack(Struct, frozen=True):
     deepspeed_built: Known[bool] = NOT_IN_INPUT  # whether it brings compiled operations
     packages: Known[tuple[Package, ...]] = NOT_IN_INPUT  # one of each name
     twice: tuple[Twice, ...] = ()
+    pins: tuple[Pin, ...] = ()
     environment: tuple[EnvVar, ...] = ()
     told_by: dict[str, Source] = field(default_factory=dict)  # field -> where
     line: int = 1

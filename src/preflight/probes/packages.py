@@ -6,7 +6,7 @@ import re
 
 from preflight.errors import ParseError
 from preflight.facts.setup import Package
-from preflight.facts.stack_pieces import PythonEnv, TorchBuild, Twice
+from preflight.facts.stack_pieces import Pin, PythonEnv, TorchBuild, Twice
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.spec import probe
 
@@ -42,12 +42,23 @@ def head(path, size):
             return file.read(size).decode("utf-8", "replace").splitlines()
     except (OSError, ValueError):
         return []
-def version(path):
-    for name in ("METADATA", "PKG-INFO"):
-        for line in head(os.path.join(path, name), 4096):
-            if line.startswith("Version:"):
-                return line[8:].strip()
-    return ""
+def metadata(path):
+    found, pins = "", []
+    lines = head(os.path.join(path, "METADATA"), 16384)
+    for line in lines or head(os.path.join(path, "PKG-INFO"), 16384):
+        if not line:
+            break
+        if line.startswith("Version:"):
+            found = line[8:].strip()
+        wants, _, marker = line.partition(";")
+        if line.startswith("Requires-Dist:") and "==" in wants and "extra" not in marker:
+            other, _, exact = wants[14:].replace("(", " ").replace(")", " ").partition("==")
+            other = other.strip().lower().replace("_", "-").replace(".", "-")
+            if wanted(other) and "," not in exact:
+                pins.append((other, exact.strip("= ")))
+    return found, pins
+def wanted(name):
+    return name in whole or name.startswith(begins)
 def say(*words):
     print(ascii(" ".join(words))[1:-1])
 def dynamic(file):
@@ -122,11 +133,14 @@ for place in sys.path:
             continue
         parts = stem.split("-")
         name = parts[0].lower().replace("_", "-").replace(".", "-")
-        if not (name in whole or name.startswith(begins)):
+        if not wanted(name):
             continue
-        told = parts[1] if len(parts) > 1 else version(os.path.join(place, entry))
+        told, pins = metadata(os.path.join(place, entry))
+        told = parts[1] if len(parts) > 1 else told
         if name not in seen:
             say("package", name, told)
+            for other, exact in pins:
+                say("pin", name, other, exact)
             seen.add(name)
             here.add(name)
         elif name not in here:
@@ -140,19 +154,21 @@ _PYTHON = re.compile(r"python ([0-9]+\.[0-9]+\.[0-9]+)(?: .*)?")
 _PACKAGE = re.compile(r"package ([a-z0-9][\w-]{0,80})(?: (\S{1,80}))?", re.ASCII)
 _TWICE = re.compile(r"twice ([a-z0-9][\w-]{0,80}) (\S{1,80}) (.{1,300})", re.ASCII)
 _TORCH = re.compile(r"torch (path|version|cuda|hip|nccl) (.{1,300})", re.ASCII)
+_PIN = re.compile(r"pin ([a-z0-9][\w-]{0,80}) ([a-z0-9][\w-]{0,80}) ([\w.+!*-]{1,80})", re.ASCII)
 _NO_TORCH = "torch is not installed for {}; name the one that trains: --python /PATH/TO/bin/python"
 
 
 @probe(_PROBE, ["python3", "-c", _PROGRAM], timeout_s=10)
 def packages(text: str) -> PythonEnv:
-    """Lines `python VERSION PATH`, `package NAME VERSION`, `twice NAME VERSION PLACE`, `torch WHAT
-    VALUE`, `unreadable PLACE`."""
+    """Lines `python VERSION PATH`, `package NAME VERSION`, `pin NAME OTHER VERSION`, `twice NAME
+    VERSION PLACE`, `torch WHAT VALUE`, `unreadable PLACE`."""
     lines = [line.strip() for line in text.strip().split("\n")]
     # A site's own start-up files may print before and after us.
     if "end" not in lines:
         raise ParseError("the list of packages is cut short: no closing `end`", len(lines))
     found: dict[str, Package] = {}
     twice: list[Twice] = []
+    pins: list[Pin] = []
     for number, line in enumerate(lines, 1):
         if match := _PYTHON.fullmatch(line):
             found.setdefault("python", Package("python", match[1], number, _PROBE))
@@ -160,11 +176,15 @@ def packages(text: str) -> PythonEnv:
             found.setdefault(match[1], Package(match[1], _version(match[2]), number, _PROBE))
         elif match := _TWICE.fullmatch(line):
             twice.append(Twice(match[1], _version(match[2]), match[3], number, _PROBE))
+        elif match := _PIN.fullmatch(line):
+            pins.append(Pin(match[1], match[2], match[3], number, _PROBE))
     if "python" not in found:
         raise ParseError("expected a line `python VERSION PATH`", 1)
     unreadable = tuple(line[11:] for line in lines if line.startswith("unreadable "))
     torch = _torch(lines, unreadable)
-    return PythonEnv(tuple(found.values()), torch, tuple(twice), unreadable, probe=_PROBE)
+    return PythonEnv(
+        tuple(found.values()), torch, tuple(twice), tuple(pins), unreadable, probe=_PROBE
+    )
 
 
 def _version(told: str | None) -> Known[str]:
@@ -195,4 +215,5 @@ def _torch(lines: list[str], unreadable: tuple[str, ...]) -> Known[TorchBuild]:
     nccl = told.get("nccl", ("", 0))[0]
     unknown = Missing("unreadable", f"{path}/lib/libtorch_cuda.so does not tell its libraries")
     how = nccl if nccl in ("wheel", "loader", "static") else unknown if nccl else NOT_IN_INPUT
-    return TorchBuild(value("version"), value("cuda"), value("hip"), how, path, line, _PROBE)
+    hip = value("hip") if "hip" in told else "none"  # an old torch does not speak of it
+    return TorchBuild(value("version"), value("cuda"), hip, how, path, line, _PROBE)

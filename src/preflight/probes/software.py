@@ -50,6 +50,7 @@ _PLUGINS = {
     "/var/lib/tcpx": "nccl-net-tcpx",
     "/var/lib/tcpxo": "nccl-net-tcpxo",
 }
+_UNTOLD = Missing("not-applicable", "a plugin's file has no version in its name")
 # `ldconfig -p` lists 32-bit libraries with nothing but "libc6"; of several the first is taken. The
 # nvcc is the one that builds torch's extensions: that of CUDA_HOME, of PATH, of /usr/local/cuda.
 _ASK = f"""\
@@ -114,7 +115,9 @@ def _libraries(lines: list[str]) -> Iterator[Software]:
         soname, _, path = rest.partition(" ")
         plugin = next((_PLUGINS[place] for place in _PLUGINS if soname.endswith(place)), "")
         if kind == "plugin" and plugin:
-            yield Software(plugin, _of_file("", path), path.strip(), number, _PROBE)
+            told = _of_file("", path)
+            told = _UNTOLD if isinstance(told, Missing) else told
+            yield Software(plugin, told, path.strip(), number, _PROBE)
         name = _LIBRARIES.get(soname, "") if kind == "library" else _BEFORE.get(f"{kind} {soname}")
         if name:
             yield Software(name, _of_file(name, path), path.strip(), number, _PROBE)

@@ -24,6 +24,7 @@ JUDGES: dict[str, Callable[[Host, Check], Iterator[Result]]] = {
     "versions.image.mixed": mixed.image,
     "versions.deepspeed.build": mixed.deepspeed,
     "versions.packages.torch": pairs.built_for_torch,
+    "versions.packages.pins": pairs.pinned,
     "versions.flash_attn.gpu": pairs.flash_attention,
 }
 

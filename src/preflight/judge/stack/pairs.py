@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from preflight.facts.host import Host
 from preflight.facts.setup import Package
-from preflight.facts.stack_pieces import Stack
+from preflight.facts.stack_pieces import Pin, Stack
 from preflight.judge.results import result, undetermined
 from preflight.judge.stack.answer import shown, skip, text, undetermined_for, unknown
 from preflight.judge.stack.tables import TorchRelease, is_between_releases, torch_release
@@ -36,6 +36,8 @@ def built_for_torch(host: Host, check: Check) -> Iterator[Result]:
 def _judge(stack: Stack, check: Check, one: Package, row: TorchRelease | None) -> Result | None:
     """The result of one package; None where it is not built for a torch or does not tell."""
     wanted = getattr(row, one.name, "") if row and one.name in _BY_TABLE else ""
+    if asked := [pin for pin in stack.pins if (pin.name, pin.of) == (one.name, "torch")]:
+        return _by_pin(stack, check, one, asked)
     if isinstance(one.version, Missing):
         return undetermined(check, one.name, one.version) if wanted else None
     tags = one.version.partition("+")[2] if one.name != "torch" else ""
@@ -52,6 +54,66 @@ def _judge(stack: Stack, check: Check, one: Package, row: TorchRelease | None) -
     return result(
         check, one.name, Status.WARN if reason else Status.PASS, one.version, expected,
         reason=reason, evidence=(Evidence(one.probe, line=one.line), *shown(stack, "torch")),
+    )  # fmt: skip
+
+
+def _by_pin(stack: Stack, check: Check, one: Package, asked: list[Pin]) -> Result:
+    """By what its own metadata asks for."""
+    torch, exact = text(stack, "torch"), " or ".join(pin.version for pin in asked)
+    tags = "" if isinstance(one.version, Missing) else one.version.partition("+")[2]
+    meets = any(meets_pin(torch, pin.version) for pin in asked)
+    reason = _by_tags(stack, tags) if meets else f"its metadata asks for torch {exact}"
+    version = one.version if isinstance(one.version, str) else "of unknown version"
+    return result(
+        check, one.name, Status.WARN if reason else Status.PASS, f"{version}, torch {torch}",
+        f"torch {exact}", reason=reason, evidence=(Evidence(one.probe, line=asked[0].line),),
+    )  # fmt: skip
+
+
+def meets_pin(version: str, exact: str) -> bool:
+    """Whether a version is the one that is asked for (PEP 440, version matching): without a local
+    part in what is asked, that of the version does not count."""
+    if exact.endswith(".*"):
+        return is_of(version, exact.removesuffix(".*"))
+    mine = version if "+" in exact else version.partition("+")[0]
+    return mine == exact or (bool(release(exact)) and _plain(mine) == _plain(exact))
+
+
+def _plain(version: str) -> tuple[object, ...]:
+    """1.2 and 1.2.0 are one version; what stands behind the numbers counts."""
+    numbers = release(version)
+    rest = version.strip().removeprefix(".".join(map(str, numbers)))
+    while numbers and numbers[-1] == 0:
+        numbers = numbers[:-1]
+    return (*numbers, rest)
+
+
+def pinned(host: Host, check: Check) -> Iterator[Result]:
+    """What torch and others ask for to the last digit is what is installed."""
+    stack = host.stack
+    if isinstance(stack.packages, Missing):
+        yield undetermined_for(host, check, stack.packages)
+        return
+    installed = {one.name: one for one in stack.packages}
+    found: dict[tuple[str, str], list[Pin]] = {}
+    for pin in stack.pins:
+        if pin.of != "torch" and pin.of in installed:
+            found.setdefault((pin.name, pin.of), []).append(pin)
+    if not found:
+        yield skip(host, check, "no package here asks for an exact version of another")
+    for (name, of), asked in found.items():
+        yield _pinned(check, name, installed[of], asked)
+
+
+def _pinned(check: Check, name: str, one: Package, asked: list[Pin]) -> Result:
+    if isinstance(one.version, Missing):
+        return undetermined(check, one.name, one.version)
+    exact = " or ".join(pin.version for pin in asked)
+    meets = any(meets_pin(one.version, pin.version) for pin in asked)
+    return result(
+        check, one.name, Status.PASS if meets else Status.WARN, one.version, exact,
+        reason=f"{name} asks for {exact}",
+        evidence=(Evidence(one.probe, line=one.line), Evidence(one.probe, line=asked[0].line)),
     )  # fmt: skip
 
 
