@@ -95,6 +95,17 @@ BASES: dict[str, dict[str, str]] = {
     },
 }
 BASES |= WATCHES | {name: {name: text} for name, text in SETUP.items()}
+#: GPUs of a rack, as nvidia-smi 550 tells of their NVLink domain.
+_RACK = (
+    sample(BASES["metal"]["nvidia-smi-q"])
+    .replace("NVIDIA H100 80GB HBM3", "NVIDIA GB200")
+    .replace(
+        "        Status                            : Success\n",
+        "        Status                            : Success\n"
+        "        CliqueId                          : 32766\n"
+        "        ClusterUUID                       : 0000feed-0000-4000-8000-000000000001\n",
+    )
+)
 #: The software under a run: a Python with torch, what the loader takes, the GPUs' driver.
 _UNDER = {"packages": TORCH, "software": SETUP["software"]}
 BASES |= {
@@ -105,6 +116,12 @@ BASES |= {
         "collect-env": "torch_collect_env/vllm_h100_x8_vm_torch2.5.1_cu124_ngc23.10.txt"
     },
     "ds_report": {"ds-report": "ds_report/deepspeed_0.7.7_polaris_all_prebuilt_ok.txt"},
+    "rdma": {
+        "driver-module": MODULES,
+        "nics": SETUP["nics"],
+        "nvidia-smi-q": BASES["metal"]["nvidia-smi-q"],
+    },
+    "rack": {"services": SERVICES, "nvidia-smi-q": _RACK},
     "toolkit": {"software": SETUP["software"], "nvidia-smi-q": BASES["metal"]["nvidia-smi-q"]},
 }
 BASES["clock"] = {"identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\n"}

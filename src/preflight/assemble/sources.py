@@ -119,7 +119,15 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "topology_shape": ("topology",),
     "software": ("software",),
     "packages": ("packages",),
-    "stack": ("nvidia_smi", "pci", "driver_module", "software", "packages"),
+    "stack": (
+        "nvidia_smi",
+        "pci",
+        "driver_module",
+        "software",
+        "packages",
+        "nics",
+        "services",
+    ),
     "gpu_product": ("nvidia_smi", "pci"),
     "told": (),  # of what is asked for other checks
     "site": (),

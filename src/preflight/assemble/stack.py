@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from preflight.assemble.gpudirect import gpudirect, imex
 from preflight.assemble.stack_packages import Word, all_packages, bundled, cuda_in_version
 from preflight.assemble.stack_packages import of as package
 from preflight.expect.models import model_of
@@ -36,6 +37,8 @@ def stack_of(host: Host, python: Known[PythonEnv]) -> Stack:
         **found,
         nccl_loaded=_nccl_loaded(found, reports),
         gpus=_gpus(host),
+        gpudirect=gpudirect(host),
+        imex=imex(host),
         packages=packages,
         twice=() if isinstance(python, Missing) else python.twice,
         pins=() if isinstance(python, Missing) else python.pins,

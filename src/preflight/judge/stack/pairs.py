@@ -38,6 +38,8 @@ def _judge(stack: Stack, check: Check, one: Package, row: TorchRelease | None) -
     wanted = getattr(row, one.name, "") if row and one.name in _BY_TABLE else ""
     if asked := [pin for pin in stack.pins if (pin.name, pin.of) == (one.name, "torch")]:
         return _by_pin(stack, check, one, asked)
+    if any((pin.name, pin.of) == ("torch", one.name) for pin in stack.pins):
+        return None  # versions.packages.pins tells it
     if isinstance(one.version, Missing):
         return undetermined(check, one.name, one.version) if wanted else None
     tags = one.version.partition("+")[2] if one.name != "torch" else ""
