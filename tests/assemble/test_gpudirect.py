@@ -13,13 +13,13 @@ from preflight.facts.nics import NicPort
 from preflight.facts.services import DriverModule, Service, Services
 from preflight.model import Missing
 
-GPU = Gpu("gpu0", index=0, product="NVIDIA H100 80GB HBM3")
+GPU = Gpu(0, "gpu0", "00000000:1b:00.0", product="NVIDIA H100 80GB HBM3")
 FAST = NicPort("mlx5_0/1", "mlx5_0", state="ACTIVE", rate_gbits=400.0, link_layer="InfiniBand")
 OPEN = DriverModule(version="570.124.06", flavour="open", peermem=False)
 
 
 def host(**facts: Any) -> Host:
-    known = {"gpus": (GPU,), "nic_ports": (FAST,), "driver_module": OPEN,
+    known: dict[str, Any] = {"gpus": (GPU,), "nic_ports": (FAST,), "driver_module": OPEN,
              "identity": Identity("node-07", kernel="5.15.0-94-generic")}  # fmt: skip
     return Host("node-07", **(known | facts))
 
@@ -55,7 +55,7 @@ def test_what_is_not_known_stays_unknown(part: str) -> None:
 
 def grace(uuid: str) -> Gpu:
     fabric = Fabric(state="Completed", cluster_uuid=uuid)
-    return Gpu("gpu0", index=0, product="NVIDIA GB200", fabric=fabric)
+    return Gpu(0, "gpu0", "00000000:1b:00.0", product="NVIDIA GB200", fabric=fabric)
 
 
 RACK = grace("0000feed-0000-4000-8000-000000000001")
@@ -73,7 +73,8 @@ def test_a_rack_needs_the_service(gpu: Gpu, units: tuple[Service, ...], state: s
 
 def test_a_host_whose_nvlink_ends_in_it_does_not() -> None:
     alone = grace("00000000-0000-0000-0000-000000000000")
-    for gpu in (GPU, alone, Gpu("gpu0", index=0, product="NVIDIA GB200")):
+    untold = Gpu(0, "gpu0", "00000000:1b:00.0", product="NVIDIA GB200")
+    for gpu in (GPU, alone, untold):
         found = imex(host(gpus=(gpu,), services=Services(units=())))
         assert isinstance(found, Missing)
         assert found.kind == "not-applicable"

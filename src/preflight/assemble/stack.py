@@ -180,7 +180,11 @@ def _gpus(host: Host) -> Known[tuple[StackGpu, ...]]:
 
 
 def _gpu(gpu: Gpu) -> StackGpu:
-    return _designed(gpu.name, gpu.product, NOT_IN_INPUT, gpu.probe, gpu.line)
+    """One that does not tell its model has a fault of its own, which is judged with the GPUs."""
+    product = gpu.product
+    if isinstance(product, Missing):
+        product = Missing("not-applicable", f"its model is not known: {product.text}")
+    return _designed(gpu.name, product, NOT_IN_INPUT, gpu.probe, gpu.line)
 
 
 def _designed(

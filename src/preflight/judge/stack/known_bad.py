@@ -42,7 +42,8 @@ def known_bad_checks(rows: Sequence[Any], source: str) -> list[Check]:
     for number, row in enumerate(rows, 1):
         place = f"{source}:{getattr(row, 'line', 0) or f'row {number}'}"
         try:
-            one = msgspec.convert({**row, "when": dict(row["when"])}, Row)
+            plain = {**row, "when": dict(row["when"]), "fix": list(row["fix"])}
+            one = msgspec.convert(plain, Row)
         except (msgspec.ValidationError, LookupError, TypeError, ValueError) as error:
             wrong.append(f"{place}: {error}")
             continue
@@ -51,17 +52,17 @@ def known_bad_checks(rows: Sequence[Any], source: str) -> list[Check]:
             for name, versions in one.when.items()
             if versions != _ANY and not is_version(versions)
         ]
-        found.append(_check(one, place))
+        found.append(_check(one, plain, place))
     if wrong:
         raise UsageError("the table cannot be read:\n  " + "\n  ".join(wrong))
     return found
 
 
-def _check(one: Row, place: str) -> Check:
+def _check(one: Row, plain: dict[str, Any], place: str) -> Check:
     return Check(
         id=one.id, title=one.title, source=place, fact="stack.packages", optional=True, why=one.why,
         fix=one.fix, action=one.action, runbook=one.runbook, rule="known-bad",
-        row={"known_bad": msgspec.to_builtins(one)},
+        row={"known_bad": plain},
     )  # fmt: skip
 
 
