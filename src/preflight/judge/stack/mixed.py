@@ -64,6 +64,9 @@ def one_place(host: Host, check: Check) -> Iterator[Result]:
     for one in packages:
         if match := _ONE_PLACE.fullmatch(one.name):
             found.setdefault(match[1], []).append(one.name)
+    if not found:
+        yield skip(host, check, "no such package of NVIDIA's is installed")
+        return
     twice = [name for names in found.values() if len(names) > 1 for name in names]
     status = Status.WARN if twice else Status.PASS
     lines = tuple(Evidence(one.probe, line=one.line) for one in packages if one.name in twice)
