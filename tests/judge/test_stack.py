@@ -77,7 +77,7 @@ def test_a_healthy_host_hears_nothing() -> None:
 def test_a_python_that_does_not_answer_is_no_pass(kind: Any) -> None:
     found = judged(Missing(kind, "python3: it did not start"))
     wanted = Status.SKIP if kind == "no-tool" else Status.ERROR
-    for name in ("versions.torch.twice", "versions.packages.torch", "versions.wheels.one"):
+    for name in ("versions.torch.twice", "versions.packages.torch", "versions.packages.one_cuda"):
         assert found[name].status is wanted
     assert Status.PASS not in {one.status for one in found.values()}
 

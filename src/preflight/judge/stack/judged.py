@@ -20,12 +20,12 @@ JUDGES: dict[str, Callable[[Host, Check], Iterator[Result]]] = {
     "versions.toolkit.gpu": cuda.toolkit_knows_gpu,
     "versions.nccl.loaded": mixed.nccl_loaded,
     "versions.cudnn.path": mixed.cudnn_path,
-    "versions.wheels.one": mixed.one_place,
+    "versions.packages.one_cuda": mixed.one_place,
     "versions.image.mixed": mixed.image,
     "versions.deepspeed.build": mixed.deepspeed,
     "versions.packages.torch": pairs.built_for_torch,
     "versions.packages.pins": pairs.pinned,
-    "versions.flash_attn.gpu": pairs.flash_attention,
+    "versions.packages.flash_attn": pairs.flash_attention,
 }
 
 
