@@ -116,6 +116,13 @@ def test_which_nccl_is_loaded(how: Any, software: tuple[Software, ...], loaded: 
     assert (one.status is Status.PASS) is (loaded == "2.21.5")
 
 
+def test_a_nccl_of_unknown_version_that_comes_first_is_not_passed_over() -> None:
+    python = environment(wheel(nccl="loader"), "torch==2.5.1+cu124", "nvidia-nccl-cu12==2.21.5")
+    unread = Software("nccl-path", Missing("unreadable", "no version in its name"))
+    found = judged(python, software=(unread, Software("nccl", "2.21.5")))
+    assert found["versions.nccl.loaded"].status is Status.ERROR
+
+
 def test_a_nccl_inside_torch_has_no_version_of_its_own() -> None:
     python = environment(wheel(nccl="static"), "torch==2.5.1+cu124")
     one = judged(python, software=(Software("nccl", "2.18.3"),))["versions.nccl.loaded"]

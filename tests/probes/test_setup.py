@@ -149,6 +149,7 @@ def test_software_is_asked_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     })  # fmt: skip
     before = tmp_path / "usr" / "local" / "before"
     write(before, {"libnccl.so.2.18.3": "", "libcudnn.so.9.1.0": "", "libcuda.so.550.54.15": ""})
+    write(tmp_path, {"usr/local/wheel/libnccl.so.2": "\0\1NCCL version 2.26.2+cuda12.2\0"})
     write(tmp_path, {
         "bin/nvcc": "#!/bin/sh\necho 'Cuda compilation tools, release 12.3, V12.3.107'\n",
         "usr/local/cuda-11.8/bin/nvcc": "", "usr/local/cuda-12.4/bin/nvcc": "",
@@ -168,6 +169,10 @@ def test_software_is_asked_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ):  # fmt: skip
         (tmp_path / link).symlink_to(target)
     found = {one.name: one.version for one in software(asked(software, tmp_path, "/usr/local/"))}
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path}/usr/local/wheel")
+    monkeypatch.setenv("LD_PRELOAD", "")
+    wheel = {one.name: one.version for one in software(asked(software, tmp_path, "/usr/local/"))}
+    assert wheel["nccl-path"] == "2.26.2"
     assert isinstance(found.pop("nccl-net-gib"), Missing)  # its name tells no version
     assert found == {
         "nvcc": "12.3.107", "cuda-toolkits": "11.8, 12.4", "nccl-path": "2.18.3",

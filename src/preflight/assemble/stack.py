@@ -159,7 +159,7 @@ def _nccl_loaded(found: dict[str, Any], reports: tuple[EnvReport, ...]) -> Known
     inside = (own,) if how != "loader" and isinstance(own, str) else ()
     order = (found["nccl_preload"], told, *inside, *by_loader)
     return next(
-        (one for one in order if isinstance(one, str) and one != "none"),
+        (one for one in order if one != "none" and one is not NOT_IN_INPUT),
         Missing("not-applicable", "no NCCL is known here"),
     )
 

@@ -53,13 +53,20 @@ _PLUGINS = {
 _UNTOLD = Missing("not-applicable", "a plugin's file has no version in its name")
 # `ldconfig -p` lists 32-bit libraries with nothing but "libc6"; of several the first is taken. The
 # nvcc is the one that builds torch's extensions: that of CUDA_HOME, of PATH, of /usr/local/cuda.
+# A NCCL whose name has no version tells it in its text, which lies before the code for GPUs.
 _ASK = f"""\
+inside() {{
+  case $1 in *libnccl.so.*.*) ;; *libnccl.so*)
+    v=$(head -c 67108864 "$1" 2>/dev/null | grep -a -o -m 1 'NCCL version [0-9][0-9.]*')
+    if [ -n "$v" ]; then echo "inside $1 $v"; fi ;;
+  esac
+}}
 ldconfig -p 2>/dev/null | while read -r n o; do
   case $n in
     {"|".join(_LIBRARIES)}) ;;
     *) continue ;;
   esac
-  case $o in *,*) echo "library $n $(readlink -f "${{o##*=> }}")" ;; esac
+  case $o in *,*) f=$(readlink -f "${{o##*=> }}"); echo "library $n $f"; inside "$f" ;; esac
 done
 d=$(readlink -f /usr/local/cuda) && [ -d "$d" ] && echo "cuda $d" && \\
   for f in version.json version.txt; do
@@ -68,12 +75,14 @@ d=$(readlink -f /usr/local/cuda) && [ -d "$d" ] && echo "cuda $d" && \\
 set -f; IFS=:
 for d in $LD_LIBRARY_PATH; do
   for n in libnccl.so.2 libcudnn.so.9 libcudnn.so.8 libcuda.so.1; do
-    if [ -e "$d/$n" ]; then echo "path $n $(readlink -f "$d/$n")"; fi
+    if [ -e "$d/$n" ]; then f=$(readlink -f "$d/$n"); echo "path $n $f"; inside "$f"; fi
   done
 done
 IFS=' :'
 for f in $LD_PRELOAD; do
-  case $f in *libnccl.so*) echo "preload libnccl.so.2 $(readlink -f "$f" || echo "$f")" ;; esac
+  case $f in *libnccl.so*)
+    f=$(readlink -f "$f" || echo "$f"); echo "preload libnccl.so.2 $f"; inside "$f" ;;
+  esac
 done
 unset IFS; set +f
 for d in {" ".join(_PLUGINS)}; do
@@ -90,6 +99,7 @@ printf 'libc '; getconf GNU_LIBC_VERSION 2>/dev/null || echo
 echo end"""
 
 _VERSION = re.compile(r"\.so\.([0-9][\w.]{0,40})$", re.ASCII)
+_INSIDE = re.compile(r"inside (.{1,300}) NCCL version ([0-9]+(?:\.[0-9]+){1,3})\.?")
 _RDMA_CORE = re.compile(r"[0-9]+\.[0-9]+\.([0-9]+(?:\.[0-9]+)?)", re.ASCII)
 _TXT = re.compile(r"CUDA Version ([0-9][0-9.]{0,20})")
 _DIRECTORY = re.compile(r"cuda-([0-9]{1,3}\.[0-9]{1,3})$", re.ASCII)
@@ -110,6 +120,7 @@ def software(text: str) -> tuple[Software, ...]:
 
 
 def _libraries(lines: list[str]) -> Iterator[Software]:
+    inside = {match[1]: match[2] for line in lines if (match := _INSIDE.fullmatch(line))}
     for number, line in enumerate(lines, 1):
         kind, _, rest = line.partition(" ")
         soname, _, path = rest.partition(" ")
@@ -120,7 +131,8 @@ def _libraries(lines: list[str]) -> Iterator[Software]:
             yield Software(plugin, told, path.strip(), number, _PROBE)
         name = _LIBRARIES.get(soname, "") if kind == "library" else _BEFORE.get(f"{kind} {soname}")
         if name:
-            yield Software(name, _of_file(name, path), path.strip(), number, _PROBE)
+            told = inside.get(path.strip()) or _of_file(name, path)
+            yield Software(name, told, path.strip(), number, _PROBE)
 
 
 def _of_file(name: str, path: str) -> Known[str]:
