@@ -13,7 +13,7 @@ from preflight.expect.models import model_of
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.setup import Package, Software
-from preflight.facts.stack import EnvReport
+from preflight.facts.stack import EnvReport, EnvVar
 from preflight.facts.stack_pieces import PythonEnv, Source, Stack, StackGpu, TorchBuild
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
@@ -42,7 +42,7 @@ def stack_of(host: Host, python: Known[PythonEnv]) -> Stack:
         packages=packages,
         twice=() if isinstance(python, Missing) else python.twice,
         pins=() if isinstance(python, Missing) else python.pins,
-        environment=tuple(one for report in reports for one in report.environment),
+        environment=_variables(host),
         told_by={name: Source(one.probe, one.line) for name, one in chosen.items() if one.probe},
     )
 
@@ -143,6 +143,13 @@ def _report_words(reports: tuple[EnvReport, ...]) -> dict[str, list[Word]]:
         *_of_reports(reports, "cuda_available"),
     ]
     return found
+
+
+def _variables(host: Host) -> tuple[EnvVar, ...]:
+    """Those of the host itself, where they are asked; those of reports."""
+    told: Known[tuple[EnvVar, ...]] = getattr(host, "environment", NOT_IN_INPUT)
+    own = () if isinstance(told, Missing) else told
+    return own or tuple(one for report in host.env_reports for one in report.environment)
 
 
 def _nccl_loaded(found: dict[str, Any], reports: tuple[EnvReport, ...]) -> Known[str]:
