@@ -121,6 +121,10 @@ BASES |= {
         "nics": SETUP["nics"],
         "nvidia-smi-q": BASES["metal"]["nvidia-smi-q"],
     },
+    "gdrcopy": {
+        "driver-module": MODULES,
+        "software": "library libgdrapi.so.2 /usr/lib/libgdrapi.so.2.4\nlibc \nend\n",
+    },
     "rack": {"services": SERVICES, "nvidia-smi-q": _RACK},
     "toolkit": {"software": SETUP["software"], "nvidia-smi-q": BASES["metal"]["nvidia-smi-q"]},
 }
