@@ -129,6 +129,19 @@ def test_a_nccl_inside_torch_has_no_version_of_its_own() -> None:
     assert (one.status, one.reason) == (Status.SKIP, "NCCL is inside torch's own library")
 
 
+@pytest.mark.parametrize(("packages", "status"), [
+    ("torch==2.5.1 nvidia-cuda-runtime-cu12==12.4.127", "PASS"),
+    ("torch==2.9.0 nvidia-cuda-runtime==13.0.48", "FAIL"),
+    ("torch==2.5.1+cu121", "PASS"), ("torch==2.5.1", "SKIP"),
+    ("jax==0.4.35 nvidia-cuda-runtime-cu12==12.4.127", "SKIP"),  # of another framework
+])  # fmt: skip
+def test_a_list_of_packages_tells_the_cuda_of_torch(packages: str, status: str) -> None:
+    names = (each.split("==") for each in packages.split())
+    listed = tuple(Package(name, version, 1, "pip-freeze") for name, version in names)
+    found = judged(env_reports=(report(packages=listed, driver="550.90.12"),))
+    assert found["versions.cuda.driver"].status.value == status
+
+
 def test_an_image_of_cuda_alone_says_nothing_of_torch() -> None:
     """nvidia/cuda images set CUDA_VERSION and NCCL_VERSION, whatever pip installs later."""
     variables = (EnvVar("CUDA_VERSION", "12.2.2"), EnvVar("NCCL_VERSION", "2.19.3-1"))

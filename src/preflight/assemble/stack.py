@@ -100,11 +100,13 @@ def _torch_words(
     listed = package(packages, "torch")
     version = [*_field(build, "version"), *_of_reports(reports, "torch"), listed]
     known = _best(version).value
-    in_version = Word(cuda_in_version(known), listed.probe, listed.line)
+    # Of a torch that is there: its version tells its CUDA, else the runtime beside it.
+    beside = [Word(cuda_in_version(known), listed.probe, listed.line),
+              package(packages, "nvidia-cuda-runtime*")]  # fmt: skip
+    beside = [] if isinstance(known, Missing) else beside
     return {
         "torch": version,
-        "torch_cuda": [*_field(build, "cuda"), *_of_reports(reports, "torch_cuda"), in_version,
-                       package(packages, "nvidia-cuda-runtime-cu*")],
+        "torch_cuda": [*_field(build, "cuda"), *_of_reports(reports, "torch_cuda"), *beside],
         "torch_hip": [*_field(build, "hip"), *_of_reports(reports, "torch_hip")],
         "torch_archs": list(_of_reports(reports, "torch_archs")),
         "torch_nccl": list(_field(build, "nccl")),
