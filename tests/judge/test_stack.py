@@ -116,6 +116,14 @@ def test_which_nccl_is_loaded(how: Any, software: tuple[Software, ...], loaded: 
     assert (one.status is Status.PASS) is (loaded == "2.21.5")
 
 
+def test_a_nccl_for_another_cuda_is_not_torch_s_own() -> None:
+    python = environment(wheel(), "torch==2.5.1+cu124", "nvidia-nccl-cu11==2.21.5")
+    one = judged(python)["versions.nccl.loaded"]
+    assert (one.status, one.reason) == (
+        Status.WARN, "it was built for CUDA 11, torch for 12.4",
+    )  # fmt: skip
+
+
 def test_a_nccl_of_unknown_version_that_comes_first_is_not_passed_over() -> None:
     python = environment(wheel(nccl="loader"), "torch==2.5.1+cu124", "nvidia-nccl-cu12==2.21.5")
     unread = Software("nccl-path", Missing("unreadable", "no version in its name"))

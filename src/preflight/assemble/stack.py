@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from preflight.assemble.gpudirect import gpudirect, imex
-from preflight.assemble.stack_packages import Word, all_packages, bundled, cuda_in_version
+from preflight.assemble.stack_packages import Word, all_packages, bundled, cuda_in_version, cuda_of
 from preflight.assemble.stack_packages import of as package
 from preflight.expect.models import model_of
 from preflight.facts.gpu import Gpu
@@ -127,6 +127,7 @@ def _library_words(
              "cudnn_path": "cudnn-path"}  # fmt: skip
     found = {field: [_software(listed, name)] for field, name in names.items()}
     found["nccl_bundled"] = [bundled(packages, "nvidia-nccl-cu*")]
+    found["nccl_cuda"] = [cuda_of(packages, "nvidia-nccl")]
     found["cudnn_bundled"] = [bundled(packages, "nvidia-cudnn-cu*")]
     return found
 

@@ -54,6 +54,14 @@ def of(packages: Known[tuple[Package, ...]], pattern: str) -> Word:
     return Word(one.version, one.probe, one.line) if one else Word(NOT_IN_INPUT)
 
 
+def cuda_of(packages: Known[tuple[Package, ...]], stem: str) -> Word:
+    """The CUDA in the name of a library's package: nvidia-nccl-cu12 -> 12."""
+    if isinstance(packages, Missing):
+        return Word(packages)
+    one = next((one for one in packages if re.fullmatch(rf"{stem}-cu\d+", one.name)), None)
+    return Word(one.name.rpartition("-cu")[2], one.probe, one.line) if one else Word("none")
+
+
 def bundled(packages: Known[tuple[Package, ...]], pattern: str) -> Word:
     """The same of a library that comes as a package beside torch; "none" where it does not."""
     word = of(packages, pattern)

@@ -94,6 +94,7 @@ class Stack(Struct, frozen=True):
     cudnn_bundled: Known[str] = NOT_IN_INPUT  # the wheel beside torch
     cudnn_path: Known[str] = NOT_IN_INPUT  # on LD_LIBRARY_PATH; "none"
     nccl_bundled: Known[str] = NOT_IN_INPUT  # the wheel beside torch
+    nccl_cuda: Known[str] = NOT_IN_INPUT  # the CUDA that this wheel was built for: 12
     nccl_system: Known[str] = NOT_IN_INPUT  # what ldconfig lists; "none"
     nccl_path: Known[str] = NOT_IN_INPUT  # on LD_LIBRARY_PATH; "none"
     nccl_preload: Known[str] = NOT_IN_INPUT  # by LD_PRELOAD; "none"

@@ -26,13 +26,25 @@ def nccl_loaded(host: Host, check: Check) -> Iterator[Result]:
     if not own:
         yield skip(host, check, "torch brings no NCCL as a package", loaded)
         return
-    preload = text(stack, "nccl_preload")
-    where = "LD_PRELOAD" if preload else "LD_LIBRARY_PATH or ldconfig"
+    reason = _not_its_own(stack, own, loaded)
+    built = text(stack, "nccl_cuda")
     yield result(
-        check, host.name, Status.PASS if release(own) == release(loaded) else Status.WARN, loaded,
-        own, reason=f"{where} brings {loaded} in place of it",
+        check, host.name, Status.WARN if reason else Status.PASS, loaded,
+        f"{own}, for CUDA {built}" if built else own, reason=reason,
         evidence=shown(stack, "nccl_preload", "nccl_path", "nccl_bundled"),
     )  # fmt: skip
+
+
+def _not_its_own(stack: Stack, own: str, loaded: str) -> str:
+    """Why what is loaded is not what this torch wants; empty where it is."""
+    if release(own) != release(loaded):
+        preload = text(stack, "nccl_preload")
+        where = "LD_PRELOAD" if preload else "LD_LIBRARY_PATH or ldconfig"
+        return f"{where} brings {loaded} in place of it"
+    built, cuda = text(stack, "nccl_cuda"), text(stack, "torch_cuda")
+    if built and cuda and release(built) != release(cuda)[:1]:
+        return f"it was built for CUDA {built}, torch for {cuda}"
+    return ""
 
 
 def cudnn_path(host: Host, check: Check) -> Iterator[Result]:
