@@ -108,3 +108,24 @@ SETUP: dict[str, str] = {
     "software": SOFTWARE,
     "packages": PACKAGES,
 }
+
+#: A Python with a torch of pytorch.org, as the question prints it.
+TORCH = """\
+python 3.10.12 /opt/train/bin/python3
+torch path /opt/train/lib/python3.10/site-packages/torch
+torch version 2.3.0+cu121
+torch cuda 12.1
+torch hip None
+torch nccl wheel
+package torch 2.3.0+cu121
+package torchvision 0.18.0+cu121
+package triton 2.3.0
+pin torchvision torch 2.3.0
+pin torch triton 2.3.0
+pin torch nvidia-nccl-cu12 2.20.5
+package nvidia-nccl-cu12 2.20.5
+package nvidia-cudnn-cu12 8.9.2.26
+package flash-attn 2.5.8
+package numpy 1.26.4
+end
+"""

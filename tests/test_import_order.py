@@ -65,6 +65,7 @@ SHARED_WITHIN = {
     "facts.system": "a host holds its limits, processors, disks",
     "facts.stack": "a host holds what reports of its environment tell",
     "facts.counters": "a host holds what its kernel counts",
+    "facts.stack_pieces": "a host holds its software as one record",
     "facts.setup": "a host holds its board, parameters and software",
     "probes.limits": "reads the kernel's table of limits, whosever it is",
     "probes.lspci_names": "the ids behind lspci's names",

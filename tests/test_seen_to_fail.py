@@ -23,7 +23,7 @@ from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import server
 from tests.parameters_text import BASES as PARAMETERS
-from tests.setup_text import SETUP
+from tests.setup_text import SETUP, TORCH
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
 from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
 
@@ -110,6 +110,39 @@ BASES |= {
     "commit": {"meminfo": _MEMINFO, "sysctls": "vm/overcommit_memory:2\nend\n"},
     "cgroup-gpu": {"cgroup": CGROUP, "pci": ONE_GPU},
     "shm-gpu": {"shared-memory": SHARED_MEMORY, "pci": ONE_GPU},
+}
+#: GPUs of a rack, as nvidia-smi 550 tells of their NVLink domain.
+_RACK = (
+    sample(BASES["metal"]["nvidia-smi-q"])
+    .replace("NVIDIA H100 80GB HBM3", "NVIDIA GB200")
+    .replace(
+        "        Status                            : Success\n",
+        "        Status                            : Success\n"
+        "        CliqueId                          : 32766\n"
+        "        ClusterUUID                       : 0000feed-0000-4000-8000-000000000001\n",
+    )
+)
+#: The software under a run: a Python with torch, what the loader takes, the GPUs' driver.
+_UNDER = {"packages": TORCH, "software": SETUP["software"]}
+BASES |= {
+    "stack": _UNDER | {"nvidia-smi-q": "nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt"},
+    "stack_t4": _UNDER | {"nvidia-smi": "nvidia_smi_xml/tesla_t4_515.105.xml"},
+    "stack_a100": _UNDER | {"nvidia-smi": "nvidia_smi_xml/a100_sxm4_80gb_mig_535.54.xml"},
+    "collect_env": {
+        "collect-env": "torch_collect_env/vllm_h100_x8_vm_torch2.5.1_cu124_ngc23.10.txt"
+    },
+    "ds_report": {"ds-report": "ds_report/deepspeed_0.7.7_polaris_all_prebuilt_ok.txt"},
+    "rdma": {
+        "driver-module": MODULES,
+        "nics": SETUP["nics"],
+        "nvidia-smi-q": BASES["metal"]["nvidia-smi-q"],
+    },
+    "gdrcopy": {
+        "driver-module": MODULES,
+        "software": "library libgdrapi.so.2 /usr/lib/libgdrapi.so.2.4\nlibc \nend\n",
+    },
+    "rack": {"services": SERVICES, "nvidia-smi-q": _RACK},
+    "toolkit": {"software": SETUP["software"], "nvidia-smi-q": BASES["metal"]["nvidia-smi-q"]},
 }
 BASES["clock"] = {"identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\n"}
 #: When the base's host was asked.

@@ -170,3 +170,9 @@ def preflight_words(check: str) -> list[str]:
 
     (found,) = (one for one in load(DOMAINS).checks if one.id == check)
     return re.findall(r"\w+", "".join(explain._check(found)))
+
+
+def test_versions_known_to_be_bad_are_told_with_who_says_so() -> None:
+    told = preflight("explain", "versions.known_bad.nccl_2_29_2").out
+    assert "warns      nccl ==2.29.2\n" in told
+    assert "source     documented: github.com/pytorch/pytorch/pull/174338" in told

@@ -21,7 +21,7 @@ from tests.probes.test_pci_robust import damaged
 from tests.probes.test_setup import write
 
 CHECKS = [
-    check for check in load(("system",)).checks
+    check for check in load(("parameters",)).checks
     if check.id in ("system.sysctl.persisted", "system.sysctl.unsaved")
 ]  # fmt: skip
 

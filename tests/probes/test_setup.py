@@ -139,7 +139,7 @@ END
 """
 
 
-def test_software_is_asked_and_read(tmp_path: Path) -> None:
+def test_software_is_asked_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {
         "bin/ldconfig": _LDCONFIG.format(tmp_path),
         "bin/ofed_info": "#!/bin/sh\necho OFED-internal-24.10-0.7.0:\n",
@@ -147,7 +147,21 @@ def test_software_is_asked_and_read(tmp_path: Path) -> None:
         "lib/libnccl.so.2.21.5": "", "old/libnccl.so.2.18.1": "", "lib/libibverbs.so.1.14.50.0": "",
         "usr/local/cuda-12.4/version.json": '{"cuda" : {"name" : "CUDA", "version" : "12.4.1"}}',
     })  # fmt: skip
-    for name in ("ldconfig", "ofed_info", "getconf"):
+    before = tmp_path / "usr" / "local" / "before"
+    write(before, {"libnccl.so.2.18.3": "", "libcudnn.so.9.1.0": "", "libcuda.so.550.54.15": ""})
+    write(tmp_path, {"usr/local/wheel/libnccl.so.2": "\0\1NCCL version 2.26.2+cuda12.2\0"})
+    write(tmp_path, {
+        "bin/nvcc": "#!/bin/sh\necho 'Cuda compilation tools, release 12.3, V12.3.107'\n",
+        "usr/local/cuda-11.8/bin/nvcc": "", "usr/local/cuda-12.4/bin/nvcc": "",
+        "usr/local/gib/lib64/libnccl-net.so": "", "usr/local/own/libnccl.so.2.19.3": "",
+    })  # fmt: skip
+    for name in ("libnccl.so.2.18.3", "libcudnn.so.9.1.0", "libcuda.so.550.54.15"):
+        stem = name.partition(".so")[0]
+        number = {"libnccl": 2, "libcudnn": 9, "libcuda": 1}[stem]
+        (before / f"{stem}.so.{number}").symlink_to(name)
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"/nowhere:{before}")
+    monkeypatch.delenv("CUDA_HOME", raising=False)
+    for name in ("ldconfig", "ofed_info", "getconf", "nvcc"):
         (tmp_path / "bin" / name).chmod(0o755)
     for link, target in (
         ("lib/libnccl.so.2", "libnccl.so.2.21.5"), ("old/libnccl.so.2", "libnccl.so.2.18.1"),
@@ -155,10 +169,28 @@ def test_software_is_asked_and_read(tmp_path: Path) -> None:
     ):  # fmt: skip
         (tmp_path / link).symlink_to(target)
     found = {one.name: one.version for one in software(asked(software, tmp_path, "/usr/local/"))}
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path}/usr/local/wheel")
+    monkeypatch.setenv("LD_PRELOAD", "")
+    wheel = {one.name: one.version for one in software(asked(software, tmp_path, "/usr/local/"))}
+    assert wheel["nccl-path"] == "2.26.2"
+    assert isinstance(found.pop("nccl-net-gib"), Missing)  # its name tells no version
     assert found == {
+        "nvcc": "12.3.107", "cuda-toolkits": "11.8, 12.4", "nccl-path": "2.18.3",
+        "cudnn-path": "9.1.0", "compat-driver": "550.54.15",
         "nccl": "2.21.5", "rdma-core": "50.0", "cuda-toolkit": "12.4.1",
         "ofed": "OFED-internal-24.10-0.7.0",
     }  # fmt: skip
+
+
+def test_what_is_loaded_before_everything_else() -> None:
+    (one,) = software("preload libnccl.so.2 /opt/nccl/libnccl.so.2.19.3\nend\n")
+    assert (one.name, one.version) == ("nccl-preload", "2.19.3")
+
+
+def test_a_compiler_that_does_not_start_is_not_known() -> None:
+    (one,) = software("nvcc /usr/local/cuda/bin/nvcc\nend\n")
+    assert isinstance(one.version, Missing)
+    assert "/usr/local/cuda/bin/nvcc" in one.version.text
 
 
 def test_a_toolkit_without_its_file_has_the_version_of_its_directory() -> None:
@@ -191,7 +223,7 @@ def test_packages_are_asked_and_read(tmp_path: Path) -> None:
         [sys.executable, "-S", *argv], capture_output=True, text=True, env=env, cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
-    found = {one.name: one.version for one in packages(done.stdout)}
+    found = {one.name: one.version for one in packages(done.stdout).packages}
     assert found.pop("python") == "{}.{}.{}".format(*sys.version_info[:3])
     assert isinstance(found.pop("numpy"), Missing)
     assert found == {
@@ -200,7 +232,7 @@ def test_packages_are_asked_and_read(tmp_path: Path) -> None:
 
 
 def test_noise_around_the_packages_is_no_package() -> None:
-    told = packages(f"site says hello\n{PACKAGES}goodbye\n")
+    told = packages(f"site says hello\n{PACKAGES}goodbye\n").packages
     assert told[1].name == "torch"
     assert told[1].line == 3
 

@@ -15,7 +15,7 @@ from preflight.settings.wanted import Wanted, target, value_of, wanted
 from preflight.writable import faults as set_faults
 from tests.parameters_text import BASES, PARAMETERS
 
-CHECKS = load(("system",), hold=True).checks
+CHECKS = load(("system", "parameters"), hold=True).checks
 SETTABLE = {check.id: check for check in CHECKS if check.set}
 
 

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Identity
 from preflight.facts.nics import Nics
-from preflight.facts.setup import Told
+from preflight.facts.setup import Package, Told
+from preflight.facts.stack_pieces import PythonEnv
 from preflight.model import NOT_IN_INPUT, Known, Missing, Raw
 
 #: What a host is expected to tell where the others tell it -> the part that it is told by. GPUs
@@ -76,6 +77,11 @@ def nic_facts(nics: Known[Nics]) -> dict[str, Any]:
         "nic_ports": nics.ports or _NO_NIC,
         "nic_count": sum(not nic.virtual for nic in nics.devices),
     }
+
+
+def packages_of(python: Known[PythonEnv]) -> Known[tuple[Package, ...]]:
+    """The packages that the interpreter would import."""
+    return python if isinstance(python, Missing) else python.packages
 
 
 def gpu_product(gpus: Known[tuple[Gpu, ...]]) -> Known[str]:

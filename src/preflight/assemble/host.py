@@ -12,7 +12,13 @@ from msgspec.structs import replace
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
 from preflight.assemble.asked import diag_of, told_once, watch_of
-from preflight.assemble.compared import gpu_product, nic_facts, told, with_clock
+from preflight.assemble.compared import (
+    gpu_product,
+    nic_facts,
+    packages_of,
+    told,
+    with_clock,
+)
 from preflight.assemble.fabric_manager import fabric_manager
 from preflight.assemble.gpu_inventory import (
     count_gpus,
@@ -30,6 +36,7 @@ from preflight.assemble.limits import processes_of, system_facts
 from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
 from preflight.assemble.reported import as_reported, both_limits, reports_of
 from preflight.assemble.sources import SUPPLIERS, probe_of
+from preflight.assemble.stack import stack_of
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
 from preflight.facts.pci_tree import PciTree
@@ -60,10 +67,12 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["asked_processes"] = processes_of(parts["asked_processes"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
+    python, parts["packages"] = parts["packages"], packages_of(parts["packages"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
     parts["limits"] = both_limits(found, parts["limits"])
     parts = as_reported(parts, reports_of(found))
     host = replace(_host(name, parts, site), gpu_looks=looks(found))
+    host = replace(host, stack=stack_of(host, python))
     return Assembled(host, _unanswered(found, site))
 
 

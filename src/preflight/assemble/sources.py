@@ -197,6 +197,15 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "clock": ("clock",),
     "cpu_state": ("cpu_state",),
     "memory_state": ("memory_state",),
+    "stack": (
+        "nvidia_smi",
+        "pci",
+        "driver_module",
+        "software",
+        "packages",
+        "nics",
+        "services",
+    ),
     "gpu_product": ("nvidia_smi", "pci"),
     "told": (),  # of what is asked for other checks
     "site": (),

@@ -10,7 +10,7 @@ from pathlib import Path
 from preflight import runbooks
 from preflight.cli import explain_text
 from preflight.cli.exit import Exit
-from preflight.cli.explain_rows import branches
+from preflight.cli.explain_rows import branches, known_bad
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.cli.wrapped import wrapped
@@ -125,6 +125,7 @@ def _check(check: Check, stated: Sequence[Override] = ()) -> Iterator[str]:
             yield from wrapped(line, "  - ")
     yield f"\naction     {check.action.value}\n"
     yield f"fact       {check.fact}\n"
+    yield from known_bad(check)
     for name, label in (("fail_unless", "fails"), ("warn_unless", "warns")):
         for operator, argument in getattr(check, name).items():
             yield f"{label:<10} unless {_argument(operator, argument)}\n"

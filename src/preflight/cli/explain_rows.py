@@ -33,6 +33,14 @@ def as_told(check: Check, text: str) -> Check:
     return replace(check, fix=(f"{found.means} ({found.action.value})", *first))
 
 
+def known_bad(check: Check) -> Iterator[str]:
+    """Of a row of versions known to be bad: which, and who says so."""
+    if bad := check.row.get("known_bad"):
+        when = " with ".join(f"{name} {versions}" for name, versions in bad["when"].items())
+        yield f"{'fails' if bad['status'] == 'FAIL' else 'warns':10} {when}\n"
+        yield f"source     {bad['confidence']}: {bad['source']}\n"
+
+
 def branches(check: Check) -> Iterator[str]:
     """One line for each thing that the text may say."""
     for one in _by_text(check):

@@ -14,6 +14,7 @@ class Design(Struct, frozen=True, kw_only=True):
     model does not promise."""
 
     generation: str
+    capability: str
     form: str
     repairs: Known[str] = _NOT_PROMISED
     nvlinks: Known[int] = _NOT_PROMISED

@@ -16,6 +16,7 @@ from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.facts.setup import Board, Package, Persisted, Software, Sysctl, Told
 from preflight.facts.stack import EnvReport
+from preflight.facts.stack_pieces import Stack
 from preflight.facts.system import (
     AskedProcess,
     Cgroup,
@@ -158,6 +159,7 @@ class Host(Struct, frozen=True):
     clock: Known[Clock] = NOT_IN_INPUT
     cpu_state: Known[CpuState] = NOT_IN_INPUT
     memory_state: Known[MemoryState] = NOT_IN_INPUT
+    stack: Stack = field(default_factory=Stack)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT
     told: tuple[Told, ...] = ()  # what was asked of it, by parts

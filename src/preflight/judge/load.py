@@ -21,6 +21,7 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
     "fabric": (("kernel-events", "data/fabric_events.yaml"),),
     "kernel": (("kernel-events", "data/kernel_events.yaml"),),
     "chassis": (("sel", "data/sel_events.yaml"),),
+    "versions": (("known-bad", "data/known_bad.yaml"),),
 }
 DOMAINS = (
     "gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel", "system", "parameters",
@@ -31,6 +32,7 @@ DOMAINS = (
 _HERE = Path(__file__).parent
 _READERS = [
     *(_HERE / name for name in ("load.py", "sel.py", "kernel_log/log.py", "kernel_log/rows.py")),
+    _HERE / "stack" / "known_bad.py",
     Path(model.__file__),
 ]
 
@@ -106,6 +108,10 @@ def _table(path: Path, kind: str) -> tuple[Check, ...]:
         from preflight.judge import sel
 
         return tuple(sel.sel_checks(document["rows"], source))
+    if kind == "known-bad":
+        from preflight.judge.stack.known_bad import known_bad_checks
+
+        return tuple(known_bad_checks(document["rows"], source))
     from preflight.judge.kernel_log.log import table_checks
 
     return tuple(table_checks(kind, document["rows"], source))

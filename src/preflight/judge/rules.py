@@ -32,6 +32,8 @@ RULES: dict[str, Rule] = {
     "sel": Rule("sel:judge_sel", "sel", of_host=True),
     "persisted": Rule("persisted:judge_persisted", "persisted", of_host=True),
     "dcgm": Rule("dcgm:judge_dcgm", "dcgm"),
+    "stack": Rule("stack.judged:judge_stack"),
+    "known-bad": Rule("stack.known_bad:judge_known_bad"),
 }
 
 

@@ -45,3 +45,27 @@ def version_holds(value: Any, wanted: str) -> bool:
         clause and _COMPARISONS[clause[1]](_compare_versions(value, clause[2]))
         for clause in clauses
     )
+
+
+def release(version: str) -> tuple[int, ...]:
+    """The numbers that a version begins with: 2.10.0a0+git1 -> (2, 10, 0); () where there is none.
+    What follows them (a pre-release, the local part of PEP 440) says nothing of the release."""
+    found = re.match(r"v?(\d+(?:\.\d+)*)", version.strip())
+    return tuple(int(part) for part in found[1].split(".")) if found else ()
+
+
+def is_of(version: str, beginning: str) -> bool:
+    """Whether it is a version of a release: 2.10.1 is of 2.10 and not of 2.1."""
+    wanted = release(beginning)
+    return bool(wanted) and release(version)[: len(wanted)] == wanted
+
+
+def at_least(version: str, least: str) -> bool:
+    """Whether a version is not older than another, by their releases."""
+    mine, other = release(version), release(least)
+    width = max(len(mine), len(other))
+    return _filled(mine, width) >= _filled(other, width)
+
+
+def _filled(parts: tuple[int, ...], width: int) -> tuple[int, ...]:
+    return parts + (0,) * (width - len(parts))

@@ -32,28 +32,78 @@ _LIBRARIES = {
     "libdcgm.so.4": "dcgm-4",
     "libibverbs.so.1": "rdma-core",  # 1.14.39.0: the interface's 1.14, then rdma-core's own 39.0
 }
-# `ldconfig -p` lists 32-bit libraries with nothing but "libc6"; of several the first is taken. What
-# LD_LIBRARY_PATH of a job adds is not seen.
+#: The same of what the loader would take before: LD_LIBRARY_PATH and LD_PRELOAD of this shell. A
+#: libcuda there is of a forward-compatibility package, or the driver's own in a place of its own.
+_BEFORE = {
+    "path libnccl.so.2": "nccl-path",
+    "path libcudnn.so.8": "cudnn-path",
+    "path libcudnn.so.9": "cudnn-path",
+    "path libcuda.so.1": "compat-driver",
+    "preload libnccl.so.2": "nccl-preload",
+}
+#: Where vendors put NCCL's network plugins -> our name.
+_PLUGINS = {
+    "/opt/amazon/ofi-nccl": "nccl-net-aws-ofi",
+    "/opt/aws-ofi-nccl": "nccl-net-aws-ofi",
+    "/opt/hpcx/nccl_rdma_sharp_plugin": "nccl-net-sharp",
+    "/usr/local/gib": "nccl-net-gib",  # Google's, for RoCE
+    "/var/lib/tcpx": "nccl-net-tcpx",
+    "/var/lib/tcpxo": "nccl-net-tcpxo",
+}
+_UNTOLD = Missing("not-applicable", "a plugin's file has no version in its name")
+# `ldconfig -p` lists 32-bit libraries with nothing but "libc6"; of several the first is taken. The
+# nvcc is the one that builds torch's extensions: that of CUDA_HOME, of PATH, of /usr/local/cuda.
+# A NCCL whose name has no version tells it in its text, which lies before the code for GPUs.
 _ASK = f"""\
+inside() {{
+  case $1 in *libnccl.so.*.*) ;; *libnccl.so*)
+    v=$(head -c 67108864 "$1" 2>/dev/null | grep -a -o -m 1 'NCCL version [0-9][0-9.]*')
+    if [ -n "$v" ]; then echo "inside $1 $v"; fi ;;
+  esac
+}}
 ldconfig -p 2>/dev/null | while read -r n o; do
   case $n in
     {"|".join(_LIBRARIES)}) ;;
     *) continue ;;
   esac
-  case $o in *,*) echo "library $n $(readlink -f "${{o##*=> }}")" ;; esac
+  case $o in *,*) f=$(readlink -f "${{o##*=> }}"); echo "library $n $f"; inside "$f" ;; esac
 done
 d=$(readlink -f /usr/local/cuda) && [ -d "$d" ] && echo "cuda $d" && \\
   for f in version.json version.txt; do
     if [ -r "$d/$f" ]; then echo "begin $f"; cat "$d/$f"; echo; echo "end $f"; break; fi
   done
+set -f; IFS=:
+for d in $LD_LIBRARY_PATH; do
+  for n in libnccl.so.2 libcudnn.so.9 libcudnn.so.8 libcuda.so.1; do
+    if [ -e "$d/$n" ]; then f=$(readlink -f "$d/$n"); echo "path $n $f"; inside "$f"; fi
+  done
+done
+IFS=' :'
+for f in $LD_PRELOAD; do
+  case $f in *libnccl.so*)
+    f=$(readlink -f "$f" || echo "$f"); echo "preload libnccl.so.2 $f"; inside "$f" ;;
+  esac
+done
+unset IFS; set +f
+for d in {" ".join(_PLUGINS)}; do
+  for f in "$d"/lib/libnccl-net*.so "$d"/lib64/libnccl-net*.so; do
+    if [ -e "$f" ]; then echo "plugin $d $(readlink -f "$f")"; break; fi
+  done
+done
+n=${{CUDA_HOME:-/none}}/bin/nvcc
+[ -x "$n" ] || n=$(command -v nvcc) || n=/usr/local/cuda/bin/nvcc
+if [ -x "$n" ]; then echo "nvcc $n"; "$n" --version 2>/dev/null; fi
+for d in /usr/local/cuda-*; do if [ -d "$d/bin" ]; then echo "toolkit $d"; fi; done
 if command -v ofed_info >/dev/null 2>&1; then printf 'ofed '; ofed_info -s; fi
 printf 'libc '; getconf GNU_LIBC_VERSION 2>/dev/null || echo
 echo end"""
 
 _VERSION = re.compile(r"\.so\.([0-9][\w.]{0,40})$", re.ASCII)
+_INSIDE = re.compile(r"inside (.{1,300}) NCCL version ([0-9]+(?:\.[0-9]+){1,3})\.?")
 _RDMA_CORE = re.compile(r"[0-9]+\.[0-9]+\.([0-9]+(?:\.[0-9]+)?)", re.ASCII)
 _TXT = re.compile(r"CUDA Version ([0-9][0-9.]{0,20})")
 _DIRECTORY = re.compile(r"cuda-([0-9]{1,3}\.[0-9]{1,3})$", re.ASCII)
+_NVCC = re.compile(r"Cuda compilation tools, release [0-9.]{1,10}, V([0-9.]{1,20})")
 _OFED = re.compile(r"([\w.-]{1,80}?):?", re.ASCII)
 
 
@@ -64,18 +114,25 @@ def software(text: str) -> tuple[Software, ...]:
     if lines[-1] != "end":
         raise ParseError("the list of software is cut short: no closing `end`", len(lines))
     found: dict[str, Software] = {}
-    for one in (*_libraries(lines), *_cuda(lines), *_others(lines)):
+    for one in (*_libraries(lines), *_cuda(lines), *_nvcc(lines), *_others(lines)):
         found.setdefault(one.name, one)
     return tuple(found.values())
 
 
 def _libraries(lines: list[str]) -> Iterator[Software]:
+    inside = {match[1]: match[2] for line in lines if (match := _INSIDE.fullmatch(line))}
     for number, line in enumerate(lines, 1):
         kind, _, rest = line.partition(" ")
         soname, _, path = rest.partition(" ")
-        if kind == "library" and soname in _LIBRARIES:
-            name = _LIBRARIES[soname]
-            yield Software(name, _of_file(name, path), path.strip(), number, _PROBE)
+        plugin = next((_PLUGINS[place] for place in _PLUGINS if soname.endswith(place)), "")
+        if kind == "plugin" and plugin:
+            told = _of_file("", path)
+            told = _UNTOLD if isinstance(told, Missing) else told
+            yield Software(plugin, told, path.strip(), number, _PROBE)
+        name = _LIBRARIES.get(soname, "") if kind == "library" else _BEFORE.get(f"{kind} {soname}")
+        if name:
+            told = inside.get(path.strip()) or _of_file(name, path)
+            yield Software(name, told, path.strip(), number, _PROBE)
 
 
 def _of_file(name: str, path: str) -> Known[str]:
@@ -96,6 +153,22 @@ def _cuda(lines: list[str]) -> Iterator[Software]:
     told = _in_json(lines) or _in_txt(lines) or (named[1] if named else "")
     unread = Missing("unreadable", f"no version in {path[:200]}")
     yield Software("cuda-toolkit", told or unread, path, at + 1, _PROBE)
+
+
+def _nvcc(lines: list[str]) -> Iterator[Software]:
+    """The compiler that extensions are built with, and all toolkits that are installed."""
+    at = next((at for at, line in enumerate(lines) if line.startswith("nvcc /")), None)
+    if at is not None:
+        path = lines[at].partition(" ")[2]
+        told = next((match[1] for line in lines[at:] if (match := _NVCC.match(line))), "")
+        unread = Missing("unreadable", f"{path[:200]} --version tells no version")
+        yield Software("nvcc", told or unread, path, at + 1, _PROBE)
+    found = [(at, match[1]) for at, line in enumerate(lines, 1)
+             if line.startswith("toolkit /") and (match := _DIRECTORY.search(line))]  # fmt: skip
+    if found:
+        yield Software(
+            "cuda-toolkits", ", ".join(name for _, name in found), "", found[0][0], _PROBE
+        )
 
 
 def _in_json(lines: list[str]) -> str:

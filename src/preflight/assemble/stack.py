@@ -1,0 +1,208 @@
+"""The software stack of a host: of each piece the best word, live questions before reports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from preflight.assemble.gpudirect import gpudirect, imex
+from preflight.assemble.stack_packages import Word, all_packages, bundled, cuda_in_version, cuda_of
+from preflight.assemble.stack_packages import of as package
+from preflight.expect.models import model_of
+from preflight.facts.gpu import Gpu
+from preflight.facts.host import Host
+from preflight.facts.setup import Package, Software
+from preflight.facts.stack import EnvReport, EnvVar
+from preflight.facts.stack_pieces import PythonEnv, Source, Stack, StackGpu, TorchBuild
+from preflight.model import NOT_IN_INPUT, Known, Missing
+
+_COMPAT = re.compile(r"(?:^|[:/])compat(?:[:/]|$)")
+
+
+def stack_of(host: Host, python: Known[PythonEnv]) -> Stack:
+    """All pieces; a piece that nobody told keeps the reason why."""
+    reports, listed = host.env_reports, host.software
+    packages = all_packages(python, reports)
+    build = python if isinstance(python, Missing) else python.torch
+    words = {
+        **_driver_words(host),
+        **_torch_words(build, reports, packages),
+        **_library_words(listed, packages),
+        **_report_words(reports),
+    }
+    chosen = {name: _best(said) for name, said in words.items()}
+    found: dict[str, Any] = {name: word.value for name, word in chosen.items()}
+    return Stack(
+        **found,
+        nccl_loaded=_nccl_loaded(found, reports),
+        gpus=_gpus(host),
+        gpudirect=gpudirect(host),
+        imex=imex(host),
+        packages=packages,
+        twice=() if isinstance(python, Missing) else python.twice,
+        pins=() if isinstance(python, Missing) else python.pins,
+        environment=_variables(host),
+        told_by={name: Source(one.probe, one.line) for name, one in chosen.items() if one.probe},
+    )
+
+
+def _best(words: Iterable[Word]) -> Word:
+    """The first that is known; else the first reason that says more than "not in the input"."""
+    said = list(words)
+    known = [word for word in said if not isinstance(word.value, Missing)]
+    told = [word for word in said if word.value is not NOT_IN_INPUT]
+    return (known or told or [Word(NOT_IN_INPUT)])[0]
+
+
+def _of_reports(reports: Iterable[EnvReport], name: str) -> Iterator[Word]:
+    for report in reports:
+        line = report.lines.get(name, report.line)
+        yield Word(getattr(report, name), report.probe, line)
+
+
+def _driver_words(host: Host) -> dict[str, list[Word]]:
+    """nvidia-smi's word, the loaded module's, a report's."""
+    smi, module, reports = host.driver, host.driver_module, host.env_reports
+    version = [Word(smi)] if isinstance(smi, Missing) else [Word(smi.version, smi.probe, smi.line)]
+    cuda = [Word(smi)] if isinstance(smi, Missing) else [Word(smi.cuda, smi.probe, smi.line)]
+    if not isinstance(module, Missing):
+        version.append(Word(module.version, module.probe, module.line))
+    return {
+        "driver": [*version, *_of_reports(reports, "driver")],
+        "driver_cuda": cuda,
+        "compat_driver": [_software(host.software, "compat-driver"), *_compat(reports)],
+        "toolkit": [_software(host.software, "nvcc", NOT_IN_INPUT),
+                    *_of_reports(reports, "toolkit"), _software(host.software, "cuda-toolkit")],
+    }  # fmt: skip
+
+
+def _compat(reports: Iterable[EnvReport]) -> Iterator[Word]:
+    """NVIDIA's images name the driver of their package, beside the path that leads to it."""
+    for report in reports:
+        told = {one.name: one for one in report.environment}
+        path, version = told.get("LD_LIBRARY_PATH"), told.get("CUDA_DRIVER_VERSION")
+        if path and version and _COMPAT.search(path.value):
+            yield Word(version.value, version.probe, version.line)
+
+
+def _software(listed: Known[tuple[Software, ...]], name: str, absent: Known[str] = "none") -> Word:
+    """What is installed; `absent` where the list is there and has it not."""
+    if isinstance(listed, Missing):
+        return Word(listed)
+    one = next((one for one in listed if one.name == name), None)
+    return Word(one.version, one.probe, one.line) if one else Word(absent)
+
+
+def _torch_words(
+    build: Known[TorchBuild], reports: tuple[EnvReport, ...], packages: Known[tuple[Package, ...]]
+) -> dict[str, list[Word]]:
+    listed = package(packages, "torch")
+    version = [*_field(build, "version"), *_of_reports(reports, "torch"), listed]
+    known = _best(version).value
+    # Of a torch that is there: its version tells its CUDA, else the runtime beside it.
+    beside = [Word(cuda_in_version(known), listed.probe, listed.line),
+              package(packages, "nvidia-cuda-runtime*")]  # fmt: skip
+    beside = [] if isinstance(known, Missing) else beside
+    return {
+        "torch": version,
+        "torch_cuda": [*_field(build, "cuda"), *_of_reports(reports, "torch_cuda"), *beside],
+        "torch_hip": [*_field(build, "hip"), *_of_reports(reports, "torch_hip")],
+        "torch_archs": list(_of_reports(reports, "torch_archs")),
+        "torch_nccl": list(_field(build, "nccl")),
+    }  # fmt: skip
+
+
+def _field(build: Known[TorchBuild], name: str) -> Iterator[Word]:
+    if isinstance(build, Missing):
+        yield Word(build)
+    else:
+        yield Word(getattr(build, name), build.probe, build.line)
+
+
+def _library_words(
+    listed: Known[tuple[Software, ...]], packages: Known[tuple[Package, ...]]
+) -> dict[str, list[Word]]:
+    names = {"nccl_system": "nccl", "nccl_path": "nccl-path", "nccl_preload": "nccl-preload",
+             "cudnn_path": "cudnn-path"}  # fmt: skip
+    found = {field: [_software(listed, name)] for field, name in names.items()}
+    found["nccl_bundled"] = [bundled(packages, "nvidia-nccl-cu*")]
+    found["nccl_cuda"] = [cuda_of(packages, "nvidia-nccl")]
+    found["cudnn_bundled"] = [bundled(packages, "nvidia-cudnn-cu*")]
+    return found
+
+
+def _report_words(reports: tuple[EnvReport, ...]) -> dict[str, list[Word]]:
+    names = ("deepspeed_torch", "deepspeed_cuda")
+    found = {name: list(_of_reports(reports, name)) for name in names}
+    with_ops = [report for report in reports if report.deepspeed_ops]
+    found["deepspeed_built"] = [
+        Word(any(op.installed is True for op in report.deepspeed_ops), report.probe, report.line)
+        for report in with_ops
+    ]
+    # "No CUDA runtime is found" is the stronger word: it is torch's own reason.
+    found["cuda_found"] = [
+        *(word for word in _of_reports(reports, "cuda_runtime_found") if word.value is False),
+        *_of_reports(reports, "cuda_available"),
+    ]
+    return found
+
+
+def _variables(host: Host) -> tuple[EnvVar, ...]:
+    """Those of the host itself, where they are asked; those of reports."""
+    told: Known[tuple[EnvVar, ...]] = getattr(host, "environment", NOT_IN_INPUT)
+    own = () if isinstance(told, Missing) else told
+    return own or tuple(one for report in host.env_reports for one in report.environment)
+
+
+def _nccl_loaded(found: dict[str, Any], reports: tuple[EnvReport, ...]) -> Known[str]:
+    """What a process of this Python would load: LD_PRELOAD; where the library's own path leads
+    (DT_RPATH, ld.so(8): before LD_LIBRARY_PATH); LD_LIBRARY_PATH; ldconfig's. The wheels of
+    pytorch.org have such a path."""
+    told = _best(_of_reports(reports, "nccl")).value
+    own, how = found["nccl_bundled"], found["torch_nccl"]
+    if how == "static":
+        return Missing("not-applicable", "NCCL is inside torch's own library")
+    if isinstance(own, Missing) and own is not NOT_IN_INPUT:
+        return own
+    by_loader = (found["nccl_path"], found["nccl_system"])
+    inside = (own,) if how != "loader" and isinstance(own, str) else ()
+    order = (found["nccl_preload"], told, *inside, *by_loader)
+    return next(
+        (one for one in order if one != "none" and one is not NOT_IN_INPUT),
+        Missing("not-applicable", "no NCCL is known here"),
+    )
+
+
+def _gpus(host: Host) -> Known[tuple[StackGpu, ...]]:
+    if not isinstance(host.gpus, Missing):
+        return tuple(_gpu(gpu) for gpu in host.gpus)
+    told = [report for report in host.env_reports if not isinstance(report.gpus, Missing)]
+    if not told:
+        return host.gpus
+    products = told[0].gpus if not isinstance(told[0].gpus, Missing) else ()
+    known = () if isinstance(told[0].capabilities, Missing) else told[0].capabilities
+    return tuple(
+        _designed(f"gpu{at}", product, known[at] if at < len(known) else NOT_IN_INPUT,
+                  told[0].probe, told[0].lines.get("gpus", told[0].line))
+        for at, product in enumerate(products)
+    )  # fmt: skip
+
+
+def _gpu(gpu: Gpu) -> StackGpu:
+    """One that does not tell its model has a fault of its own, which is judged with the GPUs."""
+    product = gpu.product
+    if isinstance(product, Missing):
+        product = Missing("not-applicable", f"its model is not known: {product.text}")
+    return _designed(gpu.name, product, NOT_IN_INPUT, gpu.probe, gpu.line)
+
+
+def _designed(
+    name: str, product: Known[str], capability: Known[str], probe: str, line: int
+) -> StackGpu:
+    design = model_of(product)
+    if isinstance(design, Missing):
+        told = design if isinstance(capability, Missing) else capability
+        return StackGpu(name, product, told, design, design, line, probe)
+    own = design.capability if isinstance(capability, Missing) else capability
+    return StackGpu(name, product, own, design.generation, design.form, line, probe)

@@ -1,0 +1,1 @@
+"""Whether the software under a training run fits together, by published tables."""

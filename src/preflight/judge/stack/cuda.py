@@ -1,0 +1,217 @@
+"""Driver, CUDA of the build, toolkit and GPU against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from preflight.facts.host import Host
+from preflight.facts.stack_pieces import Stack, StackGpu
+from preflight.judge.results import result, undetermined
+from preflight.judge.stack.answer import NONE, shown, skip, text, undetermined_for, unknown
+from preflight.judge.stack.archs import archs_of
+from preflight.judge.stack.compat import (
+    DATA_CENTRE,
+    DriverFit,
+    code_fit,
+    cuda_knows,
+    driver_fit,
+    driver_knows,
+    short,
+)
+from preflight.model import Check, Evidence, Missing, Result, Status
+
+_NO_CUDA = "torch is built without CUDA: see versions.torch.cuda"
+
+
+def fit_of(stack: Stack) -> DriverFit | Missing:
+    """How the driver stands to the CUDA that torch was built with."""
+    missing = unknown(stack, "driver", "torch_cuda")
+    if missing is not None:
+        return missing
+    if not text(stack, "torch_cuda"):
+        return Missing("not-applicable", _NO_CUDA)
+    gpus = () if isinstance(stack.gpus, Missing) else stack.gpus
+    desktop = [gpu for gpu in gpus if isinstance(gpu.form, str) and gpu.form not in DATA_CENTRE]
+    fit = driver_fit(
+        text(stack, "driver"), text(stack, "torch_cuda"), told=text(stack, "driver_cuda"),
+        package=text(stack, "compat_driver"), data_centre=not desktop,
+    )  # fmt: skip
+    return Missing("not-applicable", f"{fit.text}; add a row") if fit.state == "newer" else fit
+
+
+def runs(host: Host, check: Check) -> Iterator[Result]:
+    """The driver runs the build's CUDA in one way or another."""
+    fit = fit_of(host.stack)
+    if isinstance(fit, Missing):
+        yield undetermined_for(host, check, fit)
+        return
+    cuda = text(host.stack, "torch_cuda")
+    status = Status.FAIL if fit.state in ("too-old", "unfit") else Status.PASS
+    yield result(
+        check, host.name, status, text(host.stack, "driver"), f"a driver that runs CUDA {cuda}",
+        reason=fit.text, evidence=shown(host.stack, "driver", "torch_cuda"),
+    )  # fmt: skip
+
+
+def by_compatibility(host: Host, check: Check) -> Iterator[Result]:
+    """It needs no compatibility mode for it."""
+    fit = fit_of(host.stack)
+    if isinstance(fit, Missing):
+        yield undetermined_for(host, check, fit)
+    elif fit.state in ("too-old", "unfit"):
+        yield skip(host, check, "it does not run at all: see versions.cuda.driver")
+    else:
+        cuda = text(host.stack, "torch_cuda")
+        status = Status.PASS if fit.state == "own" else Status.WARN
+        yield result(
+            check, host.name, status, text(host.stack, "driver"), f"CUDA {cuda} or newer",
+            reason=f"{'minor version' if fit.state == 'minor' else 'forward'} compatibility: "
+            f"{fit.text}",
+            evidence=shown(host.stack, "driver", "torch_cuda"),
+        )  # fmt: skip
+
+
+def built_with_cuda(host: Host, check: Check) -> Iterator[Result]:
+    """Where there are NVIDIA GPUs, torch is built for them."""
+    stack = host.stack
+    missing = unknown(stack, "torch", "torch_cuda", "gpus")
+    if missing is not None:
+        yield undetermined_for(host, check, missing)
+        return
+    if not stack.gpus:
+        yield skip(host, check, "no NVIDIA GPU here")
+        return
+    cuda, hip = text(stack, "torch_cuda"), text(stack, "torch_hip")
+    yield result(
+        check, host.name, Status.PASS if cuda else Status.FAIL,
+        f"{text(stack, 'torch')}, CUDA {cuda or 'none'}", "built with CUDA",
+        reason=f"it is built for ROCm {hip}" if hip else "it is built for the CPU only",
+        evidence=shown(stack, "torch", "torch_cuda"),
+    )  # fmt: skip
+
+
+def finds_gpu(host: Host, check: Check) -> Iterator[Result]:
+    """torch itself found a GPU, as a report tells."""
+    stack = host.stack
+    if stack.torch_cuda == NONE:
+        yield skip(host, check, _NO_CUDA)
+    elif isinstance(stack.cuda_found, Missing):
+        yield undetermined_for(host, check, stack.cuda_found)
+    else:
+        status = Status.PASS if stack.cuda_found else Status.FAIL
+        yield result(
+            check, host.name, status, stack.cuda_found, "yes",
+            reason="" if stack.cuda_found else "torch says that CUDA is not available",
+            evidence=shown(stack, "cuda_found"),
+        )  # fmt: skip
+
+
+def has_code(host: Host, check: Check) -> Iterator[Result]:
+    """torch has code for each GPU."""
+    stack = host.stack
+    missing = unknown(stack, "torch", "torch_cuda", "gpus")
+    if missing is not None:
+        yield undetermined_for(host, check, missing)
+    elif not text(stack, "torch_cuda"):
+        yield skip(host, check, _NO_CUDA)
+    elif not isinstance(stack.gpus, Missing):
+        for gpu in stack.gpus:
+            yield _code_for(stack, gpu, check)
+
+
+def _code_for(stack: Stack, gpu: StackGpu, check: Check) -> Result:
+    if isinstance(gpu.capability, Missing):
+        return undetermined(check, gpu.name, gpu.capability)
+    torch, cuda = text(stack, "torch"), text(stack, "torch_cuda")
+    archs, expected = archs_of(stack), f"code for {gpu.capability}"
+    impossible = cuda_knows(cuda, gpu.capability)
+    if impossible:
+        return result(check, gpu.name, Status.FAIL, f"CUDA {cuda}", expected, reason=impossible,
+                      evidence=_both(stack, gpu))  # fmt: skip
+    if isinstance(archs, Missing):
+        return undetermined(check, gpu.name, archs, expected=expected)
+    state = code_fit(archs, gpu.capability)
+    fit = fit_of(stack)
+    older = isinstance(fit, DriverFit) and fit.state == "minor"
+    status = {"code": Status.PASS, "ptx": Status.FAIL if older else Status.WARN}.get(
+        state, Status.FAIL
+    )
+    reason = "no kernel image for this GPU"
+    if state == "ptx":
+        reason = "only PTX, which is compiled at start for this GPU"
+        reason += f"; a driver older than CUDA {cuda} cannot do that" if older else ""
+    return result(check, gpu.name, status, f"torch {torch}: {' '.join(archs)}", expected,
+                  reason=reason, evidence=_both(stack, gpu))  # fmt: skip
+
+
+def _both(stack: Stack, gpu: StackGpu) -> tuple[Evidence, ...]:
+    told = (Evidence(gpu.probe, line=gpu.line),) if gpu.probe else ()
+    return (*shown(stack, "torch"), *told)
+
+
+def driver_has_gpu(host: Host, check: Check) -> Iterator[Result]:
+    """The driver's branch is one that has such GPUs."""
+    stack = host.stack
+    missing = unknown(stack, "driver", "gpus")
+    if missing is not None:
+        yield undetermined_for(host, check, missing)
+        return
+    for gpu in stack.gpus if not isinstance(stack.gpus, Missing) else ():
+        if isinstance(gpu.generation, Missing):
+            yield undetermined(check, gpu.name, gpu.generation)
+            continue
+        reason = driver_knows(text(stack, "driver"), gpu.generation)
+        status = Status.FAIL if reason else Status.PASS
+        yield result(check, gpu.name, status, text(stack, "driver"), f"one for {gpu.generation}",
+                     reason=reason, evidence=shown(stack, "driver"))  # fmt: skip
+
+
+def toolkit_fits_torch(host: Host, check: Check) -> Iterator[Result]:
+    """The compiler of extensions is of torch's CUDA: of the same first number, and not older."""
+    stack = host.stack
+    if (excluded := _no_toolkit(host, check)) is not None:
+        yield excluded
+        return
+    toolkit, cuda = short(text(stack, "toolkit")), short(text(stack, "torch_cuda"))
+    status = Status.PASS if toolkit[:1] == cuda[:1] and toolkit >= cuda else Status.WARN
+    told = text(stack, "torch_cuda")
+    reason = "another first number: torch refuses to build extensions with it"
+    if toolkit[:1] == cuda[:1]:
+        reason = f"older than torch's CUDA {told}: extensions build, without what is new in {told}"
+    yield result(
+        check, host.name, status, text(stack, "toolkit"), f"CUDA {cuda[0]}, {told} or newer",
+        reason=reason, evidence=shown(stack, "toolkit", "torch_cuda"),
+    )  # fmt: skip
+
+
+def toolkit_knows_gpu(host: Host, check: Check) -> Iterator[Result]:
+    """The compiler of extensions knows the GPUs."""
+    stack = host.stack
+    missing = unknown(stack, "toolkit", "gpus")
+    if missing is not None:
+        yield undetermined_for(host, check, missing)
+    elif not text(stack, "toolkit"):
+        yield skip(host, check, _NO_TOOLKIT)
+    elif not isinstance(stack.gpus, Missing):
+        for gpu in stack.gpus:
+            if isinstance(gpu.capability, Missing):
+                yield undetermined(check, gpu.name, gpu.capability)
+                continue
+            reason = cuda_knows(text(stack, "toolkit"), gpu.capability)
+            yield result(
+                check, gpu.name, Status.WARN if reason else Status.PASS, text(stack, "toolkit"),
+                f"knows {gpu.capability}", reason=reason, evidence=shown(stack, "toolkit"),
+            )  # fmt: skip
+
+
+_NO_TOOLKIT = "no CUDA toolkit here: only what compiles extensions needs one"
+
+
+def _no_toolkit(host: Host, check: Check) -> Result | None:
+    stack = host.stack
+    missing = unknown(stack, "toolkit", "torch_cuda")
+    if missing is not None:
+        return undetermined_for(host, check, missing)
+    if not text(stack, "toolkit"):
+        return skip(host, check, _NO_TOOLKIT)
+    return None if text(stack, "torch_cuda") else skip(host, check, _NO_CUDA)
