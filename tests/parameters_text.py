@@ -38,7 +38,7 @@ end
 COUNTERS = """\
 /proc/net/softnet_stat:3b9aca00 00000080 00000800 00000000 00000000 00000000 00000000
 /proc/net/softnet_stat:3b9aca00 00000000 00000000 00000000 00000000 00000000 00000000
-/proc/net/netstat:TcpExt: PruneCalled ListenOverflows Drops TCPReqQFullDoCookies TCPReqQFullDrop
+/proc/net/netstat:TcpExt: PruneCalled ListenOverflows Drops SyncookiesRecv TCPReqQFullDrop
 /proc/net/netstat:TcpExt: 0 120 130 110 0
 /proc/net/netstat:IpExt: InNoRoutes InOctets
 /proc/net/netstat:IpExt: 0 8123
