@@ -172,6 +172,11 @@ one() {{ n=$1; shift; a=
   [ -z "$a" ] || echo "$n $a"
 }}
 {chr(10).join(f"one {name} {files}" for name, files in FILES.items())}
+s=; for d in /sys/devices/system/cpu/cpu0/cpuidle/state[0-9]*; do
+  n=; x=; {{ read -r n <"$d/name"; read -r x <"$d/disable"; }} 2>/dev/null
+  case $n:$x in :*) ;; *:1) s="$s $n=off" ;; *) s="$s $n" ;; esac
+done
+[ -z "$s" ] || echo "cpuidle.states$s"
 {{ while read -r k v; do
   case ${{k%:}} in {"|".join(_DRIVER_OPTIONS)}) echo "nvidia.${{k%:}} $v" ;; esac
 done </proc/driver/nvidia/params; }} 2>/dev/null
