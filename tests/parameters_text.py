@@ -26,8 +26,6 @@ net/ipv4/tcp_window_scaling:1
 thp.enabled always [madvise] never
 thp.defrag always defer defer+madvise [madvise] never
 cpu.governor performance
-cpu.limit_khz 3800000
-cpu.max_khz 3800000
 cpu.no_turbo 0
 cpu.boost 1
 clocksource tsc
@@ -38,7 +36,7 @@ end
 COUNTERS = """\
 /proc/net/softnet_stat:3b9aca00 00000080 00000800 00000000 00000000 00000000 00000000
 /proc/net/softnet_stat:3b9aca00 00000000 00000000 00000000 00000000 00000000 00000000
-/proc/net/netstat:TcpExt: PruneCalled ListenOverflows Drops TCPReqQFullDoCookies TCPReqQFullDrop
+/proc/net/netstat:TcpExt: PruneCalled ListenOverflows Drops SyncookiesRecv TCPReqQFullDrop
 /proc/net/netstat:TcpExt: 0 120 130 110 0
 /proc/net/netstat:IpExt: InNoRoutes InOctets
 /proc/net/netstat:IpExt: 0 8123

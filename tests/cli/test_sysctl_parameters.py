@@ -37,8 +37,6 @@ PLACES = {
 OF_EACH = {
     "cpu.governor": "scaling_governor",
     "cpu.driver": "scaling_driver",
-    "cpu.limit_khz": "scaling_max_freq",
-    "cpu.max_khz": "cpuinfo_max_freq",
     "cpu.preference": "energy_performance_preference",
 }
 
@@ -65,10 +63,19 @@ def _expected(name: str) -> str:
         files = CPU.glob(f"cpu[0-9]*/cpufreq/{OF_EACH[name]}")
         values = {_read(str(one)) for one in files}
         return values.pop() if len(values) == 1 else "mixed"
+    if name == "cpuidle.states":
+        return " ".join(_states())
     if name.startswith("nvidia."):
         params = Path("/proc/driver/nvidia/params").read_text()
         return dict(line.split(": ", 1) for line in params.splitlines())[name[7:]].strip()
     return _read(f"/proc/sys/{name.replace('.', '/')}")
+
+
+def _states() -> Iterator[str]:
+    """C-states of the first processor, as sysfs names them."""
+    for state in sorted((CPU / "cpu0/cpuidle").glob("state*")):
+        off = (state / "disable").read_text().strip() == "1"
+        yield _read(str(state / "name")) + ("=off" if off else "")
 
 
 def test_every_parameter_is_as_the_kernel_tells_it(facts: dict[str, Any]) -> None:

@@ -86,6 +86,10 @@ def test_parameters_are_asked_and_read(tmp_path: Path) -> None:
         "/proc/cmdline": "BOOT_IMAGE=/vmlinuz root=UUID=0f3c ro token=s3cret iommu=pt pci=noaer "
         "hugepagesz=1G hugepages=16 intel_iommu=on hugepagesz=2M hugepages=8 -- iommu=off\n",
         "/sys/kernel/mm/transparent_hugepage/enabled": "always madvise [never]\n",
+        f"{cpus}/cpu0/cpuidle/state0/name": "POLL\n",
+        f"{cpus}/cpu0/cpuidle/state0/disable": "0\n",
+        f"{cpus}/cpu0/cpuidle/state3/name": "C6\n",
+        f"{cpus}/cpu0/cpuidle/state3/disable": "1\n",
         f"{cpus}/cpu0/cpufreq/scaling_governor": "performance\n",
         f"{cpus}/cpu1/cpufreq/scaling_governor": "powersave\n",
         f"{cpus}/cpu0/cpufreq/scaling_driver": "intel_pstate\n",
@@ -101,6 +105,7 @@ def test_parameters_are_asked_and_read(tmp_path: Path) -> None:
         "thp.enabled": "never",
         "cpu.governor": "mixed",
         "cpu.driver": "intel_pstate",
+        "cpuidle.states": "POLL C6=off",
         "cmdline": "hugepages=16 hugepages=8 hugepagesz=1G hugepagesz=2M intel_iommu=on iommu=pt "
         "pci=noaer",
     }

@@ -139,6 +139,7 @@ def test_a_drop_in_that_is_a_link_is_left_alone(tmp_path: Path) -> None:
         ("etc/sysctl.d/95-site.conf", "vm/swappiness=30\n", "zz-preflight.conf"),
         ("usr/lib/sysctl.d/99-vendor.conf", " - net.core.somaxconn = 128\n", "zz-preflight.conf"),
         ("etc/sysctl.conf", "vm.swappiness = 30\n", "zz-preflight.conf"),
+        ("etc/sysctl.d/zz-preflight.conf", "fs.aio-max-nr = 1\n", "zz-preflight.conf"),
         ("etc/sysctl.d/95-site.conf", "# vm.swappiness=30\nvm.swappiness2=1\n", ""),
         ("etc/sysctl.d/10-site.conf", "vm.swappiness=30\n", ""),
         ("etc/sysctl.d/95-site.conf.bak", "vm.swappiness=30\n", ""),

@@ -66,7 +66,12 @@ def test_a_later_file_is_told_and_given_way_to(shell: tuple[str, ...], tmp_path:
     done = _run(shell, root, _script())
     assert done.returncode == 0
     assert "95-site.conf sets one of these too" in done.stderr
-    assert "vm.swappiness = 1\n" in (root / "etc/sysctl.d/zz-preflight.conf").read_text()
+    last = root / "etc/sysctl.d/zz-preflight.conf"
+    assert "vm.swappiness = 1\n" in last.read_text()
+    (root / "etc/sysctl.d/95-site.conf").unlink()
+    last.write_text("vm.swappiness = 7\n")
+    assert _run(shell, root, _script()).returncode == 0
+    assert "vm.swappiness = 7\n" not in last.read_text()
 
 
 def test_a_value_that_cannot_be_written_fails_and_stops_nothing(tmp_path: Path) -> None:

@@ -21,7 +21,9 @@ class Counters(Struct, frozen=True):
     listen_overflows: Known[int] = NOT_IN_INPUT  # a listener's queue was full (somaxconn)
     listen_overflows_percent: Known[float] = NOT_IN_INPUT  # of attempts to connect
     listen_drops: Known[int] = NOT_IN_INPUT  # for whatever reason
-    syn_queue_full: Known[int] = NOT_IN_INPUT  # too many half open (tcp_max_syn_backlog)
+    #: Too many were half open (tcp_max_syn_backlog): dropped, or came to be by a cookie. Cookies
+    #: that were only sent are left out: of a flood nobody answers them.
+    syn_queue_full: Known[int] = NOT_IN_INPUT
     syn_queue_full_percent: Known[float] = NOT_IN_INPUT  # of attempts to connect
     neighbours_full: Known[int] = NOT_IN_INPUT  # no room for another address (gc_thresh3)
     files: Known[int] = NOT_IN_INPUT  # open in all processes

@@ -110,7 +110,7 @@ def _tcp(files: Lines) -> dict[str, Known[Any]]:
     extra = dict(_named(files.get("netstat", []), _HEADS["netstat"]))
     opens = dict(_named(files.get("snmp", []), _HEADS["snmp"])).get("PassiveOpens", _NOT_COUNTED)
     overflows = extra.get("ListenOverflows", _NOT_COUNTED)
-    full = _sum(extra.get(name) for name in ("TCPReqQFullDrop", "TCPReqQFullDoCookies"))
+    full = _sum(extra.get(name) for name in ("TCPReqQFullDrop", "SyncookiesRecv"))
     return {
         "passive_opens": opens,
         "listen_overflows": overflows,

@@ -106,8 +106,7 @@ _SYSCTLS = (
 NAMES = frozenset(name.replace("/", ".") for name in _SYSCTLS)
 #: Computed by the kernel from the size of memory, or of the processor, where nobody sets them.
 _SCALED = frozenset({
-    "fs.file-max", "kernel.threads-max", "net.ipv4.tcp_max_syn_backlog", "cpu.limit_khz",
-    "cpu.max_khz",
+    "fs.file-max", "kernel.threads-max", "net.ipv4.tcp_max_syn_backlog",
 })  # fmt: skip
 #: Of three numbers (least, at first, most) the last is what is judged.
 _TRIPLES = frozenset({"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"})
@@ -120,8 +119,6 @@ FILES = {
     "cpu.governor": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
     "cpu.driver": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_driver",
     "cpu.preference": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/energy_performance_preference",
-    "cpu.limit_khz": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_max_freq",
-    "cpu.max_khz": "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/cpuinfo_max_freq",
     "cpu.no_turbo": "/sys/devices/system/cpu/intel_pstate/no_turbo",
     "cpu.boost": "/sys/devices/system/cpu/cpufreq/boost",
     "cpu.smt": "/sys/devices/system/cpu/smt/control",
@@ -173,6 +170,11 @@ one() {{ n=$1; shift; a=
   [ -z "$a" ] || echo "$n $a"
 }}
 {chr(10).join(f"one {name} {files}" for name, files in FILES.items())}
+s=; for d in /sys/devices/system/cpu/cpu0/cpuidle/state[0-9]*; do
+  n=; x=; {{ read -r n <"$d/name"; read -r x <"$d/disable"; }} 2>/dev/null
+  case $n:$x in :*) ;; *:1) s="$s $n=off" ;; *) s="$s $n" ;; esac
+done
+[ -z "$s" ] || echo "cpuidle.states$s"
 {{ while read -r k v; do
   case ${{k%:}} in {"|".join(_DRIVER_OPTIONS)}) echo "nvidia.${{k%:}} $v" ;; esac
 done </proc/driver/nvidia/params; }} 2>/dev/null

@@ -106,6 +106,7 @@ def later_files(root: Path, names: Sequence[str], than: str) -> list[str]:
 
 def sysctl_name(root: Path, changes: Sequence[Change]) -> str:
     """The name of our file in sysctl.d that nothing overrides, as far as there is one."""
+    first, last = SYSCTL_NAMES
     names = [one.name for one in changes if one.kind == "sysctl"]
-    overridden = names and later_files(root, names, SYSCTL_NAMES[0])
-    return SYSCTL_NAMES[1] if overridden else SYSCTL_NAMES[0]
+    ours = (root / "etc/sysctl.d" / last).exists()  # it would override the first
+    return last if ours or (names and later_files(root, names, first)) else first

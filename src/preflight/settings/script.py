@@ -61,6 +61,7 @@ keep() {
 _LATER = """\
 # Of sysctl.d the last file counts, by the order of their names: is there one behind ours?
 conf=90-preflight.conf
+[ ! -e /etc/sysctl.d/zz-preflight.conf ] || conf=zz-preflight.conf
 for file in /etc/sysctl.d/*.conf /run/sysctl.d/*.conf /usr/local/lib/sysctl.d/*.conf \\
   /usr/lib/sysctl.d/*.conf /lib/sysctl.d/*.conf /etc/sysctl.conf; do
   case ${file##*/} in 90-preflight.conf | zz-preflight.conf) continue ;; esac
