@@ -22,7 +22,7 @@ from preflight.model import Check, Raw, Result, Status
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import server
-from tests.setup_text import SETUP
+from tests.setup_text import ENVIRONMENT, SETUP
 from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
 
 ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(
@@ -95,6 +95,7 @@ BASES: dict[str, dict[str, str]] = {
     },
 }
 BASES |= WATCHES | {name: {name: text} for name, text in SETUP.items()}
+BASES["environment"] = {"environment": ENVIRONMENT}
 BASES["clock"] = {"identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\n"}
 #: When the base's host was asked.
 ASKED = {"clock": "2026-01-02T03:04:05Z"}

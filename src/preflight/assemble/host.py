@@ -13,6 +13,7 @@ from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
 from preflight.assemble.asked import diag_of, told_once, watch_of
 from preflight.assemble.compared import gpu_product, nic_facts, told, with_clock
+from preflight.assemble.environment import environment_facts
 from preflight.assemble.fabric_manager import fabric_manager
 from preflight.assemble.gpu_inventory import (
     count_gpus,
@@ -100,6 +101,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         bug_report=parts["bug_report"],
         **{part: parts[part] for part in ("board", "sysctls", "software", "packages")},
         **nic_facts(parts["nics"]),
+        **environment_facts(parts["environment"], parts.get("env_reports", ())),
         topology_shape=parts["topology"],
         gpu_product=gpu_product(gpus),
         told=told(parts, smi, gpus),

@@ -26,6 +26,7 @@ PROBES: dict[str, str] = {
     "topology": "topology:topology",
     "software": "software:software",
     "packages": "packages:packages",
+    "environment": "environment:environment",
     "dmidecode": "dmidecode:dmidecode",
     "dmesg": "kernel_log.log:dmesg",
     "journalctl": "kernel_log.log:journalctl",
@@ -72,6 +73,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "topology": ("topology",),
     "software": ("software",),
     "packages": ("packages",),
+    "environment": ("environment",),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.
@@ -119,6 +121,9 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "topology_shape": ("topology",),
     "software": ("software",),
     "packages": ("packages",),
+    # Judged by the versions that are installed and the devices that are there.
+    "environment": ("environment", "packages", "software", "nvidia_smi", "pci", "cpu"),
+    "env_targets": ("environment",),
     "gpu_product": ("nvidia_smi", "pci"),
     "told": (),  # of what is asked for other checks
     "site": (),

@@ -39,7 +39,7 @@ COMMANDS = (
     Spec(
         "run", "run",
         "The whole checklist for this hardware.",
-        (*WHERE, *JUDGE, *WRITE, *RUN),
+        (*WHERE, "pid", *JUDGE, *WRITE, *RUN),
         ("preflight run", "preflight run --hosts 'node[001-128]'",
          "preflight run --save report.json --save ticket.md",
          "preflight run --from node-07.capture.gz", "preflight run --set gpu.count=8 --strict"),
@@ -63,8 +63,9 @@ COMMANDS = (
     Spec(
         "versions", "versions",
         "Driver, CUDA, NCCL, Python packages: do they fit each other?",
-        (*WHERE, *JUDGE, *WRITE, *RUN),
+        (*WHERE, "pid", *JUDGE, *WRITE, *RUN),
         ("preflight versions", "preflight versions --python /venv/bin/python",
+         "preflight versions --pid 4711 --only 'versions.env.*'",
          "python -m torch.utils.collect_env | preflight versions --from -"),
     ),
     Spec(

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from preflight.cli.hosts import Asking
 
 NO_GPU = "no NVIDIA GPU"
+SHELL_HINT = (
+    "variables are those of the shell that preflight asked; of a job that runs: "
+    "preflight versions --pid PID"
+)
 LEVEL_HINT = (
     "quick looked on, nothing was put under load; --duration 60s watches the GPUs, best at work"
 )
@@ -179,8 +183,16 @@ def _hints(options: Options, hosts: Sequence[HostReport]) -> Iterator[str]:
     """What a user would want to do next."""
     if any(host.summary.startswith(NO_GPU) for host in hosts) and not options.set_:
         yield "no GPU was judged; where there should be some: --set gpu.count=N makes it a failure"
+    if _finds_variables(hosts) and not (options.from_ or options.pid):
+        yield SHELL_HINT
     if not options.from_:
         yield LEVEL_HINT
+
+
+def _finds_variables(hosts: Sequence[HostReport]) -> bool:
+    """Whether a variable is at fault."""
+    found = (one for host in hosts for one in host.results if one.check.startswith("versions.env."))
+    return any(one.status in (Status.FAIL, Status.WARN) for one in found)
 
 
 def _dry_run(plan: Plan, options: Options, streams: Streams) -> int:

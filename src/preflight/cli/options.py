@@ -24,6 +24,7 @@ class Options(Struct):
     host_timeout: str = "60s"
     duration: str | None = None
     python: str = "python3"
+    pid: list[int] = []
     level: str = "quick"
     profile: str | None = None
     only: list[str] = []
@@ -100,6 +101,10 @@ OPTIONS: dict[str, Option] = {
     ),
     "python": Option(
         str, ("--python",), "What starts Python 3.9 or later where the GPUs are watched.", "CMD"
+    ),
+    "pid": Option(
+        list[int], ("--pid",), "Also look at this process: its limits, its open files. Repeatable.",
+        "PID",
     ),
     "level": Option(
         str, ("--level",), "How much is done: quick is passive and takes seconds.",

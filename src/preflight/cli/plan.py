@@ -31,15 +31,23 @@ class Plan(Struct):
     overrides: tuple[Override, ...]
     watch_s: float = 0.0
     python: tuple[str, ...] = ()
+    pids: tuple[int, ...] = ()
 
     def commands(self) -> list[Command]:
         """The questions that it takes; recorded answers need none, nor the modules that ask."""
         asked = [self._by_python(one) for one in commands_for(self.checks, self.site_probes)]
+        asked = [self._of_processes(one) for one in asked]
         if not self.watch_s:
             return asked
         from preflight.ship import watch_command
 
         return [*asked, watch_command(self.watch_s, self.python)]
+
+    def _of_processes(self, command: Command) -> Command:
+        """Whose environment counts: that of the processes that the user named, else the shell's."""
+        if command.probe != "environment" or not self.pids:
+            return command
+        return replace(command, argv=(*command.argv, "sh", *map(str, self.pids)))
 
     def _by_python(self, command: Command) -> Command:
         """What Python is asked is asked of the one that trains."""
@@ -71,8 +79,22 @@ def hold(options: Options) -> None:
         if value not in allowed:
             raise UsageError(f"{flag} {value!r} is no choice", f"one of {', '.join(allowed)}")
     hold_duration(options)
+    _hold_pids(options)
     if parse_duration(options.host_timeout) < 1:
         raise UsageError(f"--host-timeout {options.host_timeout!r} is too short", "at least 1s")
+
+
+def _hold_pids(options: Options) -> None:
+    """A process id is of one machine, and of one that is asked."""
+    if not options.pid:
+        return
+    if options.from_ or are_many(options):
+        flag = "--from reads what was recorded" if options.from_ else "other hosts are asked"
+        raise UsageError(f"--pid is of a process of this machine, and {flag}",
+                         "run preflight with --pid on the host where the process runs")  # fmt: skip
+    wrong = next((pid for pid in options.pid if pid < 1), None)
+    if wrong is not None:
+        raise UsageError(f"--pid {wrong} is no process", "pgrep -f train.py tells it")
 
 
 def hold_duration(options: Options) -> None:
@@ -103,7 +125,8 @@ def make_plan(question: Question, options: Options) -> Plan:
     level = next(level for level in LEVELS if level == options.level)
     checks = overrides.select(checks, only=options.only, skip=options.skip, level=level)
     watch_s = 0.0 if options.duration is None else parse_duration(options.duration)
-    return Plan(checks, catalogue.probes, changes, watch_s, tuple(shlex.split(options.python)))
+    return Plan(checks, catalogue.probes, changes, watch_s, tuple(shlex.split(options.python)),
+                tuple(options.pid))  # fmt: skip
 
 
 def _belongs(check: Check, fleet: Sequence[str]) -> bool:

@@ -13,6 +13,7 @@ from preflight.facts.nics import Nic, NicPort
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.facts.setup import Board, Package, Software, Sysctl, Told
+from preflight.facts.stack import EnvTargets, EnvVar
 from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known
 
@@ -122,6 +123,8 @@ class Host(Struct, frozen=True):
     topology_shape: Known[str] = NOT_IN_INPUT
     software: Known[tuple[Software, ...]] = NOT_IN_INPUT
     packages: Known[tuple[Package, ...]] = NOT_IN_INPUT
+    environment: Known[tuple[EnvVar, ...]] = NOT_IN_INPUT
+    env_targets: EnvTargets = field(default_factory=EnvTargets)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT
     told: tuple[Told, ...] = ()  # what was asked of it, by parts
