@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("model",),
     ("nodesets", "datafiles", "strict_yaml", "kept", "faults"),
     ("hostlists", "verdict"),  # what a result over the fleet says of the hosts that it names
-    ("facts", "runbooks", "error_texts"),
+    ("facts", "runbooks", "error_texts", "lockfile"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
     ("pasted", "relayed"),
     ("capture", "recognise", "redact"),

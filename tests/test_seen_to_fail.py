@@ -189,7 +189,7 @@ def _judge(name: str, key: str) -> list[Result]:
     entry = ENTRIES[name]
     if _checks()[name].across == "fleet":
         return _judge_fleet(_checks()[name], key)
-    checks = [_checks()[name]]
+    checks = [replace(_checks()[name], row={**_checks()[name].row, **entry.get("row", {})})]
     if entry.get("asked"):
         checks = mark(checks, [name], asked=True)
     report = examine("node-07", _raws(entry, entry.get(key) or {}), checks)

@@ -162,7 +162,7 @@ def _parts(path: str) -> Iterator[str]:
 
 def _paths(check: Check) -> Iterator[str]:
     """All facts of the host that a check reads: its own, its conditions', what it compares with."""
-    yield from (check.fact, *check.when)
+    yield from (check.fact, *check.when, *check.row.get("reads", ()))
     yield from (path for path in check.like if not path.startswith("."))
     for declared in (check.fail_unless, check.warn_unless):
         for argument in declared.values():

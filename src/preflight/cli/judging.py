@@ -65,7 +65,15 @@ def judge_and_report(question: Question, options: Options, streams: Streams) -> 
         streams.done()
         report = shown(changed_since(report, then), options, captures)
         status = finish(report, options, streams, targets, captures)
+        _write_lock(report, options, streams)
         return Exit.INTERRUPTED if many and many.interrupted.is_set() else status
+
+
+def _write_lock(report: Report, options: Options, streams: Streams) -> None:
+    if options.lock is not None:
+        from preflight.cli.locking import write
+
+        write(report, options, streams)
 
 
 def _judged(
@@ -183,6 +191,10 @@ def _hints(options: Options, hosts: Sequence[HostReport]) -> Iterator[str]:
     """What a user would want to do next."""
     if any(host.summary.startswith(NO_GPU) for host in hosts) and not options.set_:
         yield "no GPU was judged; where there should be some: --set gpu.count=N makes it a failure"
+    if options.against is not None:
+        from preflight.cli.locking import against, old_pins
+
+        yield from old_pins(against(options))
     if _finds_variables(hosts) and not (options.from_ or options.pid):
         yield SHELL_HINT
     if not options.from_:

@@ -122,11 +122,21 @@ def make_plan(question: Question, options: Options) -> Plan:
     checks = overrides.mark(checks, question.asked, asked=True)
     if _states_gpus(changes):
         checks = overrides.mark(checks, ["gpu.present"], stated=True)
+    checks = _on_lock(checks, options)
     level = next(level for level in LEVELS if level == options.level)
     checks = overrides.select(checks, only=options.only, skip=options.skip, level=level)
     watch_s = 0.0 if options.duration is None else parse_duration(options.duration)
     return Plan(checks, catalogue.probes, changes, watch_s, tuple(shlex.split(options.python)),
                 tuple(options.pid))  # fmt: skip
+
+
+def _on_lock(checks: list[Check], options: Options) -> list[Check]:
+    """The checks, without those on a lock where there is none."""
+    if options.lock is None and options.against is None:
+        return [check for check in checks if check.rule != "lock"]
+    from preflight.cli.locking import with_lock
+
+    return with_lock(checks, options)
 
 
 def _belongs(check: Check, fleet: Sequence[str]) -> bool:

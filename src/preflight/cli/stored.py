@@ -36,8 +36,12 @@ def _refuse_capture(path: Path, data: bytes) -> None:
 
 
 def earlier(options: Options) -> Report | None:
-    """The report of --against, read before the work starts; none without it."""
-    return None if options.against is None else stored(Path(options.against))
+    """The report of --against, read before the work starts; none without it, or for a lock."""
+    if options.against is None:
+        return None
+    from preflight.cli.locking import is_lock
+
+    return None if is_lock(options) else stored(Path(options.against))
 
 
 def changed_since(report: Report, then: Report | None) -> Report:

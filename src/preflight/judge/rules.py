@@ -31,6 +31,7 @@ RULES: dict[str, Rule] = {
     "bmc-states": Rule("bmc_states:judge_states", "chassis", of_host=True),
     "sel": Rule("sel:judge_sel", "sel", of_host=True),
     "dcgm": Rule("dcgm:judge_dcgm", "dcgm"),
+    "lock": Rule("lock:judge_lock"),
     "environment": Rule("environment.rule:judge_environment", "environment"),
 }
 
