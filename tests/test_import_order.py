@@ -46,6 +46,7 @@ SHARED_WITHIN = {
     "probes.kernel_log.union": "several logs of one host as one",
     "redact.names": "the shapes of names; redact/__init__.py applies them",
     "redact.secrets": "the shapes of secrets; redact/__init__.py applies them",
+    "facts.accelerators": "a host holds accelerators of other makers",
     "facts.chassis": "a host holds its chassis",
     "facts.dcgm": "a host holds a DCGM run",
     "facts.host_memory": "a host holds its memory modules",

@@ -19,6 +19,7 @@ from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
+from tests import accelerator_text
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import server
@@ -95,6 +96,11 @@ BASES: dict[str, dict[str, str]] = {
     },
 }
 BASES |= WATCHES | {name: {name: text} for name, text in SETUP.items()}
+BASES["npus"] = {
+    "npu-smi": accelerator_text.npus(),
+    "pci": accelerator_text.pci("0x19e5", 4),
+    "identity": "hostname node-07\nuid 0\n",
+}
 BASES["environment"] = {"environment": ENVIRONMENT}
 BASES["clock"] = {"identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\n"}
 #: When the base's host was asked.

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from preflight.assemble.accelerators import accelerator_facts
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
 from preflight.assemble.asked import diag_of, told_once, watch_of
@@ -101,6 +102,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         bug_report=parts["bug_report"],
         **{part: parts[part] for part in ("board", "sysctls", "software", "packages")},
         **nic_facts(parts["nics"]),
+        **accelerator_facts(parts["npus"], parts["amd_gpus"], pci),
         **environment_facts(parts["environment"], parts.get("env_reports", ())),
         topology_shape=parts["topology"],
         gpu_product=gpu_product(gpus),

@@ -35,6 +35,8 @@ PROBES: dict[str, str] = {
     "nvidia-smi": "nvidia_smi.xml:nvidia_smi_xml",
     "nvidia-smi-q": "nvidia_smi.text:nvidia_smi_text",
     "nvidia-smi-table": "nvidia_smi.table:nvidia_smi_table",
+    "npu-smi": "npu_smi:npu_smi",
+    "rocm-smi": "rocm_smi:rocm_smi",
     "ipmi-sdr": "ipmi.sdr:ipmi_sdr",
     "ipmi-sel": "ipmi.sel:ipmi_sel",
     "nvlink-s": "nvidia_smi.nvlink:nvlink_status",
@@ -74,6 +76,8 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "software": ("software",),
     "packages": ("packages",),
     "environment": ("environment",),
+    "npus": ("npu-smi",),
+    "amd_gpus": ("rocm-smi",),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.
@@ -124,6 +128,8 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     # Judged by the versions that are installed and the devices that are there.
     "environment": ("environment", "packages", "software", "nvidia_smi", "pci", "cpu"),
     "env_targets": ("environment",),
+    "accelerators": ("npus", "amd_gpus", "pci"),
+    "accelerator_count": ("npus", "amd_gpus", "pci", "identity"),
     "gpu_product": ("nvidia_smi", "pci"),
     "told": (),  # of what is asked for other checks
     "site": (),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from preflight.facts.accelerators import Accelerator, AcceleratorCount
 from preflight.facts.chassis import Chassis, EventLog
 from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
@@ -123,6 +124,9 @@ class Host(Struct, frozen=True):
     topology_shape: Known[str] = NOT_IN_INPUT
     software: Known[tuple[Software, ...]] = NOT_IN_INPUT
     packages: Known[tuple[Package, ...]] = NOT_IN_INPUT
+    #: Of other makers than NVIDIA.
+    accelerators: Known[tuple[Accelerator, ...]] = NOT_IN_INPUT
+    accelerator_count: AcceleratorCount = field(default_factory=AcceleratorCount)
     environment: Known[tuple[EnvVar, ...]] = NOT_IN_INPUT
     env_targets: EnvTargets = field(default_factory=EnvTargets)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
