@@ -183,3 +183,12 @@ def test_what_cannot_be_compared_is_no_pass(tmp_path: Path) -> None:
     ran = preflight("versions", "--from", str(bad), "--against", str(lock), *ONLY)
     assert ran.rc == 3
     assert "ERROR" in ran.out
+
+
+def test_stored_reports_are_not_compared_with_a_lock(tmp_path: Path) -> None:
+    lock, report = tmp_path / "env.lock.json", tmp_path / "report.json"
+    host = captured(tmp_path, "gpu-1", "2.5.1")
+    assert preflight("versions", "--from", host, "--lock", str(lock), "--save", str(report)).rc == 0
+    ran = preflight("report", str(report), "--against", str(lock))
+    assert ran.rc == 2
+    assert "is a lock, not a report" in ran.err

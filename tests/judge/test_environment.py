@@ -21,6 +21,7 @@ from preflight.model import Missing, Result, Status
 CHECKS = [one for one in load(("versions",)).checks if one.id.startswith("versions.env.")]
 IB = EnvTargets(("lo", "eth0", "ib0"), ("mlx5_0", "mlx5_1", "mlx5_10"), ("InfiniBand",))
 ROCE = EnvTargets(("lo", "eth0"), ("mlx5_0",), ("Ethernet",))
+EFA = EnvTargets(("lo", "ens32"), ("rdmap16s27",), ("Unspecified",))
 PLAIN = EnvTargets(("lo", "eth0", "docker0"), (), ())
 
 
@@ -90,6 +91,7 @@ NCCL_IB_PCI_RELAXED_ORDERING=1
 """
 AMAZON = """
 FI_PROVIDER=efa
+NCCL_PROTO=simple
 FI_EFA_USE_DEVICE_RDMA=1
 FI_EFA_FORK_SAFE=1
 NCCL_DEBUG=INFO
@@ -155,10 +157,10 @@ ROCR_VISIBLE_DEVICES=0,1,2,3
 HIP_FORCE_DEV_KERNARG=1
 RCCL_MSCCL_ENABLE=0
 PYTORCH_ROCM_ARCH=gfx942
-NCCL_MIN_NCHANNELS=32
+NCCL_MIN_NCHANNELS=112
 """
 SOUND = {
-    "empty": ("", PLAIN), "ngc": (NGC, IB), "azure": (AZURE, IB), "amazon": (AMAZON, PLAIN),
+    "empty": ("", PLAIN), "ngc": (NGC, IB), "azure": (AZURE, IB), "amazon": (AMAZON, EFA),
     "google": (GOOGLE, PLAIN), "training": (TRAINING, IB), "ascend": (ASCEND, PLAIN),
     "amd": (AMD, ROCE),
     "coreweave": (COREWEAVE, EnvTargets(("lo", "eth0"), ("ibp0", "ibp1"), ("InfiniBand",))),
@@ -240,6 +242,7 @@ def test_what_is_told_of_a_variable(text: str, expected: str) -> None:
     "text",
     ["NCCL_ALGO=allreduce:tree", "NCCL_ALGO=^tree", "NCCL_PROTO=^LL128", "NCCL_IB_HCA=^mlx5_9",
      "NCCL_SOCKET_IFNAME=^docker0", "NCCL_SOCKET_IFNAME=ens,eth", "NCCL_BUFFSIZE=0x400000",
+     "NCCL_ASYNC_ERROR_HANDLING=1\nTORCH_NCCL_ASYNC_ERROR_HANDLING=1",
      "NCCL_DEBUG=info", "NCCL_DEBUG=", "CUDA_VISIBLE_DEVICES=0,1", "NCCL_IB_GID_INDEX=3",
      "PYTORCH_CUDA_ALLOC_CONF=roundup_power2_divisions:[256:1,512:2,>:4],backend:native",
      "PYTORCH_CUDA_ALLOC_CONF=garbage_collection_threshold:0.8, max_split_size_mb:512"],
@@ -283,6 +286,8 @@ def test_versions_decide(text: str, parts: dict[str, Any], expected: list[str]) 
         ("NCCL_IB_DISABLE=1", IB, ["harmful"]),
         ("NCCL_IB_DISABLE=1", PLAIN, []),  # nothing to lose
         ("NCCL_IB_DISABLE=1", EnvTargets(), []),  # not known
+        ("NCCL_IB_DISABLE=1", EFA, []),  # its own plugin reaches it, not verbs
+        ("NCCL_NET_GDR_LEVEL=LOC", ROCE, ["harmful"]),
         ("NCCL_IB_GID_INDEX=3", IB, ["no_effect"]),
         ("NCCL_IB_GID_INDEX=3", ROCE, []),
         ("NCCL_IB_HCA=mlx5", IB, []),

@@ -44,6 +44,15 @@ def earlier(options: Options) -> Report | None:
     return None if is_lock(options) else stored(Path(options.against))
 
 
+def earlier_report(options: Options) -> Report | None:
+    """The same for a command that compares with nothing else."""
+    found = earlier(options)
+    if found is None and options.against is not None:
+        raise UsageError(f"{options.against} is a lock, not a report",
+                         f"preflight versions --against {quote(options.against)}")  # fmt: skip
+    return found
+
+
 def changed_since(report: Report, then: Report | None) -> Report:
     """The report with what changed since the earlier one, where there is one."""
     if then is not None:

@@ -67,11 +67,12 @@ def gone(scene: Scene) -> Iterator[Fault]:
 
 
 def renamed(scene: Scene) -> Iterator[Fault]:
-    """Names that have a successor. Of one that still works the version must be known."""
+    """Names that have a successor, which is not set beside them. Of one that still works the
+    version must be known."""
     for one, row, of in _rows(scene):
         late = row.until and scene.holds(of, f"<{row.until}") is not True
         old = row.deprecated and scene.holds(of, f">={row.deprecated}")
-        if row.successor and (late or old):
+        if row.successor and (late or old) and scene.value(row.successor) is None:
             since = row.until or row.deprecated
             told = f"{_shown(of)} {since} and later want {row.successor}{_have(scene, of)}"
             yield Fault(one, told, row.successor)

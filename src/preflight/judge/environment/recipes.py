@@ -10,6 +10,9 @@ from preflight.judge.environment.scene import Fault, Scene
 from preflight.judge.environment.table import Recipe, table
 from preflight.model import Missing
 
+#: Links that NCCL reaches by verbs itself.
+_VERBS = ("InfiniBand", "Ethernet")
+
 
 def by_recipe(check: str) -> Callable[[Scene], Iterator[Fault]]:
     """The judge of the recipes of one check."""
@@ -36,12 +39,10 @@ def _fits(scene: Scene, recipe: Recipe) -> bool:
 
 def _has(scene: Scene, links: str) -> bool:
     """Whether the host's RDMA adapters are of this kind; what is not known is not."""
-    targets = scene.host.env_targets
-    if not scene.here or isinstance(targets.adapters, Missing):
+    have = scene.host.env_targets.link_layers
+    if not scene.here or isinstance(have, Missing):
         return False
-    if links in ("any", "none"):
-        return bool(targets.adapters) is (links == "any")
-    return targets.link_layers == (links,)
+    return bool(set(have) & set(_VERBS)) if links == "any" else have == (links,)
 
 
 def _fault(scene: Scene, recipe: Recipe) -> Fault:

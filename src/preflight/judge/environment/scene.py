@@ -63,7 +63,8 @@ def _versions(host: Host) -> dict[str, str]:
         name = "nccl" if one.name.startswith("nvidia-nccl-cu") else one.name
         if isinstance(one.version, str):
             found.setdefault(name, one.version)
-    for report in getattr(host, "env_reports", ()) or ():
+    told = getattr(host, "env_reports", ())
+    for report in () if isinstance(told, Missing) else told:
         for name in ("torch", "nccl"):
             version = getattr(report, name, None)
             if isinstance(version, str):
