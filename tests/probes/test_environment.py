@@ -56,11 +56,25 @@ def test_values_of_several_lines_are_one_line_and_quotes_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["NCCL_API_KEY", "TORCH_TOKEN", "NVIDIA_SECRET_X", "CUDA_PASSWORD", "DS_CREDENTIALS"]
+    "name",
+    [
+        "NCCL_API_KEY",
+        "TORCH_TOKEN",
+        "NVIDIA_SECRET_X",
+        "CUDA_PASSWORD",
+        "DS_CREDENTIALS",
+        "DS_AUTHTOKEN",
+        "CUDA_ACCESS_KEYS",
+    ],
 )
 def test_what_looks_like_a_secret_never_leaves_the_host(name: str) -> None:
     found = ask({name: "hunter2", "NCCL_IB_PKEY": "3", "TOKENIZERS_PARALLELISM": "false"})
     assert told(found) == {"NCCL_IB_PKEY": "3", "TOKENIZERS_PARALLELISM": "false"}
+
+
+def test_a_password_in_an_address_is_masked() -> None:
+    found = ask({"NVIDIA_X": "http://me:hunter2@proxy:3128/x"})
+    assert told(found) == {"NVIDIA_X": "http://***@proxy:3128/x"}
 
 
 def test_nccls_own_file_is_read(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         **{part: parts[part] for part in ("board", "sysctls", "software", "packages")},
         **nic_facts(parts["nics"]),
         **accelerator_facts(parts["npus"], parts["amd_gpus"], pci),
-        **environment_facts(parts["environment"], parts.get("env_reports", ())),
+        **environment_facts(parts["environment"], parts.values()),
         topology_shape=parts["topology"],
         gpu_product=gpu_product(gpus),
         told=told(parts, smi, gpus),

@@ -34,7 +34,7 @@ _FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_CONF_FILE", "RANK_TABLE_FIL
 # shell is not asked then. /proc/PID/environ is what a process was started with.
 _ASK = f"""\
 p='^(({"|".join(FAMILIES)})_[A-Za-z0-9_]+|{"|".join(_SINGLE)})$'
-s='(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|KEY)(_|$)'
+s='(^|_)(AUTH|API|ACCESS)?(TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|CREDENTIAL|KEY|AUTH)S?(_|$)'
 kept() {{
   awk -v p="$p" -v s="$s" '{{ n = $0; sub(/=.*/, "", n)
     if (n ~ p && n !~ s) print "var " substr($0, 1, 4000) }}'
@@ -70,6 +70,8 @@ fi
 echo end"""
 
 _VARIABLE = re.compile(r"var ([A-Za-z][A-Za-z0-9_]{0,100})=(.*)", re.ASCII)
+#: A user and a password in an address.
+_LOGIN = re.compile(r"(://)[^\s/@]{0,256}@")
 _NO_LIST = Missing("unreadable", "/sys/class/net cannot be read")
 
 
@@ -99,7 +101,8 @@ def _variables(lines: list[str]) -> tuple[EnvVar, ...]:
         if line.startswith("of "):
             of = line[3:]
         elif match := _VARIABLE.fullmatch(line):
-            found.append(EnvVar(match[1], match[2].strip(), of, number, _PROBE))
+            value = _LOGIN.sub(r"\1***@", match[2].strip())
+            found.append(EnvVar(match[1], value, of, number, _PROBE))
     order = {one.of: at for at, one in reversed(list(enumerate(found)))}
     return tuple(sorted(found, key=lambda one: (order[one.of], one.name)))
 
