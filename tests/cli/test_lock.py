@@ -192,3 +192,28 @@ def test_stored_reports_are_not_compared_with_a_lock(tmp_path: Path) -> None:
     ran = preflight("report", str(report), "--against", str(lock))
     assert ran.rc == 2
     assert "is a lock, not a report" in ran.err
+
+
+def test_what_the_host_says_it_has_not_is_gone(tmp_path: Path) -> None:
+    lock = tmp_path / "env.lock.json"
+    lock.write_text(
+        '{"schema": "preflight.lock/1", "entries": [\n'
+        '{"kind": "driver", "name": "nvidia", "value": "550.90.07"},\n'
+        '{"kind": "package", "name": "torch", "value": "2.5.1"}]}'
+    )
+    for container, rc in (("", 1), ("container_file /.dockerenv\n", 0)):
+        path = tmp_path / "host.capture.gz"
+        identity = f"hostname gpu-1\nkernel 5.15.0-94\nuid 0\n{container}"
+        packages = "python 3.11.4 /usr/bin/python3\npackage torch 2.5.1\nend\n"
+        with Writer(path) as writer:
+            writer.write(
+                [
+                    Raw("gpu-1", "identity", ("sh",), 0, identity),
+                    Raw("gpu-1", "pci", ("sh",), 0, "end\n"),
+                    Raw("gpu-1", "nvidia-smi", ("nvidia-smi",), 127),
+                    Raw("gpu-1", "packages", ("python3",), 0, packages),
+                ]
+            )
+        ran = preflight("versions", "--from", str(path), "--against", str(lock), *ONLY)
+        assert ran.rc == rc, ran.out
+        assert ("driver nvidia" in ran.out) is (rc == 1)

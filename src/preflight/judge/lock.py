@@ -130,20 +130,36 @@ def _judged(
         yield undetermined(check, host.name, none)
         return
     meant = (check.fail_unless or check.warn_unless)["subset_of"]
-    kept = [one for one in locked if one.name not in meant]
+    yield from _compared(
+        host, check, [one for one in locked if one.name not in meant], now, missing
+    )
+
+
+def _compared(
+    host: Host, check: Check, locked: Sequence[Locked], now: Sequence[Now],
+    missing: dict[str, Missing],
+) -> Iterator[Result]:  # fmt: skip
+    """A kind that is not known is told once, by the check on changes, unless nothing at all could
+    be compared."""
     have = {(one.kind, one.name): one for one in now}
-    unknown = {one.kind for one in kept if one.kind in missing and (one.kind, one.name) not in have}
-    sure = [one for one in kept if one.kind not in unknown or (one.kind, one.name) in have]
+    missing = {kind: why for kind, why in missing.items() if not _has_none(host, why)}
+    sure = [one for one in locked if (one.kind, one.name) in have or one.kind not in missing]
+    unknown = sorted({one.kind for one in locked if one not in sure})
     changes = check.id.endswith(".changed")
     found = list(_changed(check, sure, have) if changes else _absent(check, sure, have))
-    if changes or not sure:  # told once, unless nothing at all could be compared
+    if changes or not sure:
         found += [
-            undetermined(check, kind, missing[kind], expected="as locked")
-            for kind in sorted(unknown)
+            undetermined(check, kind, missing[kind], expected="as locked") for kind in unknown
         ]
     yield from found
     if not found:
         yield result(check, host.name, Status.PASS, _summary(sure, now), "as locked")
+
+
+def _has_none(host: Host, why: Missing) -> bool:
+    """Whether the host says that it has none: what is locked is gone then, not unknown. A container
+    may not see what the host has."""
+    return why.kind == "not-applicable" and host.container == "none"
 
 
 def _all(check: Check, now: Sequence[Now], missing: dict[str, Missing]) -> Iterator[Result]:
