@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+from tests.accelerator_text import amd, npus
 from tests.lab.watch_lines import WATCHES
-from tests.setup_text import SETUP
+from tests.setup_text import ENVIRONMENT, SETUP
 
 NVSWITCH = "0000:05:00.0 0x068000 0x10de 0x22a3 nvidia-nvswitch\n"
 SERVICES = """\
@@ -96,5 +97,8 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "dmidecode": (DIMMS,),
     "dcgmi-dmon": (DCGM_DMON,),
     **{probe: (text,) for probe, text in SETUP.items()},
+    "environment": (ENVIRONMENT,),
+    "npu-smi": (npus(),),
+    "rocm-smi": (amd(),),
     "watch": tuple(texts["watch"] for texts in WATCHES.values() if "watch" in texts),
 }

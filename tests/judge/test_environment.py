@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from preflight.facts.accelerators import Accelerator
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Cpu, Host
 from preflight.facts.setup import Package, Software
@@ -318,6 +319,18 @@ def test_gpus_that_are_named_must_be_there(value: str, status: Status | None) ->
     gpus = (Gpu(0, "gpu0", "0000:1b:00.0"), Gpu(1, "gpu1", "0000:2c:00.0"))
     found = [one.status for one in odd(host(f"CUDA_VISIBLE_DEVICES={value}", gpus=gpus))]
     assert found == ([status] if status else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "vendor"),
+    [("ASCEND_RT_VISIBLE_DEVICES", "Huawei Ascend"), ("HIP_VISIBLE_DEVICES", "AMD")],
+)
+def test_devices_of_other_makers_too(name: str, vendor: str) -> None:
+    two = (Accelerator("a", vendor), Accelerator("b", vendor))
+    assert odd(host(f"{name}=0,1", accelerators=two)) == []
+    assert [one.status for one in odd(host(f"{name}=0,2", accelerators=two))] == [Status.FAIL]
+    other = (Accelerator("a", "another"),)
+    assert odd(host(f"{name}=0,2", accelerators=other)) == []
 
 
 def test_what_a_process_or_a_file_sets_is_named_with_it() -> None:

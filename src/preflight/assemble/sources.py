@@ -126,7 +126,16 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "software": ("software",),
     "packages": ("packages",),
     # Judged by the versions that are installed and the devices that are there.
-    "environment": ("environment", "packages", "software", "nvidia_smi", "pci", "cpu"),
+    "environment": (
+        "environment",
+        "packages",
+        "software",
+        "nvidia_smi",
+        "npus",
+        "amd_gpus",
+        "pci",
+        "cpu",
+    ),
     "env_targets": ("environment",),
     "accelerators": ("npus", "amd_gpus", "pci"),
     "accelerator_count": ("npus", "amd_gpus", "pci", "identity"),

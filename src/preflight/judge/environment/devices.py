@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from preflight.facts.gpu import Gpu
+from preflight.facts.host import Host
 from preflight.facts.stack import EnvVar
 from preflight.judge.environment.scene import Fault, Scene
 from preflight.model import Missing
@@ -14,7 +14,13 @@ from preflight.model import Missing
 #: (NCCL User Guide). gloo wants whole names, of which a beginning is one too.
 _INTERFACES = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME")
 _ADAPTERS = "NCCL_IB_HCA"
-_GPUS = "CUDA_VISIBLE_DEVICES"
+#: Lists of devices, and whose.
+_DEVICES = {
+    "CUDA_VISIBLE_DEVICES": "NVIDIA",
+    "ASCEND_RT_VISIBLE_DEVICES": "Huawei Ascend",
+    "HIP_VISIBLE_DEVICES": "AMD",
+    "ROCR_VISIBLE_DEVICES": "AMD",
+}
 _HIDDEN = ("", "-1", "NoDevFiles", "void", "none")
 
 
@@ -25,8 +31,16 @@ def devices(scene: Scene) -> Iterator[Fault]:
             yield from _interfaces(scene, one)
         elif one.name == _ADAPTERS:
             yield from _adapters(scene, one)
-        elif one.name == _GPUS and not isinstance(scene.host.gpus, Missing):
-            yield from _gpus(one, scene.host.gpus)
+        elif one.name in _DEVICES and (count := _count(scene.host, _DEVICES[one.name])):
+            yield from _listed(one, count)
+
+
+def _count(host: Host, vendor: str) -> int:
+    """How many devices of a maker the host has; 0 where that is not known either."""
+    if vendor == "NVIDIA":
+        return 0 if isinstance(host.gpus, Missing) else len(host.gpus)
+    others = () if isinstance(host.accelerators, Missing) else host.accelerators
+    return sum(one.vendor == vendor for one in others)
 
 
 def _interfaces(scene: Scene, one: EnvVar) -> Iterator[Fault]:
@@ -64,20 +78,20 @@ def _matching(name: str, value: str, have: Sequence[str]) -> bool:
     return any(one == name if exact else one.startswith(name) for one in have)
 
 
-def _gpus(one: EnvVar, gpus: Sequence[Gpu]) -> Iterator[Fault]:
+def _listed(one: EnvVar, count: int) -> Iterator[Fault]:
     """CUDA takes the list up to the first entry that is no GPU; one that stands twice hides all
-    (CUDA C++ Programming Guide, CUDA Environment Variables)."""
+    (CUDA C++ Programming Guide, CUDA Environment Variables). Other makers' runtimes do alike."""
     words = [word.strip() for word in one.value.split(",")]
     if one.value.strip() in _HIDDEN:
-        yield Fault(one, f"it hides all {len(gpus)} GPUs", mild=True)
+        yield Fault(one, f"it hides all {count} devices", mild=True)
         return
     twice = [word for word, times in Counter(words).items() if times > 1]
     if twice:
-        yield Fault(one, f"{', '.join(twice)} stands in it twice: CUDA sees no GPU at all")
-    absent = [word for word in words if word.isdecimal() and int(word) >= len(gpus)]
+        yield Fault(one, f"{', '.join(twice)} stands in it twice: no device at all is seen")
+    absent = [word for word in words if word.isdecimal() and int(word) >= count]
     if absent:
-        told = f"there is no GPU {', '.join(absent)}: the host has {len(gpus)}, counted from 0"
-        yield Fault(one, f"{told}; CUDA takes the list up to there")
+        told = f"there is no device {', '.join(absent)}: the host has {count}, counted from 0"
+        yield Fault(one, f"{told}; the list counts up to there")
 
 
 def files(scene: Scene) -> Iterator[Fault]:
