@@ -24,7 +24,7 @@ ENTRIES, TELL = "lock_entries", "lock_tell"
 #: The facts that it takes.
 READS = (
     "os", "identity", "driver", "board", "gpus", "nics", "fabric_manager", "software", "packages",
-    "environment",
+    "environment", "accelerator_count",
 )  # fmt: skip
 #: Name the devices that a process was granted, not a setting.
 _GRANTS = re.compile(r".*_VISIBLE_DEVICES|SLURM_.*|TORCHELASTIC_RUN_ID|NVIDIA_IMEX_CHANNELS")
@@ -46,6 +46,7 @@ def of_host(host: Host) -> Iterator[Now | tuple[str, Missing]]:
     yield _text("os", "release", host.os)
     yield _text("kernel", "linux", _of(host.identity, "kernel"))
     yield _text("driver", "nvidia", _of(host.driver, "version"))
+    yield _text("accelerator", "driver", host.accelerator_count.version)
     yield _text("bios", "system", _of(host.board, "bios_version"))
     yield from _of_devices("vbios", host.gpus, "product", "vbios")
     yield from _of_devices("nic", host.nics, "hca", "firmware")
