@@ -100,6 +100,19 @@ end
 """
 
 #: Probe -> its answer.
+ENVIRONMENT = """\
+of shell
+var CUDA_VISIBLE_DEVICES=0,1
+var LD_LIBRARY_PATH=/usr/local/cuda/lib64
+var NCCL_DEBUG=WARN
+netdevs
+netdev lo
+netdev eth0
+adapters
+adapter mlx5_0 InfiniBand
+adapter mlx5_1 InfiniBand
+end
+"""
 SETUP: dict[str, str] = {
     "board": BOARD,
     "sysctls": SYSCTLS,

@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     # software_signatures: rows of the tables in signatures
     ("nodesets", "datafiles", "strict_yaml", "kept", "faults", "software_signatures"),
     ("hostlists", "verdict"),  # what a result over the fleet says of the hosts that it names
-    ("facts", "runbooks", "error_texts"),
+    ("facts", "runbooks", "error_texts", "lockfile"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
     ("pasted", "relayed", "writable"),
     ("capture", "recognise", "redact"),
@@ -52,6 +52,7 @@ SHARED_WITHIN = {
     "probes.kernel_log.union": "several logs of one host as one",
     "redact.names": "the shapes of names; redact/__init__.py applies them",
     "redact.secrets": "the shapes of secrets; redact/__init__.py applies them",
+    "facts.accelerators": "a host holds accelerators of other makers",
     "facts.chassis": "a host holds its chassis",
     "facts.dcgm": "a host holds a DCGM run",
     "facts.host_memory": "a host holds its memory modules",

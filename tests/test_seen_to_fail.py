@@ -19,11 +19,12 @@ from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
+from tests import accelerator_text
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import server
 from tests.parameters_text import BASES as PARAMETERS
-from tests.setup_text import SETUP, TORCH
+from tests.setup_text import ENVIRONMENT, SETUP, TORCH
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
 from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
 
@@ -144,6 +145,12 @@ BASES |= {
     "rack": {"services": SERVICES, "nvidia-smi-q": _RACK},
     "toolkit": {"software": SETUP["software"], "nvidia-smi-q": BASES["metal"]["nvidia-smi-q"]},
 }
+BASES["npus"] = {
+    "npu-smi": accelerator_text.npus(),
+    "pci": accelerator_text.pci("0x19e5", 4),
+    "identity": "hostname node-07\nuid 0\n",
+}
+BASES["environment"] = {"environment": ENVIRONMENT}
 BASES["clock"] = {"identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\n"}
 #: When the base's host was asked.
 ASKED = {"clock": "2026-01-02T03:04:05Z"}
@@ -237,7 +244,7 @@ def _judge(name: str, key: str) -> list[Result]:
     entry = ENTRIES[name]
     if _checks()[name].across == "fleet":
         return _judge_fleet(_checks()[name], key)
-    checks = [_checks()[name]]
+    checks = [replace(_checks()[name], row={**_checks()[name].row, **entry.get("row", {})})]
     if entry.get("asked"):
         checks = mark(checks, [name], asked=True)
     report = examine("node-07", _raws(entry, entry.get(key) or {}), checks)

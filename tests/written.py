@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+from tests.accelerator_text import amd, npus
 from tests.lab.watch_lines import WATCHES
 from tests.parameters_text import COUNTERS
 from tests.parameters_text import FILES as PERSISTED
-from tests.setup_text import SETUP
+from tests.setup_text import ENVIRONMENT, SETUP
 from tests.software_text import SOFTWARE
 from tests.system_text import SYSTEM
 
@@ -104,5 +105,8 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     **{probe: (text,) for probe, text in SYSTEM.items()},
     "network-counters": (COUNTERS,),
     "persisted": (PERSISTED,),
+    "environment": (ENVIRONMENT,),
+    "npu-smi": (npus(),),
+    "rocm-smi": (amd(),),
     "watch": tuple(texts["watch"] for texts in WATCHES.values() if "watch" in texts),
 }

@@ -112,6 +112,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "nvidia-smi-table": (r"\| {0,9}NVIDIA-SMI [\d.]+ ",),
     # Without a link or a sentence about links it is `nvidia-smi -L`; a GPU may have none.
     "nvlink": (rf"(?:{_UUID_OF}[^\n]{{0,90}}\n[\s>]{{0,40}}){{1,32}}(?:Link \d|NVML: |\[\.)",),
+    "npu-smi": (r"\| npu-smi \S+ +Version: \S",),
     "ipmi-sdr": (
         # elist, type
         rf"[^\n|]{{1,64}}\| *[\dA-Fa-f]{{2,3}}h *\| *{_IPMI_STATUS} *\| *\d+\.\d+ *\|",

@@ -39,6 +39,9 @@ TRACEBACK = """\
         (["my", "training", "is", "slow"], "my training is slow: which of these?"),
         (["process cannot be killed"], "A process hangs in the kernel"),
         (["Bus error"], "Bus error (SIGBUS)"),
+        (["NCCL_IB_TIMEOUT"], "NCCL_IB_TIMEOUT: time until a packet is sent again"),
+        (["NCCL_SOCKET_TIMEOUT=60"], "NCCL_SOCKET_TIMEOUT"),
+        (["NCCL_NVTX_DISABLE"], "NCCL_NVTX_DISABLE"),
         ([], f"{len(load(DOMAINS).checks)} checks"),
     ],
 )

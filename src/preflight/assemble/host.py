@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from preflight.assemble.accelerators import accelerator_facts
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
 from preflight.assemble.asked import diag_of, told_once, watch_of
@@ -19,6 +20,7 @@ from preflight.assemble.compared import (
     told,
     with_clock,
 )
+from preflight.assemble.environment import environment_facts
 from preflight.assemble.fabric_manager import fabric_manager
 from preflight.assemble.gpu_inventory import (
     count_gpus,
@@ -121,6 +123,8 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         **{part: parts[part] for part in _AS_TOLD},
         **system_facts(parts),
         **nic_facts(parts["nics"]),
+        **accelerator_facts(parts["npus"], parts["amd_gpus"], pci),
+        **environment_facts(parts["environment"], parts.values()),
         topology_shape=parts["topology"],
         gpu_product=gpu_product(gpus),
         told=told(parts, smi, gpus),

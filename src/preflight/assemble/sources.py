@@ -39,6 +39,7 @@ PROBES: dict[str, str] = {
     "disks": "disks:disks",
     "service-limits": "service_limits:service_limits",
     "clock": "clock:clock",
+    "environment": "environment:environment",
     "dmidecode": "dmidecode:dmidecode",
     "dmesg": "kernel_log.log:dmesg",
     "journalctl": "kernel_log.log:journalctl",
@@ -47,6 +48,8 @@ PROBES: dict[str, str] = {
     "nvidia-smi": "nvidia_smi.xml:nvidia_smi_xml",
     "nvidia-smi-q": "nvidia_smi.text:nvidia_smi_text",
     "nvidia-smi-table": "nvidia_smi.table:nvidia_smi_table",
+    "npu-smi": "npu_smi:npu_smi",
+    "rocm-smi": "rocm_smi:rocm_smi",
     "ipmi-sdr": "ipmi.sdr:ipmi_sdr",
     "ipmi-sel": "ipmi.sel:ipmi_sel",
     "nvlink-s": "nvidia_smi.nvlink:nvlink_status",
@@ -112,7 +115,6 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "pip_list": ("pip-list",),
     "conda_list": ("conda-list",),
     "numa_nodes": ("numactl",),
-    "environment": ("env",),
     "limits": ("limits", "proc-limits", "prlimit", "ulimit", "ulimit-hard"),
     "service_limits": ("service-limits",),
     "configured_limits": ("limits-conf",),
@@ -124,6 +126,9 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "clock": ("clock",),
     "cpu_state": ("cpu-state",),
     "memory_state": ("memory-state",),
+    "environment": ("environment", "env"),
+    "npus": ("npu-smi",),
+    "amd_gpus": ("rocm-smi",),
 }
 
 #: Forms of a part that only a recording holds: never asked of a live host.
@@ -185,7 +190,6 @@ MADE_OF: dict[str, tuple[str, ...]] = {
         "conda_list",
     ),
     "numa_nodes": ("numa_nodes",),
-    "environment": ("environment",),
     "limits": ("limits", "service_limits", "asked_processes", "nics"),
     "job_services": ("service_limits", "limits", "nics"),
     "configured_limits": ("configured_limits",),
@@ -206,6 +210,20 @@ MADE_OF: dict[str, tuple[str, ...]] = {
         "nics",
         "services",
     ),
+    # Judged by the versions that are installed and the devices that are there.
+    "environment": (
+        "environment",
+        "packages",
+        "software",
+        "nvidia_smi",
+        "npus",
+        "amd_gpus",
+        "pci",
+        "cpu",
+    ),
+    "env_targets": ("environment",),
+    "accelerators": ("npus", "amd_gpus", "pci"),
+    "accelerator_count": ("npus", "amd_gpus", "pci", "identity"),
     "gpu_product": ("nvidia_smi", "pci"),
     "told": (),  # of what is asked for other checks
     "site": (),
@@ -244,7 +262,7 @@ def _parts(path: str) -> Iterator[str]:
 
 def _paths(check: Check) -> Iterator[str]:
     """All facts of the host that a check reads: its own, its conditions', what it compares with."""
-    yield from (check.fact, *check.when)
+    yield from (check.fact, *check.when, *check.row.get("reads", ()))
     yield from (path for path in check.like if not path.startswith("."))
     for declared in (check.fail_unless, check.warn_unless):
         for argument in declared.values():

@@ -66,8 +66,11 @@ COMMANDS = (
     Spec(
         "versions", "versions",
         "Driver, CUDA, NCCL, Python packages: do they fit each other?",
-        (*WHERE, *JUDGE, *WRITE, *RUN),
-        ("preflight versions", "preflight versions --python /venv/bin/python",
+        (*WHERE, "pid", "lock", *JUDGE, *WRITE, *RUN),
+        ("preflight versions", "preflight versions --lock env.lock.json",
+         "preflight versions --against env.lock.json",
+         "preflight versions --python /venv/bin/python",
+         "preflight versions --pid 4711 --only 'versions.env.*'",
          "python -m torch.utils.collect_env | preflight versions --from -"),
     ),
     Spec(

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from preflight import runbooks
-from preflight.cli import explain_text
+from preflight.cli import explain_text, explain_variable
 from preflight.cli.exit import Exit
 from preflight.cli.explain_rows import branches, known_bad
 from preflight.cli.options import Options
@@ -38,6 +38,8 @@ def run(options: Options, streams: Streams) -> int:
         streams.report(_catalogue(fitting))
     elif words in runbooks.load():
         streams.report(_runbook(runbooks.load()[words]))
+    elif told := explain_variable.explained(words):
+        streams.report(told)
     elif _reads_like_a_check(words, checks):
         near = f"preflight explain '{words.partition('.')[0]}.*' lists those that there are"
         raise UsageError(f"there is no check {words}", near)

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 Instead = Callable[[Sequence[Check], Report], Told]
 
 NO_GPU = "no NVIDIA GPU"
+SHELL_HINT = (
+    "variables are those of the shell that preflight asked; of a job that runs: "
+    "preflight versions --pid PID"
+)
 LEVEL_HINT = (
     "quick looked on, nothing was put under load; --duration 60s watches the GPUs, best at work"
 )
@@ -68,7 +72,15 @@ def judge_and_report(
         report = shown(changed_since(report, then), options, captures)
         told = instead(plan.checks, report) if instead else None
         status = finish(report, options, streams, targets, captures, told)
+        _write_lock(report, options, streams)
         return Exit.INTERRUPTED if many and many.interrupted.is_set() else status
+
+
+def _write_lock(report: Report, options: Options, streams: Streams) -> None:
+    if options.lock is not None:
+        from preflight.cli.locking import write
+
+        write(report, options, streams)
 
 
 def _judged(
@@ -186,8 +198,20 @@ def _hints(options: Options, hosts: Sequence[HostReport]) -> Iterator[str]:
     """What a user would want to do next."""
     if any(host.summary.startswith(NO_GPU) for host in hosts) and not options.set_:
         yield "no GPU was judged; where there should be some: --set gpu.count=N makes it a failure"
+    if options.against is not None:
+        from preflight.cli.locking import against, old_pins
+
+        yield from old_pins(against(options))
+    if _finds_variables(hosts) and not (options.from_ or options.pid):
+        yield SHELL_HINT
     if not options.from_:
         yield LEVEL_HINT
+
+
+def _finds_variables(hosts: Sequence[HostReport]) -> bool:
+    """Whether a variable is at fault."""
+    found = (one for host in hosts for one in host.results if one.check.startswith("versions.env."))
+    return any(one.status in (Status.FAIL, Status.WARN) for one in found)
 
 
 def _dry_run(plan: Plan, options: Options, streams: Streams) -> int:

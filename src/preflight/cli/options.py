@@ -35,6 +35,7 @@ class Options(Struct):
     save: list[str] = []
     save_hosts: str | None = None
     against: str | None = None
+    lock: str | None = None
     redact: bool = False
     facts: bool = False
     dry_run: bool = False
@@ -141,7 +142,13 @@ OPTIONS: dict[str, Option] = {
         "warning are in .pass, unless with --strict.", "PREFIX",
     ),
     "against": Option(
-        str, ("--against",), "Also tell what changed since an earlier report.", "REPORT"
+        str, ("--against",),
+        "Also tell what changed since an earlier report, or differs from a lock.", "FILE"
+    ),
+    "lock": Option(
+        str, ("--lock",),
+        "Write the versions found to this file, an entry a line, for --against. Notes that "
+        "somebody wrote into it are kept.", "FILE"
     ),
     "redact": Option(
         bool, ("--redact",), "Names, addresses, UUIDs and serials become stand-ins."

@@ -38,11 +38,18 @@ class Plan(Struct):
         asked = [self._by_python(one) for one in commands_for(self.checks, self.site_probes)]
         if self.pids:
             asked.append(_of_processes(self.pids))
+        asked = [self._with_environment(one) for one in asked]
         if not self.watch_s:
             return asked
         from preflight.ship import watch_command
 
         return [*asked, watch_command(self.watch_s, self.python)]
+
+    def _with_environment(self, command: Command) -> Command:
+        """Whose environment counts: that of the processes that the user named, else the shell's."""
+        if command.probe != "environment" or not self.pids:
+            return command
+        return replace(command, argv=(*command.argv, "sh", *map(str, self.pids)))
 
     def _by_python(self, command: Command) -> Command:
         """What Python is asked is asked of the one that trains."""
@@ -124,11 +131,21 @@ def make_plan(question: Question, options: Options) -> Plan:
     checks = overrides.mark(checks, question.asked, asked=True)
     if _states_gpus(stated):
         checks = overrides.mark(checks, ["gpu.present"], stated=True)
+    checks = _on_lock(checks, options)
     level = next(level for level in LEVELS if level == options.level)
     checks = overrides.select(checks, only=options.only, skip=options.skip, level=level)
     watch_s = 0.0 if options.duration is None else parse_duration(options.duration)
     return Plan(checks, catalogue.probes, stated, watch_s, tuple(shlex.split(options.python)),
                 tuple(options.pid))  # fmt: skip
+
+
+def _on_lock(checks: list[Check], options: Options) -> list[Check]:
+    """The checks, without those on a lock where there is none."""
+    if options.lock is None and options.against is None:
+        return [check for check in checks if check.rule != "lock"]
+    from preflight.cli.locking import with_lock
+
+    return with_lock(checks, options)
 
 
 def _belongs(check: Check, fleet: Sequence[str]) -> bool:

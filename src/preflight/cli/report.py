@@ -8,7 +8,7 @@ from pathlib import Path
 from preflight.cli.finishing import finish, shown
 from preflight.cli.options import Options
 from preflight.cli.saving import opened_targets
-from preflight.cli.stored import changed_since, earlier, stored
+from preflight.cli.stored import changed_since, earlier_report, stored
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
 from preflight.model import Report
@@ -25,11 +25,12 @@ def run(options: Options, streams: Streams) -> int:
         raise UsageError(
             f"--format {options.format!r} is no choice", f"one of {', '.join(RENDERERS)}"
         )
+    then = earlier_report(options)
     reports = [stored(Path(name)) for name in options.reports]
     if len(reports) > 1:
         _tell_apart(reports, options.reports)
     report = reports[0] if len(reports) == 1 else merge(reports)
-    report = changed_since(report, earlier(options))
+    report = changed_since(report, then)
     options.facts = True  # what the reports hold is kept
     with opened_targets(options) as targets:
         return finish(shown(report, options), options, streams, targets)

@@ -36,8 +36,21 @@ def _refuse_capture(path: Path, data: bytes) -> None:
 
 
 def earlier(options: Options) -> Report | None:
-    """The report of --against, read before the work starts; none without it."""
-    return None if options.against is None else stored(Path(options.against))
+    """The report of --against, read before the work starts; none without it, or for a lock."""
+    if options.against is None:
+        return None
+    from preflight.cli.locking import is_lock
+
+    return None if is_lock(options) else stored(Path(options.against))
+
+
+def earlier_report(options: Options) -> Report | None:
+    """The same for a command that compares with nothing else."""
+    found = earlier(options)
+    if found is None and options.against is not None:
+        raise UsageError(f"{options.against} is a lock, not a report",
+                         f"preflight versions --against {quote(options.against)}")  # fmt: skip
+    return found
 
 
 def changed_since(report: Report, then: Report | None) -> Report:

@@ -11,11 +11,11 @@ from preflight.cli.streams import Streams
 FLEET = (
     "fleet.told.same", "fleet.kernel.*", "fleet.os.*", "fleet.driver.*", "fleet.gpu.vbios.*",
     "fleet.fabric_manager.*", "fleet.board.bios.*", "fleet.software.*", "fleet.packages.*",
-    "fleet.nic.firmware.*",
+    "fleet.env.*", "fleet.nic.firmware.*",
 )  # fmt: skip
 
 
 def run(options: Options, streams: Streams) -> int:
     """Judge the versions of driver, CUDA, libraries, packages, firmware, and the environment."""
-    question = Question("versions", ("versions", "fleet"), fleet=FLEET)
+    question = Question("versions", ("versions", "environment", "fleet"), fleet=FLEET)
     return judge_and_report(question, options, streams)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from preflight.facts.accelerators import Accelerator, AcceleratorCount
 from preflight.facts.chassis import Chassis, EventLog
 from preflight.facts.counters import Counters
 from preflight.facts.dcgm import DcgmDiag
@@ -15,7 +16,7 @@ from preflight.facts.numa import NumaNode
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.facts.setup import Board, Package, Persisted, Software, Sysctl, Told
-from preflight.facts.stack import EnvReport
+from preflight.facts.stack import EnvReport, EnvTargets, EnvVar
 from preflight.facts.stack_pieces import Stack
 from preflight.facts.system import (
     AskedProcess,
@@ -160,6 +161,11 @@ class Host(Struct, frozen=True):
     cpu_state: Known[CpuState] = NOT_IN_INPUT
     memory_state: Known[MemoryState] = NOT_IN_INPUT
     stack: Stack = field(default_factory=Stack)
+    #: Of other makers than NVIDIA.
+    accelerators: Known[tuple[Accelerator, ...]] = NOT_IN_INPUT
+    accelerator_count: AcceleratorCount = field(default_factory=AcceleratorCount)
+    environment: Known[tuple[EnvVar, ...]] = NOT_IN_INPUT
+    env_targets: EnvTargets = field(default_factory=EnvTargets)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT
     told: tuple[Told, ...] = ()  # what was asked of it, by parts

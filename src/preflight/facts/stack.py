@@ -13,8 +13,26 @@ class EnvVar(Struct, frozen=True):
 
     name: str
     value: str
-    of: str = "shell"  # whose environment: shell, pid 4711, image, report
+    of: str = "shell"  # whose environment: shell, pid 4711, /etc/nccl.conf, report
     line: int = 0
+    probe: str = ""
+
+
+class EnvTargets(Struct, frozen=True):
+    """What the host has of that which variables name: interfaces, adapters, files."""
+
+    netdevs: Known[tuple[str, ...]] = NOT_IN_INPUT  # ("lo", "eth0")
+    adapters: Known[tuple[str, ...]] = NOT_IN_INPUT  # RDMA: ("mlx5_0",)
+    link_layers: Known[tuple[str, ...]] = NOT_IN_INPUT  # of their first ports: InfiniBand, Ethernet
+    unreadable: tuple[str, ...] = ()  # variables that name a file which cannot be read
+
+
+class Environment(Struct, frozen=True):
+    """One answer: the variables of a shell or a process and of NCCL's files."""
+
+    variables: tuple[EnvVar, ...]
+    targets: EnvTargets = EnvTargets()
+    line: int = 1
     probe: str = ""
 
 

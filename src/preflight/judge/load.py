@@ -25,7 +25,7 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
 }
 DOMAINS = (
     "gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel", "system", "parameters",
-    "versions", "fleet",
+    "versions", "environment", "fleet",
 )  # fmt: skip
 
 #: What makes checks out of YAML.

@@ -34,6 +34,8 @@ RULES: dict[str, Rule] = {
     "dcgm": Rule("dcgm:judge_dcgm", "dcgm"),
     "stack": Rule("stack.judged:judge_stack"),
     "known-bad": Rule("stack.known_bad:judge_known_bad"),
+    "lock": Rule("lock:judge_lock"),
+    "environment": Rule("environment.rule:judge_environment", "environment"),
 }
 
 

@@ -1,0 +1,60 @@
+"""What a variable of the environment does: its row of checks/data/env_vars.yaml, for explain."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from preflight.cli.wrapped import wrapped
+
+if TYPE_CHECKING:
+    from preflight.judge.environment.table import Recipe
+
+_NAME = re.compile(r"(?:export\s+)?([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:=.*)?")
+
+
+def explained(words: str) -> list[str]:
+    """The lines that tell of a variable; none where the words are no variable that is known."""
+    match = _NAME.fullmatch(words)
+    if match is None:
+        return []
+    from preflight.judge.environment import table
+
+    name = match[1]
+    recipes = [one for one in table.table().recipes if name in one.set]
+    if name not in table.known_names() and not recipes:
+        return []
+    family = table.family_of(name)
+    lines = list(_row(name))
+    for recipe in recipes:
+        lines += wrapped(_said(recipe), "  - ")
+    if len(lines) == 1:
+        lines.append("the name is known; what it does is not documented\n")
+    return [*lines, *wrapped(f"source     {family.source}" if family else "")]
+
+
+def _row(name: str) -> Iterator[str]:
+    from preflight.judge.environment.table import variables
+
+    row = variables().get(name)
+    if row is None:
+        yield f"{name}\n\n"
+        return
+    yield f"{name}: {row.does}\n\n" if row.does else f"{name}\n\n"
+    takes = row.one_of or row.like or (row.words and f"a list of {row.words}")
+    if row.between:
+        takes = f"{row.between[0]:.0f} to {row.between[1]:.0f}"
+    told = {
+        "takes": takes, "default": row.default, "read since": row.since,
+        "read until": row.until, "deprecated": row.deprecated, "now": row.successor,
+    }  # fmt: skip
+    for label, value in told.items():
+        if value:
+            yield from wrapped(f"{label:<10} {value}")
+
+
+def _said(recipe: Recipe) -> str:
+    settings = ", ".join(f"{name}={pattern or '...'}" for name, pattern in recipe.set.items())
+    told = f"{settings}: {recipe.told}"
+    return f"{told}; {recipe.instead}" if recipe.instead else told

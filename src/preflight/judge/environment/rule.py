@@ -1,0 +1,74 @@
+"""The rule `environment`: a check for each kind of fault, a result for each variable at fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from preflight.facts.host import Host
+from preflight.facts.stack import EnvVar
+from preflight.judge.environment.devices import devices, files
+from preflight.judge.environment.names import early, gone, renamed, unknown
+from preflight.judge.environment.recipes import by_recipe
+from preflight.judge.environment.scene import Fault, Scene, scenes
+from preflight.judge.environment.values import threads, values
+from preflight.judge.results import result
+from preflight.model import Check, Evidence, Missing, Result, Status
+
+#: The last word of a check's id -> what looks for its faults.
+_FAULTS: dict[str, Callable[[Scene], Iterator[Fault]]] = {
+    "unknown": unknown,
+    "gone": gone,
+    "renamed": renamed,
+    "early": early,
+    "value": values,
+    "threads": threads,
+    "devices": devices,
+    "files": files,
+    **{
+        name: by_recipe(name)
+        for name in ("never", "no_effect", "contradictory", "harmful", "blocking")
+    },
+}
+_LONGEST = 120
+_LISTED = 600
+
+
+def judge_environment(host: Host, checks: Sequence[Check]) -> list[Result]:
+    """Results of all checks on variables; a site names those it means so: --set ID='[NAME]'."""
+    variables = host.environment
+    assert not isinstance(variables, Missing), "judge_rule sees to that"
+    seen = list(scenes(host, variables))
+    return [one for check in checks for one in _judged(host, check, seen, variables)]
+
+
+def _judged(
+    host: Host, check: Check, seen: Sequence[Scene], variables: Sequence[EnvVar]
+) -> Iterator[Result]:
+    meant = (check.fail_unless or check.warn_unless).get("subset_of", ())
+    find = _FAULTS[check.id.rpartition(".")[2]]
+    found: dict[tuple[str, str, str], Fault] = {}
+    for fault in (fault for scene in seen for fault in find(scene)):
+        if fault.variable.name not in meant:
+            key = (fault.variable.name, fault.variable.of, fault.reason)
+            found.setdefault(key, fault)
+    yield from (_result(check, fault) for fault in found.values())
+    if not found:
+        yield result(check, host.name, Status.PASS, _all(check, variables), "no such variable")
+
+
+def _result(check: Check, fault: Fault) -> Result:
+    one = fault.variable
+    subject = one.name if one.of == "shell" else f"{one.name} ({one.of})"
+    status = Status.FAIL if check.fail_unless and not fault.mild else Status.WARN
+    return result(
+        check, subject, status, f"{one.name}={one.value}"[:_LONGEST], fault.expected,
+        reason=fault.reason, evidence=(Evidence(one.probe, line=one.line),) if one.probe else (),
+    )  # fmt: skip
+
+
+def _all(check: Check, variables: Sequence[EnvVar]) -> str:
+    """How many were looked at; they are listed once, with their values."""
+    if not check.id.endswith(".unknown"):
+        return f"{len(variables)} set"
+    listed = ", ".join(f"{one.name}={one.value}" for one in variables)
+    return f"{listed[:_LISTED]} ..." if len(listed) > _LISTED else listed or "none is set"

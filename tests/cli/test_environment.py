@@ -1,0 +1,62 @@
+"""Variables as the command finds them: of its own shell, and of a process that runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from tests.cli.command import Ran, preflight
+
+ONLY = ("versions", "--only", "versions.env.*", "--color", "never")
+HINT = "variables are those of the shell"
+
+
+def told(ran: Ran) -> dict[str, str]:
+    """Subject -> check, of what did not pass."""
+    results = json.loads(ran.out)["hosts"][0]["results"]
+    return {one["subject"]: one["check"] for one in results if one["status"] != "PASS"}
+
+
+def test_variables_of_the_shell_are_judged() -> None:
+    ran = preflight(
+        *ONLY, "--format", "json", NCCL_IB_TIMOUT="22", CUDA_LAUNCH_BLOCKING="1", NCCL_DEBUG="WARN"
+    )
+    assert ran.rc == 1
+    assert told(ran) == {
+        "NCCL_IB_TIMOUT": "versions.env.unknown",
+        "CUDA_LAUNCH_BLOCKING": "versions.env.blocking",
+    }
+    facts = json.loads(ran.out)["hosts"][0]["facts"]["environment"]
+    assert ("NCCL_DEBUG", "WARN") in {(one["name"], one["value"]) for one in facts}
+
+
+def test_whose_variables_they_are_is_said_once_and_only_where_something_is_found() -> None:
+    assert preflight(*ONLY, NCCL_ALGO="Ring", NCCL_P2P_DISABLE="1").out.count(HINT) == 1
+    assert HINT not in preflight(*ONLY, NCCL_DEBUG="WARN").out
+
+
+def test_a_process_is_looked_at_in_place_of_the_shell() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True); input()"], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, env={"NCCL_NTHREADS": "8"},
+    ) as child:  # fmt: skip
+        assert child.stdout is not None
+        assert child.stdin is not None
+        child.stdout.readline()
+        ran = preflight(*ONLY, "--pid", str(child.pid), "--format", "json", NCCL_IB_TIMOUT="22")
+        child.stdin.write(b"\n")
+        child.stdin.flush()
+    assert told(ran) == {f"NCCL_NTHREADS (pid {child.pid})": "versions.env.value"}
+
+
+def test_a_process_that_is_gone_is_no_pass() -> None:
+    ran = preflight(*ONLY, "--pid", "99999999")
+    assert ran.rc == 3
+    assert "pid 99999999: there is no such process" in ran.out
+
+
+def test_a_recorded_process_cannot_be_asked() -> None:
+    ran = preflight("versions", "--pid", "1", "--hosts", "node[1-2]")
+    assert ran.rc == 2
+    assert "--pid is of a process of this machine" in ran.err
