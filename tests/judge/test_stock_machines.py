@@ -45,7 +45,8 @@ _VM = {
     name: text for name, text in _UBUNTU.items() if name not in ("service-limits", "cgroup")
 } | {
     "cpu-state": "present:0-7\nonline:0-7\nsmt/control:notsupported\n"
-    "/proc/loadavg:0.1 0.1 0.1 1/9 9\n/proc/uptime:9.0 9.0\n/proc/stat:cpu  1000 2 300 90000 40 0 50 90 0 0\nend\n",
+    "/proc/loadavg:0.1 0.1 0.1 1/9 9\n/proc/uptime:9.0 9.0\n"
+    "/proc/stat:cpu  1000 2 300 90000 40 0 50 90 0 0\nend\n",
     "cgroup": "group v2 all /user.slice\n/sys/fs/cgroup/user.slice/memory.max:max\n"
     "/sys/fs/cgroup/user.slice/pids.max:85000\n/sys/fs/cgroup/user.slice/pids.current:40\n"
     "Cpus_allowed_list:\t0-7\nend\n",
