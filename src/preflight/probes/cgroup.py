@@ -78,6 +78,10 @@ class _Level(NamedTuple):
     files: dict[str, tuple[int, list[str]]]
 
 
+#: Version, controller, path of the shell's group, groups from its own to the top.
+_Tree = tuple[str, str, str, list[_Level]]
+
+
 def locate(text: str, start: int, field: str) -> int:
     """The line of the file that a field was read from; of several groups the first that has it."""
     names = _SHOWN.get(field, ())
@@ -110,15 +114,7 @@ def cgroup(text: str) -> Known[Cgroup]:
         raise ParseError("expected lines such as `group v2 all /` or `Cpus_allowed_list: 0-7`", 1)
     if "none" in lines:
         return Missing("not-applicable", "this kernel has no control groups")
-    levels: dict[str, list[_Level]] = {}
-    for _, name, _, found in trees:
-        levels.setdefault(name, found)
-    v1 = {name for line in lines if line.startswith("v1 ") for name in line[3:].split(",")}
-    # Of a controller of version 1 the tree of version 2 tells nothing.
-    own = {
-        name: levels.get(name, [] if name in v1 else levels.get("all", []))
-        for name in ("cpu", "memory", "pids")
-    }
+    own = _by_controller(lines, trees)
     versions = {version for version, _, _, _ in trees}
     quota, throttled = _cpu(own["cpu"])
     return Cgroup(
@@ -134,7 +130,20 @@ def cgroup(text: str) -> Known[Cgroup]:
     )
 
 
-def _trees(lines: Sequence[str]) -> Iterator[tuple[str, str, str, list[_Level]]]:
+def _by_controller(lines: Sequence[str], trees: Sequence[_Tree]) -> dict[str, list[_Level]]:
+    """The groups of each controller, from the shell's own to the top; none where they are hidden."""
+    levels: dict[str, list[_Level]] = {}
+    for _, name, _, found in trees:
+        levels.setdefault(name, found)
+    v1 = {name for line in lines if line.startswith("v1 ") for name in line[3:].split(",")}
+    # Of a controller of version 1 the tree of version 2 tells nothing.
+    return {
+        name: levels.get(name, [] if name in v1 else levels.get("all", []))
+        for name in ("cpu", "memory", "pids")
+    }
+
+
+def _trees(lines: Sequence[str]) -> Iterator[_Tree]:
     """(version, controller, path, groups from its own to the top) of each tree."""
     head: list[str] | None = None
     levels: dict[str, _Level] = {}

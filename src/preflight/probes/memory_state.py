@@ -17,8 +17,8 @@ echo end"""
 
 #: Blocks from this order on are large: 2^8 pages, 1 MiB with pages of 4 KiB.
 _LARGE_ORDER = 8
-#: Zones in which the kernel places no buffers of its own: memory of CXL, and of a GPU that is a NUMA
-#: node, is in such a one only.
+#: Zones in which the kernel places no buffers of its own: memory of CXL, and of a GPU that is a
+#: NUMA node, is in such a one only.
 _NOT_FOR_THE_KERNEL = frozenset({"Movable", "Device"})
 _ZONE = re.compile(r"Node ([0-9]+), zone +(\S+)((?: +[0-9]+)+)")
 
