@@ -59,6 +59,7 @@ SHARED_WITHIN = {
     "facts.system": "a host holds its limits, processors, disks",
     "facts.stack": "a host holds what reports of its environment tell",
     "facts.setup": "a host holds its board, parameters and software",
+    "probes.cgroup_tree": "the groups and their files, from which cgroup reads limits",
     "probes.limits": "reads the kernel's table of limits, whosever it is",
     "probes.lspci_names": "the ids behind lspci's names",
     "facts.watch": "a host's GPUs were watched",
