@@ -68,6 +68,7 @@ SHARED_WITHIN = {
     "facts.counters": "a host holds what its kernel counts",
     "facts.stack_pieces": "a host holds its software as one record",
     "facts.setup": "a host holds its board, parameters and software",
+    "probes.cgroup_tree": "the groups and their files, from which cgroup reads limits",
     "probes.limits": "reads the kernel's table of limits, whosever it is",
     "probes.lspci_names": "the ids behind lspci's names",
     "facts.watch": "a host's GPUs were watched",

@@ -42,12 +42,17 @@ def the_fault(host: HostReport) -> MissingProbe:
     return found
 
 
+#: Of what is so in one moment and not in the next, whatever runs beside.
+_OF_A_MOMENT = ("system.processes.",)
+
+
 def judged(host: HostReport) -> Judged:
     """What its checks came to, the host itself called `host`, so that hosts can be compared."""
     return tuple(
         sorted(
             (one.check, "host" if one.subject == host.host else one.subject, one.status)
             for one in host.results
+            if not one.check.startswith(_OF_A_MOMENT)
         )
     )
 

@@ -11,7 +11,7 @@ import pytest
 from preflight.errors import ParseError
 from preflight.facts.system import UNLIMITED, Cgroup
 from preflight.model import Missing
-from preflight.probes.cgroup import cgroup
+from preflight.probes.cgroup import cgroup, locate
 from tests.conftest import require
 from tests.probes.test_setup import asked, write
 from tests.system_text import CGROUP
@@ -43,6 +43,21 @@ def test_the_tightest_of_all_groups_counts() -> None:
     assert found.memory_used_bytes == (32 - 4 - 8) << 30
     assert found.memory_used_percent == 31.25
     assert (found.oom_kills, found.pids_limit, found.pids, found.pids_refused) == (0, 16384, 902, 0)
+
+
+@pytest.mark.parametrize(
+    ("field", "shown"),
+    [
+        ("cores", "cri:9f/cpu.max:6400000 100000"), ("throttled_percent", "nr_throttled 310"),
+        ("memory_limit_bytes", "pod7.slice/memory.max:68719476736"),
+        ("memory_used_percent", "pod7.slice/memory.current:34359738368"),
+        ("oom_kills", "cri:9f/memory.events:oom_kill 0"),
+        ("pids_refused", "pod7.slice/pids.events:max 0"),
+        ("version", "group v2 all /kubepods.slice/pod7.slice/cri:9f"),
+    ],
+)  # fmt: skip
+def test_the_line_of_the_group_that_counts_is_shown(field: str, shown: str) -> None:
+    assert CGROUP.split("\n")[locate(CGROUP, 1, field) - 1].endswith(shown)
 
 
 def test_version_2_on_a_host(tmp_path: Path) -> None:

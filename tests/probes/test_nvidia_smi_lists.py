@@ -10,6 +10,8 @@ from preflight.facts.gpu import Gpu
 from preflight.model import Missing
 from preflight.probes.nvidia_smi.derived import DERIVED
 from preflight.probes.nvidia_smi.fields import SOURCES
+from preflight.probes.nvidia_smi.text import nvidia_smi_text
+from preflight.probes.nvidia_smi.xml import nvidia_smi_xml
 from tests.conftest import sample
 from tests.probes.test_nvidia_smi_samples import HEADS, MIB, NA, read, seen
 
@@ -88,5 +90,12 @@ def test_every_fact_has_a_source_in_both_forms() -> None:
     own |= {"graphical", "inforom_corrupted", "design", "memory.unexplained_mib"}
     own |= {fact for fact in leaves(Gpu) if fact.startswith("nvlink.")}
     wanted = leaves(Gpu) - own - {"mig.instances"} - (DERIVED.keys() - SOURCES["xml"].keys())
-    assert len(wanted) == 92
+    assert len(wanted) == 93
     assert SOURCES["xml"].keys() == SOURCES["text"].keys() == wanted
+
+
+def test_the_version_of_the_inforom_is_that_of_its_image() -> None:
+    xml = nvidia_smi_xml(sample("nvidia_smi_xml/a100_sxm4_80gb_mig_535.54.xml"))
+    text = nvidia_smi_text(sample("nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt"))
+    assert xml.gpus[0].inforom == "G506.0212.00.01"
+    assert {gpu.inforom for gpu in text.gpus} == {"G520.0200.00.05"}

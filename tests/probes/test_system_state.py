@@ -87,6 +87,7 @@ def test_shares_are_not_touched_and_what_does_not_matter_is_left_out(tmp_path: P
     root = write(tmp_path, {
         "/proc/mounts": "/dev/sda2 / ext4 rw,relatime 0 0\nsrv:/h /home nfs4 rw 0 0\n"
         "/dev/sdb1 /data/set\\040one xfs ro,noatime 0 0\n/dev/sda2 /etc/hosts ext4 rw 0 0\n"
+        "overlay /var/lib/docker/overlay2/9f/merged overlay ro 0 0\n"
         "/dev/sdc1 /media xfs rw 0 0\ntmpfs /tmp tmpfs rw,size=1k 0 0\nproc /proc proc rw 0 0\n",
         "/etc/fstab": "# /tmp\nUUID=1 / ext4 errors=remount-ro 0 1\n"
         "//srv/x /x cifs password=s3cret 0 0\n"
@@ -297,6 +298,8 @@ def test_free_blocks_by_node() -> None:
     assert {one.name: one.large_blocks for one in found} == {
         "node0": 1 + 1 + 3 + 464 + 251 + 3494, "node1": 64 + 51 + 494,
     }  # fmt: skip
+    gpu = "Node 2, zone  Movable" + 11 * "      0"
+    assert memory_state(MEMORY_STATE.replace("end", f"{gpu}\nend")).nodes == found
     none = memory_state("pswpin 1\nend\n")
     assert isinstance(none.nodes, Missing)
     assert isinstance(none.oom_kills, Missing)

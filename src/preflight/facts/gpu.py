@@ -185,6 +185,7 @@ class Gpu(Struct, frozen=True):
     uuid: Known[str] = NOT_IN_INPUT
     serial: Known[str] = NOT_IN_INPUT
     vbios: Known[str] = NOT_IN_INPUT
+    inforom: Known[str] = NOT_IN_INPUT  # version of its image: G520.0200.00.05
     pci_device: Known[str] = NOT_IN_INPUT  # 0x233010de: device and vendor
     virtualization: Known[str] = NOT_IN_INPUT  # None | Pass-Through | VGPU | Host VGPU | Host VSGA
     persistence: Known[str] = NOT_IN_INPUT  # Enabled | Disabled

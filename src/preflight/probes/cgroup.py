@@ -3,13 +3,23 @@ or not: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1 of the kernel."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from preflight.errors import ParseError
 from preflight.facts.system import UNLIMITED, Amount, Cgroup, Unlimited
 from preflight.model import Known, Missing
+from preflight.probes.cgroup_tree import (
+    Level,
+    by_controller,
+    counted,
+    first_line,
+    limit_of,
+    quota_of,
+    trees_of,
+)
 from preflight.probes.spec import probe
 
 _PROBE = "cgroup"
@@ -64,38 +74,47 @@ else echo none; fi
 grep -s Cpus_allowed_list: /proc/self/status
 echo end"""
 
-_FILE = re.compile(r"(/.*)/((?:cpu|memory|pids)\.[a-z_]+):(.*)")
 _UNREAD = Missing("unreadable", "the files of the control groups cannot be read in /sys/fs/cgroup")
 
 
+_LIMITS = {"memory": ("memory.max", "memory.limit_in_bytes"), "pids": ("pids.max",)}
 _UNCOUNTED = Missing("not-applicable", "this kernel does not count what a limit refused")
 
 
-class _Level(NamedTuple):
-    """A group: file -> (line, lines of the file)."""
+#: Field -> the controller and the files that show it.
+_SHOWN = {
+    "quota_cores": ("cpu", "cpu.max", "cpu.cfs_quota_us"),
+    "cores": ("cpu", "cpu.max", "cpu.cfs_quota_us"),
+    "throttled_percent": ("cpu", "cpu.stat"),
+    "memory_limit_bytes": ("memory", "memory.max", "memory.limit_in_bytes"),
+    "memory_used_percent": ("memory", "memory.current", "memory.usage_in_bytes"),
+    "oom_kills": ("memory", "memory.events", "memory.oom_control"),
+    "pids_used_percent": ("pids", "pids.current"),
+    "pids_refused": ("pids", "pids.events"),
+}
 
-    path: str
-    files: dict[str, tuple[int, list[str]]]
+
+_KEYS = {"throttled_percent": "nr_throttled ", "oom_kills": "oom_kill "}
 
 
 def locate(text: str, start: int, field: str) -> int:
-    """The line of the file that a field was read from; of several groups the first that has it."""
-    names = _SHOWN.get(field, ())
-    lines = enumerate(text.split("\n"), 1)
-    return next((at for at, line in lines if any(f"/{name}:" in line for name in names)), start)
+    """The line that shows a field, of the group whose limit is the tightest."""
+    if field not in _SHOWN:
+        return start
+    lines = [line.strip() for line in text.split("\n")]
+    controller, *names = _SHOWN[field]
+    levels = by_controller(lines, list(trees_of(lines)))[controller]
+    if field != "oom_kills":
+        levels = sorted(levels, key=lambda each: _tightness(controller, each))
+    shown = (level.files[name] for level in levels for name in names if name in level.files)
+    first, told = next(shown, (start, []))
+    key = _KEYS.get(field, "\0")
+    return first + next((at for at, line in enumerate(told) if line.startswith(key)), 0)
 
 
-#: Field -> the files that show it.
-_SHOWN = {
-    "quota_cores": ("cpu.max", "cpu.cfs_quota_us"),
-    "cores": ("cpu.max", "cpu.cfs_quota_us"),
-    "throttled_percent": ("cpu.stat",),
-    "memory_limit_bytes": ("memory.max", "memory.limit_in_bytes"),
-    "memory_used_percent": ("memory.current", "memory.usage_in_bytes"),
-    "oom_kills": ("memory.events", "memory.oom_control"),
-    "pids_used_percent": ("pids.current",),
-    "pids_refused": ("pids.events",),
-}
+def _tightness(controller: str, level: Level) -> float:
+    most = quota_of(level) if controller == "cpu" else limit_of(level, *_LIMITS[controller])
+    return math.inf if most is None else most
 
 
 @probe(_PROBE, ["sh", "-c", _ASK], timeout_s=10, locate=locate)
@@ -104,21 +123,13 @@ def cgroup(text: str) -> Known[Cgroup]:
     lines = [line.strip() for line in text.strip().split("\n")]
     if lines[-1] != "end":
         raise ParseError("the control groups are cut short: no closing `end`", len(lines))
-    trees = list(_trees(lines))
+    trees = list(trees_of(lines))
     allowed = _allowed(lines)
     if not trees and isinstance(allowed, Missing):
         raise ParseError("expected lines such as `group v2 all /` or `Cpus_allowed_list: 0-7`", 1)
     if "none" in lines:
         return Missing("not-applicable", "this kernel has no control groups")
-    levels: dict[str, list[_Level]] = {}
-    for _, name, _, found in trees:
-        levels.setdefault(name, found)
-    v1 = {name for line in lines if line.startswith("v1 ") for name in line[3:].split(",")}
-    # Of a controller of version 1 the tree of version 2 tells nothing.
-    own = {
-        name: levels.get(name, [] if name in v1 else levels.get("all", []))
-        for name in ("cpu", "memory", "pids")
-    }
+    own = by_controller(lines, trees)
     versions = {version for version, _, _, _ in trees}
     quota, throttled = _cpu(own["cpu"])
     return Cgroup(
@@ -134,34 +145,6 @@ def cgroup(text: str) -> Known[Cgroup]:
     )
 
 
-def _trees(lines: Sequence[str]) -> Iterator[tuple[str, str, str, list[_Level]]]:
-    """(version, controller, path, groups from its own to the top) of each tree."""
-    head: list[str] | None = None
-    levels: dict[str, _Level] = {}
-    for number, line in enumerate([*lines, "group"], 1):
-        if line.startswith("group"):
-            if head and len(head) >= 3:
-                # A top of a tree, which limits nothing, may have none of the files.
-                path = head[3] if len(head) > 3 else "/"
-                yield head[1], head[2], path, list(levels.values()) or [_Level(path, {})]
-            head, levels = line.split(" ", 3), {}
-        elif match := _FILE.fullmatch(line):
-            level = levels.setdefault(match[1], _Level(match[1], {}))
-            level.files.setdefault(match[2], (number, []))[1].append(match[3].strip())
-
-
-def _first(level: _Level, *names: str) -> str:
-    """The first line of the first of these files that is there."""
-    return next((level.files[name][1][0] for name in names if name in level.files), "")
-
-
-def _counted(level: _Level, name: str, *keys: str) -> int | None:
-    """The number behind one of the keys of a file of `key number` lines."""
-    told = dict(line.split(" ", 1) for line in level.files.get(name, (0, []))[1] if " " in line)
-    found = next((told[key] for key in keys if key in told), "")
-    return int(found) if re.fullmatch(r"[0-9]{1,20}", found) else None
-
-
 def _allowed(lines: Sequence[str]) -> Known[int]:
     told = next((line for line in lines if line.startswith("Cpus_allowed_list:")), "")
     spans = re.findall(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", told)
@@ -169,30 +152,20 @@ def _allowed(lines: Sequence[str]) -> Known[int]:
     return count or Missing("unreadable", "the kernel does not tell Cpus_allowed_list")
 
 
-def _quota(level: _Level) -> float | None:
-    """Cores that a group may use; None where it has no quota or does not tell."""
-    quota, _, period = _first(level, "cpu.max").partition(" ")
-    if not quota:
-        quota, period = _first(level, "cpu.cfs_quota_us"), _first(level, "cpu.cfs_period_us")
-    if not re.fullmatch(r"[0-9]{1,12}", quota) or not re.fullmatch(r"[1-9][0-9]{0,11}", period):
-        return None
-    return int(quota) / int(period)
-
-
-def _cpu(levels: Sequence[_Level]) -> tuple[Known[float | Unlimited], dict[str, Any]]:
+def _cpu(levels: Sequence[Level]) -> tuple[Known[float | Unlimited], dict[str, Any]]:
     """The tightest quota on the way up, and how often that one held processes back."""
     names = ("throttled_percent", "throttled_s", "periods")
-    limited = [(most, each) for each in levels if (most := _quota(each)) is not None]
+    limited = [(most, each) for each in levels if (most := quota_of(each)) is not None]
     if not limited:
         none = Missing("not-applicable", "no control group limits the processors")
         # The top of the tree has no such files, nor has a group that was not given the controller.
         quota: Known[float | Unlimited] = UNLIMITED if levels else _UNREAD
         return quota, dict.fromkeys(names, none if levels else _UNREAD)
     cores, level = min(limited, key=lambda each: each[0])
-    periods = _counted(level, "cpu.stat", "nr_periods")
-    held = _counted(level, "cpu.stat", "nr_throttled")
-    micros = _counted(level, "cpu.stat", "throttled_usec")
-    nanos = _counted(level, "cpu.stat", "throttled_time")
+    periods = counted(level, "cpu.stat", "nr_periods")
+    held = counted(level, "cpu.stat", "nr_throttled")
+    micros = counted(level, "cpu.stat", "throttled_usec")
+    nanos = counted(level, "cpu.stat", "throttled_time")
     if periods is None or held is None:
         return cores, dict.fromkeys(names, _UNREAD)
     seconds = micros / 1e6 if micros is not None else _UNREAD if nanos is None else nanos / 1e9
@@ -208,23 +181,14 @@ def _cores(allowed: Known[int], quota: Known[float | Unlimited]) -> Known[float]
     return float(allowed) if isinstance(quota, str) else min(float(allowed), quota)
 
 
-def _limit(level: _Level, *names: str) -> int | None:
-    """A limit in numbers; None where there is none. Version 1 writes "none" as the largest number
-    of whole pages."""
-    text = _first(level, *names)
-    if not re.fullmatch(r"[0-9]{1,20}", text):
-        return None
-    return int(text) if int(text) < (1 << 62) else None
-
-
-def _memory(levels: Sequence[_Level]) -> dict[str, Any]:
+def _memory(levels: Sequence[Level]) -> dict[str, Any]:
     """The tightest limit, and what its group has of it without the page cache, which is given back
     when somebody needs it."""
     told = ("memory_used_bytes", "memory_used_percent", "oom_kills")
     if not levels:
         return {"memory_limit_bytes": _UNREAD, **dict.fromkeys(told, _UNREAD)}
-    names = ("memory.max", "memory.limit_in_bytes")
-    limited = [(most, each) for each in levels if (most := _limit(each, *names)) is not None]
+    files = _LIMITS["memory"]
+    limited = [(most, each) for each in levels if (most := limit_of(each, *files)) is not None]
     none = Missing("not-applicable", "no control group limits the memory")
     if not limited:  # whom the kernel ended then, it ended for want of memory on the whole host
         return {"memory_limit_bytes": UNLIMITED, **dict.fromkeys(told, none)}
@@ -237,32 +201,32 @@ def _memory(levels: Sequence[_Level]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _kills(levels: Sequence[_Level]) -> Known[int]:
+def _kills(levels: Sequence[Level]) -> Known[int]:
     """Of the nearest group that counts them."""
     for level in levels:
         for name in ("memory.events", "memory.oom_control"):
-            if (kills := _counted(level, name, "oom_kill")) is not None:
+            if (kills := counted(level, name, "oom_kill")) is not None:
                 return kills
     return Missing("not-applicable", "this kernel does not count whom it ended")
 
 
-def _used(level: _Level) -> Known[int]:
-    text = _first(level, "memory.current", "memory.usage_in_bytes")
+def _used(level: Level) -> Known[int]:
+    text = first_line(level, "memory.current", "memory.usage_in_bytes")
     if not re.fullmatch(r"[0-9]{1,20}", text):
         return _UNREAD
     cache = [
-        _counted(level, "memory.stat", f"total_{kind}_file", f"{kind}_file")
+        counted(level, "memory.stat", f"total_{kind}_file", f"{kind}_file")
         for kind in ("active", "inactive")
     ]
     return max(int(text) - sum(each or 0 for each in cache), 0)
 
 
-def _pids(levels: Sequence[_Level]) -> dict[str, Any]:
+def _pids(levels: Sequence[Level]) -> dict[str, Any]:
     """The limit that is nearest to be reached, and how often one made a fork fail."""
     if not levels:
         return dict.fromkeys(("pids_limit", "pids", "pids_used_percent", "pids_refused"), _UNREAD)
-    limits = [(most, each) for each in levels if (most := _limit(each, "pids.max")) is not None]
-    refused = [_counted(each, "pids.events", "max") for each in levels]
+    limits = [(most, each) for each in levels if (most := limit_of(each, "pids.max")) is not None]
+    refused = [counted(each, "pids.events", "max") for each in levels]
     none = Missing("not-applicable", "no control group limits the number of processes")
     if not limits:
         return {
@@ -270,19 +234,19 @@ def _pids(levels: Sequence[_Level]) -> dict[str, Any]:
         }  # fmt: skip
     shares = [(_share(each, most), most, each) for most, each in limits]
     share, most, level = max(shares, key=lambda each: each[0])
-    text = _first(level, "pids.current")
+    text = first_line(level, "pids.current")
     known = bool(re.fullmatch(r"[0-9]{1,12}", text))
-    counted = [each for each in refused if each is not None]
+    refusals = [each for each in refused if each is not None]
     limit: Amount = most
     return {
         "pids_limit": limit,
         "pids": int(text) if known else _UNREAD,
         "pids_used_percent": share if known else _UNREAD,
-        "pids_refused": max(counted) if counted else _UNCOUNTED,
+        "pids_refused": max(refusals) if refusals else _UNCOUNTED,
     }
 
 
-def _share(level: _Level, most: int) -> float:
-    text = _first(level, "pids.current")
+def _share(level: Level, most: int) -> float:
+    text = first_line(level, "pids.current")
     used = int(text) if re.fullmatch(r"[0-9]{1,12}", text) else 0
     return 100 * used / most if most else 100.0

@@ -18,7 +18,8 @@ _PLACES = "/ /tmp /var /var/tmp /var/log /var/lib/docker /var/lib/containerd /va
 _KINDS = "ext[234]|xfs|btrfs|zfs|f2fs|bcachefs|jfs|overlay|tmpfs|rootfs"
 
 # A share is never touched: one whose server is gone would hold the question for ever. Asked is what
-# lies on the way to the places, and a disk that is mounted read-only. Of /etc/fstab only whether a
+# lies on the way to the places, and a disk that is mounted read-only; what runtimes mount for each
+# container, often thousands, is left out first. Of /etc/fstab only whether a
 # mount is to be writable is told.
 _ASK = f"""\
 places="{_PLACES} $HOME $TMPDIR"
@@ -34,7 +35,8 @@ wanted() {{
     esac
   done </etc/fstab
 }} 2>/dev/null
-grep -E '^[^ ]+ [^ ]+ ({_KINDS}) ' /proc/mounts | {{
+grep -E '^[^ ]+ [^ ]+ ({_KINDS}) ' /proc/mounts |
+grep -v -E '^[^ ]+ (/run|/var/lib/[^ /]+)/' | {{
   set --
   while read -r device point kind options rest; do
     case $options in ro|ro,*) ro=yes ;; *) ro= ;; esac

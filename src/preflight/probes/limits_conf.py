@@ -14,6 +14,7 @@ from preflight.probes.spec import probe
 
 _PROBE = "limits-conf"
 
+# A directory of users that is down holds `id` for long: nobody waits for it here.
 # pam_limits(8) reads limits.conf, then limits.d/*.conf in the order of the C locale. Only lines
 # that are for this user are told, and not by whose name.
 _ASK = """\
@@ -50,7 +51,7 @@ class _Entry(NamedTuple):
     line: int
 
 
-@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=10)
+@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=5)
 def limits_conf(text: str) -> Known[tuple[ConfiguredLimit, ...]]:
     """The limits of this shell, then `conf FILE:LINE SCOPE TYPE ITEM VALUE` lines."""
     lines = [line.strip() for line in text.strip().split("\n")]

@@ -17,6 +17,9 @@ echo end"""
 
 #: Blocks from this order on are large: 2^8 pages, 1 MiB with pages of 4 KiB.
 _LARGE_ORDER = 8
+#: Zones in which the kernel places no buffers of its own: memory of CXL, and of a GPU that is a
+#: NUMA node, is in such a one only.
+_NOT_FOR_THE_KERNEL = frozenset({"Movable", "Device"})
 _ZONE = re.compile(r"Node ([0-9]+), zone +(\S+)((?: +[0-9]+)+)")
 
 
@@ -39,7 +42,8 @@ def memory_state(text: str) -> MemoryState:
 def _nodes(lines: list[str]) -> Known[tuple[NodeMemory, ...]]:
     found: dict[str, NodeMemory] = {}
     for number, line in enumerate(lines, 1):
-        if not (match := _ZONE.fullmatch(line)):
+        match = _ZONE.fullmatch(line)
+        if match is None or match[2] in _NOT_FOR_THE_KERNEL:
             continue
         name = f"node{match[1]}"
         before = found.get(name, NodeMemory(name, 0, number, _PROBE))

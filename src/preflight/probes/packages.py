@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from preflight.errors import ParseError
 from preflight.facts.setup import Package
@@ -176,24 +177,30 @@ def packages(text: str) -> PythonEnv:
     if "end" not in lines:
         raise ParseError("the list of packages is cut short: no closing `end`", len(lines))
     found: dict[str, Package] = {}
-    twice: list[Twice] = []
-    pins: list[Pin] = []
     for number, line in enumerate(lines, 1):
         if match := _PYTHON.fullmatch(line):
             found.setdefault("python", Package("python", match[1], number, _PROBE))
         elif match := _PACKAGE.fullmatch(line):
             found.setdefault(match[1], Package(match[1], _version(match[2]), number, _PROBE))
-        elif match := _TWICE.fullmatch(line):
-            twice.append(Twice(match[1], _version(match[2]), match[3], number, _PROBE))
-        elif match := _PIN.fullmatch(line):
-            pins.append(Pin(match[1], match[2], match[3], number, _PROBE))
     if "python" not in found:
         raise ParseError("expected a line `python VERSION PATH`", 1)
     unreadable = tuple(line[11:] for line in lines if line.startswith("unreadable "))
-    torch = _torch(lines, unreadable)
     return PythonEnv(
-        tuple(found.values()), torch, tuple(twice), tuple(pins), unreadable, probe=_PROBE
-    )
+        tuple(found.values()), _torch(lines, unreadable), tuple(_twice(lines)), tuple(_pins(lines)),
+        unreadable, probe=_PROBE,
+    )  # fmt: skip
+
+
+def _twice(lines: list[str]) -> Iterator[Twice]:
+    for number, line in enumerate(lines, 1):
+        if match := _TWICE.fullmatch(line):
+            yield Twice(match[1], _version(match[2]), match[3], number, _PROBE)
+
+
+def _pins(lines: list[str]) -> Iterator[Pin]:
+    for number, line in enumerate(lines, 1):
+        if match := _PIN.fullmatch(line):
+            yield Pin(match[1], match[2], match[3], number, _PROBE)
 
 
 def _version(told: str | None) -> Known[str]:
@@ -221,8 +228,13 @@ def _torch(lines: list[str], unreadable: tuple[str, ...]) -> Known[TorchBuild]:
         word = told.get(name, ("", 0))[0]
         return "none" if word == "None" else word or broken
 
-    nccl = told.get("nccl", ("", 0))[0]
-    unknown = Missing("unreadable", f"{path}/lib/libtorch_cuda.so does not tell its libraries")
-    how = nccl if nccl in ("wheel", "loader", "static") else unknown if nccl else NOT_IN_INPUT
     hip = value("hip") if "hip" in told else "none"  # an old torch does not speak of it
+    how = _way_to_nccl(told.get("nccl", ("", 0))[0], path)
     return TorchBuild(value("version"), value("cuda"), hip, how, path, line, _PROBE)
+
+
+def _way_to_nccl(told: str, path: str) -> Known[str]:
+    if told in ("wheel", "loader", "static"):
+        return told
+    unknown = Missing("unreadable", f"{path}/lib/libtorch_cuda.so does not tell its libraries")
+    return unknown if told else NOT_IN_INPUT

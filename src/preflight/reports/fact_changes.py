@@ -19,7 +19,7 @@ _STEADY = re.compile(
     r"|driver\.(?:version|cuda)"
     r"|driver_module\.(?!line|probe).*"
     r"|fabric_manager\.version"
-    r"|gpus\[[^\]]*\]\.(?:product|serial|uuid|vbios|bus_id|persistence|compute_mode"
+    r"|gpus\[[^\]]*\]\.(?:product|serial|uuid|vbios|inforom|bus_id|persistence|compute_mode"
     r"|(?:pcie|ecc|mig|power|clocks)\.[a-z_]*(?:max|mode|limit)[a-z_]*)"
     r"|dimms\.(?!line|probe).*"
     r"|(?:bios|board|firmware|sysctls|packages|libraries|nics|limits|modules)\b(?!.*\.(?:line|probe)$).*"

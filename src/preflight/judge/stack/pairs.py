@@ -150,15 +150,9 @@ def flash_attention(host: Host, check: Check) -> Iterator[Result]:
     if (missing := unknown(stack, "packages", "gpus")) is not None:
         yield undetermined_for(host, check, missing)
         return
-    packages = () if isinstance(stack.packages, Missing) else stack.packages
-    one = next((one for one in packages if one.name == "flash-attn"), None)
-    if one is None or isinstance(one.version, Missing) or release(one.version)[:1] < (2,):
-        reason = "flash-attn 2 is not installed"
-        yield (
-            undetermined_for(host, check, one.version)
-            if one and isinstance(one.version, Missing)
-            else skip(host, check, reason)
-        )
+    one = _flash_attn_2(stack)
+    if isinstance(one, Missing):
+        yield undetermined_for(host, check, one)
         return
     for gpu in stack.gpus if not isinstance(stack.gpus, Missing) else ():
         if isinstance(gpu.capability, Missing):
@@ -171,3 +165,13 @@ def flash_attention(host: Host, check: Check) -> Iterator[Result]:
             reason="it has no code for this GPU: a model that asks for it fails",
             evidence=(Evidence(one.probe, line=one.line),),
         )  # fmt: skip
+
+
+def _flash_attn_2(stack: Stack) -> Package | Missing:
+    packages = () if isinstance(stack.packages, Missing) else stack.packages
+    one = next((one for one in packages if one.name == "flash-attn"), None)
+    if one is not None and isinstance(one.version, Missing):
+        return one.version
+    if one is None or release(str(one.version))[:1] < (2,):
+        return Missing("not-applicable", "flash-attn 2 is not installed")
+    return one

@@ -64,6 +64,9 @@ _IDENTITY: tuple[_Section, ...] = (
         ("fan_percent", percent, "fan_speed", "Fan Speed"),
         ("recovery_action", words, "gpu_recovery_action", "GPU Recovery Action"),
     )),
+    ("inforom_version", "Inforom Version", (
+        ("inforom", words, "img_version", "Image Version"),
+    )),
     ("gpu_virtualization_mode", "GPU Virtualization Mode", (
         ("virtualization", _VIRTUALIZATION, "virtualization_mode", "Virtualization Mode"),
     )),
