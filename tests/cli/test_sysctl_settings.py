@@ -59,7 +59,8 @@ def test_one_script_for_hosts_that_need_the_same(tmp_path: Path) -> None:
     assert "\nnow vm.swappiness 1 /proc/sys/vm/swappiness\n" in ran.out
     assert "system.sysctl.swappiness: it is 60.\n# While a checkpoint is written" in ran.out
     assert "\nnow cpu.governor performance /sys/devices/system/cpu/cpu[0-9]*/" in ran.out
-    assert ran.out.endswith("# n3: nothing to change\n")
+    assert "\n# n3: nothing to change\n" in ran.out
+    assert ran.out.endswith("# Not set, not in the input: nofile, memlock.\n")
     assert "WARN: 0 failed, " in ran.err
 
 

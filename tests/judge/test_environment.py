@@ -19,7 +19,7 @@ from preflight.judge.load import load
 from preflight.judge.overrides import apply, parse
 from preflight.model import Missing, Result, Status
 
-CHECKS = [one for one in load(("versions",)).checks if one.id.startswith("versions.env.")]
+CHECKS = [one for one in load(("environment",)).checks if one.id.startswith("versions.env.")]
 IB = EnvTargets(("lo", "eth0", "ib0"), ("mlx5_0", "mlx5_1", "mlx5_10"), ("InfiniBand",))
 ROCE = EnvTargets(("lo", "eth0"), ("mlx5_0",), ("Ethernet",))
 EFA = EnvTargets(("lo", "ens32"), ("rdmap16s27",), ("Unspecified",))

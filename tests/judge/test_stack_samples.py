@@ -11,8 +11,6 @@ from preflight.judge.load import load
 from preflight.model import Raw, Result, Status
 from tests.conftest import sample
 
-pytest.importorskip("preflight.probes.env_reports", reason="reports of an environment are not read")
-
 #: Sample -> its probe, and what is not well in it: check and subject -> status.
 SAMPLES: dict[str, tuple[str, dict[tuple[str, str], str]]] = {
     "torch_collect_env/vllm_h100_x8_vm_torch2.5.1_cu124_ngc23.10.txt": ("collect-env", {

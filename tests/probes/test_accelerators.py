@@ -17,7 +17,7 @@ from preflight.recognise import recognise
 from tests.accelerator_text import ADDRESSES, amd, npus, pci
 
 #: Those that ask about GPUs and software.
-CHECKS = load(("gpu", "pcie", "fabric", "live", "versions")).checks
+CHECKS = load(("gpu", "pcie", "fabric", "live", "versions", "environment")).checks
 
 
 def raw(probe: str, text: str = "", rc: int = 0) -> Raw:

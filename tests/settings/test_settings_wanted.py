@@ -88,8 +88,8 @@ def test_in_a_container_what_is_of_the_host_is_left_out() -> None:
 def test_a_virtual_machine_without_a_governor() -> None:
     found = _wanted(PARAMETERS.replace("cpu.governor performance\n", ""))
     assert found.changes == ()
-    assert [(one.name, one.reason) for one in found.left_out] == [
-        ("cpu.governor", "it has no cpu.governor")
+    assert ("cpu.governor", "it has no cpu.governor") in [
+        (one.name, one.reason) for one in found.left_out
     ]
 
 

@@ -209,6 +209,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
         "packages",
         "nics",
         "services",
+        "environment",
     ),
     # Judged by the versions that are installed and the devices that are there.
     "environment": (

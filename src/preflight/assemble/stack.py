@@ -150,8 +150,7 @@ def _report_words(reports: tuple[EnvReport, ...]) -> dict[str, list[Word]]:
 
 def _variables(host: Host) -> tuple[EnvVar, ...]:
     """Those of the host itself, where they are asked; those of reports."""
-    told: Known[tuple[EnvVar, ...]] = getattr(host, "environment", NOT_IN_INPUT)
-    own = () if isinstance(told, Missing) else told
+    own = () if isinstance(host.environment, Missing) else host.environment
     return own or tuple(one for report in host.env_reports for one in report.environment)
 
 

@@ -179,4 +179,4 @@ def shown_commands(commands: Sequence[Command], options: Options, where: str = "
         if "\n" in shown and not options.verbose:
             shown = f"a script of {shown.count(chr(10)) + 1} lines that only reads (-v shows it)"
         note = f" ({each.note})" if each.note else ""
-        yield f"  at most {each.timeout_s:>3} s  {each.probe:<12} {shown}{note}\n"
+        yield f"  at most {each.timeout_s:>3} s  {each.probe:<16} {shown}{note}\n"

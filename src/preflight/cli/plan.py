@@ -21,6 +21,8 @@ from preflight.units import parse_duration
 
 #: What --duration takes at most: a day.
 _LONGEST_S = 86400
+#: Of what only the comparison of hosts shows.
+EVERYTHING = ("*",)
 
 
 class Plan(Struct):
@@ -67,12 +69,13 @@ def _of_processes(pids: Sequence[int]) -> Command:
 
 class Question(Struct, frozen=True):
     """What a judging command is about. `asked`: checks on what the command's name asks for.
-    `fleet`: of what only the comparison of hosts shows, the part that belongs to it."""
+    `fleet`: of what only the comparison of hosts shows, the part that belongs to it; a command with
+    a part asks one host alone nothing for it."""
 
     command: str
     domains: tuple[str, ...]
     asked: tuple[str, ...] = ()
-    fleet: tuple[str, ...] = ("*",)
+    fleet: tuple[str, ...] = EVERYTHING
 
 
 def hold(options: Options) -> None:
@@ -132,6 +135,8 @@ def make_plan(question: Question, options: Options) -> Plan:
     if _states_gpus(stated):
         checks = overrides.mark(checks, ["gpu.present"], stated=True)
     checks = _on_lock(checks, options)
+    if question.fleet != EVERYTHING and not (options.from_ or are_many(options)):
+        checks = [one for one in checks if one.across != "fleet" or one.row.get("stated")]
     level = next(level for level in LEVELS if level == options.level)
     checks = overrides.select(checks, only=options.only, skip=options.skip, level=level)
     watch_s = 0.0 if options.duration is None else parse_duration(options.duration)

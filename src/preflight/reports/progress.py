@@ -23,7 +23,7 @@ def progress_line(progress: Progress, limit_s: float) -> str:
     waits = printable(progress.waits_for) or "connecting"
     tail = f" ({cropped(waits, 24)}, {_whole(progress.slowest_s)}); at most {_whole(left_s)} left"
     name = cropped(printable(progress.slowest), _COLUMNS - cells(f"{head}; slowest {tail}"))
-    return f"{head}; slowest {name}{tail}"
+    return cropped(f"{head}; slowest {name}{tail}", _COLUMNS)
 
 
 def _whole(seconds: float) -> str:
