@@ -18,7 +18,8 @@ conf /etc/security/limits.d/90-training.conf:1 all - memlock unlimited
 conf /etc/security/limits.d/90-training.conf:2 all - nofile 1048576
 end
 """
-PROCESS = f"process 4711\n{_ROWS}Name:\tpython3\nThreads:\t212\nfiles 1512\nend\n"
+_NCCL = "maps /venv/nvidia/nccl/lib/libnccl.so.2\nNCCL version 2.20.5\n"
+PROCESS = f"process 4711\n{_ROWS}Name:\tpython3\nThreads:\t212\n{_NCCL}files 1512\nend\n"
 SERVICE_LIMITS = """\
 DefaultLimitNOFILE=524288
 DefaultLimitNOFILESoft=1024

@@ -107,6 +107,7 @@ _MEMINFO = (
 BASES |= {
     "clock-told": BASES["clock"],
     "stuck": {"processes": STUCK},
+    "process-nccl": {"process": SYSTEM["process"], "packages": TORCH},
     "meminfo-all": {"meminfo": _MEMINFO},
     "commit": {"meminfo": _MEMINFO, "sysctls": "vm/overcommit_memory:2\nend\n"},
     "cgroup-gpu": {"cgroup": CGROUP, "pci": ONE_GPU},

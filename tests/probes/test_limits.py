@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import resource
 import subprocess
@@ -221,6 +222,28 @@ def test_a_process_that_is_gone_or_of_somebody_else() -> None:
     assert gone[0].open_files_percent.kind == "unreadable"
     assert isinstance(denied[0].open_files_percent, Missing)
     assert denied[0].open_files_percent.kind == "denied"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "version"),
+    [
+        ("libnccl.so.2", b"\0NCCL version 2.19.3+cuda12.3\0", "2.19.3"),
+        ("libnccl.so.2.21.5", b"\0", "2.21.5"),
+    ],
+)
+def test_the_nccl_that_a_process_has_loaded(
+    tmp_path: Path, name: str, text: bytes, version: str
+) -> None:
+    library = tmp_path / name
+    library.write_bytes(text)
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ):
+        (found,) = process(_of(os.getpid()))
+    assert found.nccl == version
+
+
+def test_a_process_without_nccl() -> None:
+    (found,) = process(_of(os.getpid()))
+    assert isinstance(found.nccl, Missing) and found.nccl.kind == "not-applicable"
 
 
 def test_a_process_without_limit_is_far_from_it() -> None:

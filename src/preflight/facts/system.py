@@ -57,6 +57,7 @@ class AskedProcess(Struct, frozen=True):
     threads: Known[int] = NOT_IN_INPUT
     open_files: Known[int] = NOT_IN_INPUT
     open_files_percent: Known[float] = NOT_IN_INPUT  # of its soft limit
+    nccl: Known[str] = NOT_IN_INPUT  # the version of the library that it has loaded
     limits: tuple[Limit, ...] = ()
     line: int = 0
     probe: str = ""

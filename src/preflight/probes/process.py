@@ -1,4 +1,4 @@
-"""Processes that the user named: their limits, and what they have of them."""
+"""Processes that the user named: their limits, what they have of them, the NCCL they run on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from preflight.probes.spec import probe
 
 _PROBE = "process"
 
-# The process ids are the arguments. A process of somebody else shows neither limits nor files.
+# The process ids are the arguments. A process of somebody else shows neither limits nor files. A
+# library is read as the process sees it, which may be in a container; one whose name has no version
+# tells it in its text, which lies before the code for GPUs.
 _ASK = """\
 count() { set -- "$1"/*; if [ -L "$1" ]; then echo "files $#"; else echo "files 0"; fi; }
 for p in "$@"; do
@@ -21,9 +23,20 @@ for p in "$@"; do
   if [ ! -d "/proc/$p" ]; then echo gone; continue; fi
   cat "/proc/$p/limits" 2>/dev/null || echo denied
   grep -s -E '^(Name|Threads|CapEff):' "/proc/$p/status"
+  if maps=$(grep -s -o '/[^ ]*/libnccl[.]so[^ ]*' "/proc/$p/maps"); [ $? -le 1 ]; then
+    f=${maps%%"
+"*}; echo "maps $f"
+    case $f in *libnccl.so.*.*|'') ;; *)
+      head -c 67108864 "/proc/$p/root$f" 2>/dev/null |
+        grep -a -o -m 1 'NCCL version [0-9][0-9.]*' ;;
+    esac
+  fi
   if [ -r "/proc/$p/fd" ]; then count "/proc/$p/fd"; else echo "files denied"; fi
 done
 echo end"""
+
+_NCCL_FILE = re.compile(r"libnccl\.so\.([0-9]+(?:\.[0-9]+){1,3})$")
+_NCCL_TEXT = re.compile(r"NCCL version ([0-9]+(?:\.[0-9]+){1,3})")
 
 _DENIED = Missing(
     "denied", "the process is another user's: run preflight as that user, as root or with --sudo"
@@ -48,7 +61,9 @@ def _one(lines: Sequence[str], first_line: int) -> AskedProcess:
     told = dict(_pairs(lines))
     if "gone" in lines[1:2]:
         missing = Missing("unreadable", f"there is no process {name[4:]}: ended, or mistyped")
-        return AskedProcess(name, missing, missing, missing, missing, (), first_line, _PROBE)
+        return AskedProcess(
+            name, missing, missing, missing, missing, missing, (), first_line, _PROBE
+        )
     limits: tuple[Limit, ...] = ()
     if "denied" not in lines:
         limits = read_limits(lines, name, _PROBE, first_line)
@@ -56,8 +71,22 @@ def _one(lines: Sequence[str], first_line: int) -> AskedProcess:
     nofile = next((each.soft for each in limits if each.resource == "nofile"), _DENIED)
     return AskedProcess(
         name, told.get("Name") or _DENIED, _number(told.get("Threads", "")), files,
-        _percent(files, nofile), limits, first_line, _PROBE,
+        _percent(files, nofile), _nccl(lines), limits, first_line, _PROBE,
     )  # fmt: skip
+
+
+def _nccl(lines: Sequence[str]) -> Known[str]:
+    """The version of the NCCL that it has loaded."""
+    at = next((at for at, line in enumerate(lines) if line.partition(" ")[0] == "maps"), None)
+    if at is None:
+        return _DENIED
+    path = lines[at].partition(" ")[2]
+    if not path:
+        return Missing("not-applicable", "it has loaded no NCCL, or has it inside another library")
+    found = _NCCL_FILE.search(path) or _NCCL_TEXT.match(
+        lines[at + 1] if at + 1 < len(lines) else ""
+    )
+    return found[1] if found else Missing("unreadable", f"no version in {path[:200]}")
 
 
 def _pairs(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
