@@ -108,7 +108,7 @@ OPTIONS: dict[str, Option] = {
         str, ("--python",), "What starts Python 3.9 or later where the GPUs are watched.", "CMD"
     ),
     "pid": Option(
-        list[int], ("--pid",), "Also look at this process: its limits, its open files. Repeatable.",
+        list[int], ("--pid",), "Also look at this process: limits, open files, variables, NCCL. Repeatable.",
         "PID",
     ),
     "level": Option(
