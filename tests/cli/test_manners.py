@@ -10,8 +10,10 @@ import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.cli.command import PREFLIGHT, preflight, with_tool
@@ -210,7 +212,7 @@ def test_interrupted_it_saves_what_it_has_and_says_where(tmp_path: Path, number:
         [PREFLIGHT, "run", "--save", "r.json"], cwd=tmp_path, env={**os.environ, "PATH": path},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    time.sleep(2)
+    wait_until_asked(running.pid, "sleep 617")
     running.send_signal(number)
     out, err = running.communicate(timeout=10)
     assert (running.returncode, out) == (130, "")
@@ -223,6 +225,18 @@ def test_interrupted_it_saves_what_it_has_and_says_where(tmp_path: Path, number:
     assert "kernel.memory.available" in checks
     left = subprocess.run(["pgrep", "-f", "^sleep 617"], capture_output=True, text=True)
     assert left.stdout == ""
+
+
+def wait_until_asked(pid: int, command: str) -> None:
+    """Until preflight's script has come to that command, however slow the machine is."""
+    until_s = time.monotonic() + 60
+    while time.monotonic() < until_s:
+        with suppress(psutil.Error):  # one may end meanwhile
+            family = psutil.Process(pid).children(recursive=True)
+            if any(" ".join(each.cmdline()) == command for each in family):
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"{command} was never asked")
 
 
 def test_a_capture_of_this_machine_gives_the_same_report(tmp_path: Path) -> None:
