@@ -51,7 +51,7 @@ _TEXT, _TABLE, _LOG = "nvidia-smi-q", "nvidia-smi-table", "kernel-log"
 #: What `cat` makes of a report without a last line end and a log behind it.
 _JOINED = re.compile(r"</nvidia_smi_log>[ \t]*[^ \t\n<]")
 #: Above the lines of a boot before this one in nvidia-bug-report.log.
-_EARLIER = re.compile(r"journalctl -b -[1-9]\b[^\n]{0,200}\n\s{0,9}\Z")
+_EARLIER = r"journalctl -b -[1-9]\b[^\n]{0,200}\n\s{0,9}\Z"
 _LIMITS = "ulimit"
 _OF_A_LOG = (_LOG, "a system log with no line of the kernel")
 _SENTENCE = "sentence"  # a row of _line, and the tool of a part until it is known whose it is
@@ -145,9 +145,9 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     return [*told, report] if report else told
 
 
-def _taken_out(parts: list[_Part], above: re.Pattern[str], text: str) -> list[_Part]:
+def _taken_out(parts: list[_Part], above: str, text: str) -> list[_Part]:
     """Those parts that the line above them says something else of."""
-    found = [one for one in parts if above.search(text[max(0, one.start - 300) : one.start])]
+    found = [one for one in parts if re.search(above, text[max(0, one.start - 300) : one.start])]
     parts[:] = [one for one in parts if one not in found]
     return found
 
@@ -268,9 +268,14 @@ def _resumed(left: _Part | None, text: str, start: int, number: int) -> _Part | 
     return None
 
 
+@cache
+def _surely(tool: str) -> re.Pattern[str] | None:
+    return re.compile(GOES_ON[tool]) if tool in GOES_ON else None
+
+
 def _goes_on(part: _Part, text: str, start: int) -> bool:
     """Whether this line is surely of that tool, whatever else it looks like."""
-    surely = GOES_ON.get(part.tool)
+    surely = _surely(part.tool)
     begins = text.startswith(part.added, start)
     return bool(surely and begins and surely.match(text, start + len(part.added)))
 

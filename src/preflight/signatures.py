@@ -6,8 +6,6 @@ before every line of a paste. No pattern may hold a capturing group.
 
 from __future__ import annotations
 
-import re
-
 from preflight import software_signatures
 
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -166,16 +164,16 @@ SENTENCES = (
 )
 #: Lines that are surely the tool's own: it goes on with them, even after a line of another tool (a
 #: kernel message on the console).
-GOES_ON = {
-    "nvidia-smi-q": re.compile(r" {4,}\S[^\n]*? : "),
-    "kernel-log": re.compile(_SYSLOG),
+GOES_ON: dict[str, str] = {
+    "nvidia-smi-q": r" {4,}\S[^\n]*? : ",
+    "kernel-log": _SYSLOG,
     # nvidia-smi indents with blanks, or has tags and single words
-    "lspci": re.compile(rf"\t+[^<\s][^<\n]{{0,60}}[:=+,\]-]|{_ADDRESS} "),
-    "services": re.compile(
+    "lspci": rf"\t+[^<\s][^<\n]{{0,60}}[:=+,\]-]|{_ADDRESS} ",
+    "services": (
         r"[A-Z][A-Za-z]{1,40}=| +(?:Loaded|Active|Docs|Process|Main PID|Tasks|Memory|CGroup): "
     ),
-    "nvlink": re.compile(rf"[ \t]*(?:{_UUID_OF}|Link \d)"),
-    "dcgmi-diag": re.compile(r"[|+][^\n|+]{27}[|+]"),
+    "nvlink": rf"[ \t]*(?:{_UUID_OF}|Link \d)",
+    "dcgmi-diag": r"[|+][^\n|+]{27}[|+]",
     **software_signatures.GOES_ON,
 }
 

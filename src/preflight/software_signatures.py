@@ -104,22 +104,18 @@ TOOLS: dict[str, tuple[str, ...]] = {
 }
 
 #: As signatures.GOES_ON: what a report holds of other tools is its own.
-GOES_ON = {
-    "collect-env": re.compile(
+GOES_ON: dict[str, str] = {
+    "collect-env": (
         rf"{_OF_LSCPU}|{_OF_TOPO}|GPU \d{{1,3}}: |[A-Z_][A-Z0-9_]{{1,120}}=|={{8,}}[ \t]*$"
         r"|CUDA (?:available|Archs): |\s+GPU0[ \t]"
     ),
-    "sglang-env": re.compile(rf"\s*(?:{_OF_TOPO}|{_OF_LSCPU})"),
+    "sglang-env": rf"\s*(?:{_OF_TOPO}|{_OF_LSCPU})",
     # What torch and the launcher print between the lines.
-    "ds-report": re.compile(
-        r"\[[\d-]{10} [\d:,]{12}\] \[[A-Z]+\] |[A-Z_]{2,40}=\S*[ \t]*$|-{20,}[ \t]*$"
-    ),
-    "sysctl": re.compile(r"[a-z][\w-]{0,40}(?:\.[\w@:/-]{1,120})+ = ?"),
+    "ds-report": (r"\[[\d-]{10} [\d:,]{12}\] \[[A-Z]+\] |[A-Z_]{2,40}=\S*[ \t]*$|-{20,}[ \t]*$"),
+    "sysctl": r"[a-z][\w-]{0,40}(?:\.[\w@:/-]{1,120})+ = ?",
     # Not Id=, LoadState=: those are of systemctl.
-    "env": re.compile(
-        rf"{_EXPORT}(?:[A-Z_][A-Z0-9_]{{0,120}}|[a-z_][a-z0-9_]{{0,120}})=|BASH_FUNC_"
-    ),
-    "conda-list": re.compile(
+    "env": (rf"{_EXPORT}(?:[A-Z_][A-Z0-9_]{{0,120}}|[a-z_][a-z0-9_]{{0,120}})=|BASH_FUNC_"),
+    "conda-list": (
         r"# (?:Name|packages|This file|platform|\$ conda)"
         r"|[A-Za-z0-9_][\w.-]{0,79}=\d[^\s=]{0,80}=\S"
     ),
@@ -146,7 +142,7 @@ SINGLE = {
     "env": (rf"^[ \t]*(?:export |declare -x )?({_FAMILY})=([^\n]*)", "env"),
 }
 #: Above the hard limits, which look like the soft ones.
-HARD_LIMITS = re.compile(r"\bulimit -(?:Ha|aH|H -a|a -H)\b[^\n]{0,80}\n[\s>]{0,40}\Z")
+HARD_LIMITS = r"\bulimit -(?:Ha|aH|H -a|a -H)\b[^\n]{0,80}\n[\s>]{0,40}\Z"
 SINGLE["ulimit-hard"] = SINGLE["ulimit"]
 
 

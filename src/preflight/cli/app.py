@@ -101,8 +101,10 @@ COMMANDS = (
 )  # fmt: skip
 
 
-def build() -> typer.Typer:
-    """The typer application: one command per row of the table."""
+def build(asked: str | None = None) -> typer.Typer:
+    """The typer application: one command per row of the table. `asked`: the one that is run; the
+    others are then there by name only, for building the options of all takes longer than most
+    commands read."""
     app = typer.Typer(
         name="preflight", help=HELP, no_args_is_help=True, add_completion=False,
         rich_markup_mode=None, pretty_exceptions_enable=False,
@@ -110,7 +112,8 @@ def build() -> typer.Typer:
     )  # fmt: skip
     app.callback()(_root)
     for spec in COMMANDS:
-        function = command(_Call(spec).run, spec.takes, spec.help)
+        takes = spec.takes if asked in (None, spec.name) else ()
+        function = command(_Call(spec).run, takes, spec.help)
         epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in spec.examples)
         app.command(spec.name, epilog=epilog, short_help=spec.help)(function)
     return app
@@ -193,7 +196,8 @@ def _dispatch(arguments: list[str]) -> int:
     from typer.exceptions import Abort, TyperException
 
     try:
-        status = build()(args=arguments, prog_name="preflight", standalone_mode=False)
+        asked = next((word for word in arguments if not word.startswith("-")), "")
+        status = build(asked)(args=arguments, prog_name="preflight", standalone_mode=False)
     except Abort:
         return Exit.INTERRUPTED
     except TyperException as error:

@@ -108,8 +108,8 @@ OPTIONS: dict[str, Option] = {
         str, ("--python",), "What starts Python 3.9 or later where the GPUs are watched.", "CMD"
     ),
     "pid": Option(
-        list[int], ("--pid",), "Also look at this process: limits, open files, variables, NCCL. Repeatable.",
-        "PID",
+        list[int], ("--pid",),
+        "Also look at this process: limits, open files, variables, NCCL. Repeatable.", "PID",
     ),
     "level": Option(
         str, ("--level",), "How much is done: quick is passive and takes seconds.",
