@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from preflight.cli.clock import now
-from preflight.cli.options import Options, are_many
+from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.collect import ask, trimmed
 from preflight.errors import PreflightError, ToldInterrupt
@@ -22,7 +22,6 @@ from preflight.units import parse_duration
 
 if TYPE_CHECKING:
     from preflight.capture import Writer
-    from preflight.cli.hosts import Asking
     from preflight.redact.stand_ins import Redactor
 
 CAPTURE_SUFFIX = ".capture.gz"
@@ -91,17 +90,6 @@ class Keeper(Struct):
                 writer.write(shown)
             except PreflightError as error:
                 self.captures.failed.append(error)
-
-
-def many_hosts(
-    options: Options, commands: Callable[[], Sequence[Command]], streams: Streams
-) -> Asking | None:
-    """The hosts that the options name and the way to them; None for this machine."""
-    if not are_many(options):
-        return None
-    from preflight.cli.hosts import asking
-
-    return asking(options, commands(), streams)
 
 
 def ask_here(

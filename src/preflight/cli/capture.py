@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from preflight.assemble.host import assemble
-from preflight.cli.asking import CAPTURE_SUFFIX, Captures, ask_here, many_hosts, shown_commands
+from preflight.cli.asking import CAPTURE_SUFFIX, Captures, ask_here, shown_commands
 from preflight.cli.exit import Exit
+from preflight.cli.many import many_hosts
 from preflight.cli.options import Options
 from preflight.cli.plan import Question, hold_duration, make_plan
 from preflight.cli.streams import Streams

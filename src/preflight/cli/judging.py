@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from preflight import __version__
-from preflight.cli.asking import Captures, Keeper, ask_here, many_hosts, shown_commands
+from preflight.cli.asking import Captures, Keeper, ask_here, shown_commands
 from preflight.cli.clock import now
 from preflight.cli.exit import Exit
 from preflight.cli.finishing import Told, finish, shown
+from preflight.cli.many import many_hosts
 from preflight.cli.options import Options
 from preflight.cli.plan import Plan, Question, hold, make_plan
 from preflight.cli.saving import capture_paths, host_paths, opened_targets
