@@ -18,6 +18,7 @@ from preflight.judge.operators import OFF, OPERATORS, majority, shown
 from preflight.judge.paths import Reached
 from preflight.judge.results import result, undetermined
 from preflight.judge.rules import judge_rule
+from preflight.judge.steps import fitting
 from preflight.model import Check, Missing, Result, Status
 
 
@@ -109,10 +110,13 @@ def _judge_one(host: Host, check: Check, one: Reached) -> Result:
             verdict = status, wanted
             break
     status, wanted = verdict
-    return result(
+    found = result(
         check, one.subject, status, short(one.value), wanted.expected, reason=_said(one),
         unit=parsed(check.fact).unit, device=one.device, evidence=one.evidence,
     )  # fmt: skip
+    if found.fix:
+        found.fix = fitting(found.fix, host.container, one.element)
+    return found
 
 
 def _said(one: Reached) -> str:

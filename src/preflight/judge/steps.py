@@ -1,0 +1,20 @@
+"""Which steps of an advice fit the place, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+#: What a step says that starts a container anew: there it comes first.
+_IN_CONTAINER = "docker run"
+#: What raises a soft limit to the hard one.
+_TO_HARD = "ulimit -Hn"
+
+
+def fitting(steps: Sequence[str], container: object, element: object) -> tuple[str, ...]:
+    """The steps for this place: in a container what belongs there first; none that would change
+    nothing, as raising a soft limit that is as high as the hard one."""
+    soft, hard = (getattr(element, name, None) for name in ("soft", "hard"))
+    kept = [step for step in steps if not (_TO_HARD in step and soft is not None and soft == hard)]
+    if isinstance(container, str) and container != "none":
+        kept.sort(key=lambda step: _IN_CONTAINER not in step)
+    return tuple(kept)
