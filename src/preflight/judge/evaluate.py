@@ -115,8 +115,17 @@ def _judge_one(host: Host, check: Check, one: Reached) -> Result:
         unit=parsed(check.fact).unit, device=one.device, evidence=one.evidence,
     )  # fmt: skip
     if found.fix:
-        found.fix = fitting(found.fix, host.container, one.element)
+        found.fix = fitting(found.fix, host.container, at_top=_at_top(host, check, one))
     return found
+
+
+def _at_top(host: Host, check: Check, one: Reached) -> bool:
+    """Whether it is a soft limit that is as high as the hard one."""
+    stem, dot, field = check.fact.rpartition(".")
+    if field != "soft":
+        return False
+    (hard,) = paths.reach(host, parsed(f"{stem}{dot}hard"))
+    return bool(hard.value == one.value)
 
 
 def _said(one: Reached) -> str:

@@ -10,11 +10,10 @@ _IN_CONTAINER = "docker run"
 _TO_HARD = "ulimit -Hn"
 
 
-def fitting(steps: Sequence[str], container: object, element: object) -> tuple[str, ...]:
+def fitting(steps: Sequence[str], container: object, *, at_top: bool) -> tuple[str, ...]:
     """The steps for this place: in a container what belongs there first; none that would change
-    nothing, as raising a soft limit that is as high as the hard one."""
-    soft, hard = (getattr(element, name, None) for name in ("soft", "hard"))
-    kept = [step for step in steps if not (_TO_HARD in step and soft is not None and soft == hard)]
+    nothing, as raising a soft limit that is `at_top`, as high as the hard one."""
+    kept = [step for step in steps if not (at_top and _TO_HARD in step)]
     if isinstance(container, str) and container != "none":
         kept.sort(key=lambda step: _IN_CONTAINER not in step)
     return tuple(kept)
