@@ -215,3 +215,8 @@ def test_a_stated_threshold_stands_in_the_advice() -> None:
     raws = [Raw("n", "sysctls", ("sh",), 0, "net/ipv4/tcp_rmem:4096 131072 9\nend\n")]
     (one,) = examine("n", raws, [check]).results
     assert one.fix[0] == "sudo sysctl -w net.ipv4.tcp_rmem='4096 131072 67108864'"
+
+
+def test_only_what_is_set_has_a_value_to_type() -> None:
+    for check in CHECKS:
+        assert check.set or not any("VALUE" in step for step in check.fix), check.id
