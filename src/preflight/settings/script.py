@@ -82,20 +82,26 @@ keep() {
   fi
   new=
 }
+
+# later FOLDER PATTERN FILE...: the last file counts, by the order of their names. Where one of
+# these is behind ours and sets the same, ours gets the later name.
+later() {
+  conf=90-preflight.conf pattern=$2
+  [ ! -e "$1/zz-preflight.conf" ] || conf=zz-preflight.conf
+  shift 2
+  for file in "$@"; do
+    case ${file##*/} in 90-preflight.conf | zz-preflight.conf) continue ;; esac
+    if [ -f "$file" ] && expr "x${file##*/}" '>' x90-preflight.conf >/dev/null &&
+      grep -q -E -e "$pattern" "$file"; then
+      echo "note: $file sets one of these too, and is read later; take the line out there" >&2
+      conf=zz-preflight.conf
+    fi
+  done
+}
 """
 _LATER = """\
-# Of sysctl.d the last file counts, by the order of their names: is there one behind ours?
-conf=90-preflight.conf
-[ ! -e /etc/sysctl.d/zz-preflight.conf ] || conf=zz-preflight.conf
-for file in /etc/sysctl.d/*.conf /run/sysctl.d/*.conf /usr/local/lib/sysctl.d/*.conf \\
-  /usr/lib/sysctl.d/*.conf /lib/sysctl.d/*.conf /etc/sysctl.conf; do
-  case ${file##*/} in 90-preflight.conf | zz-preflight.conf) continue ;; esac
-  if [ -f "$file" ] && expr "x${file##*/}" '>' x90-preflight.conf >/dev/null &&
-    grep -q -E -e PATTERN "$file"; then
-    echo "note: $file sets one of these too, and is read later; take the line out there" >&2
-    conf=zz-preflight.conf
-  fi
-done
+later /etc/sysctl.d PATTERN /etc/sysctl.d/*.conf /run/sysctl.d/*.conf \\
+  /usr/local/lib/sysctl.d/*.conf /usr/lib/sysctl.d/*.conf /lib/sysctl.d/*.conf /etc/sysctl.conf
 """
 _CONTAINER = """\
 if CONTAINER; then
@@ -103,17 +109,8 @@ if CONTAINER; then
 else
 """
 _LATER_LIMITS = """\
-# Of limits.d the last line for everybody counts, and one for a user or a group before all of them.
-conf=90-preflight.conf
-[ ! -e /etc/security/limits.d/zz-preflight.conf ] || conf=zz-preflight.conf
-for file in /etc/security/limits.d/*.conf; do
-  case ${file##*/} in 90-preflight.conf | zz-preflight.conf) continue ;; esac
-  if [ -f "$file" ] && expr "x${file##*/}" '>' x90-preflight.conf >/dev/null &&
-    grep -q -E -e PATTERN "$file"; then
-    echo "note: $file sets one of these too, and is read later; take the line out there" >&2
-    conf=zz-preflight.conf
-  fi
-done
+# A line for a user or a group counts before those for everybody.
+later /etc/security/limits.d PATTERN /etc/security/limits.d/*.conf
 grep -s -H -n -E -e NEARER /etc/security/limits.conf /etc/security/limits.d/*.conf |
   grep -v -E -e ':[[:space:]]*root[[:space:]]' |
   sed 's/^/note: for them this line counts: /' >&2
