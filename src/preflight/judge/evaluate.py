@@ -114,6 +114,11 @@ def _judge_one(host: Host, check: Check, one: Reached) -> Result:
         check, one.subject, status, short(one.value), wanted.expected, reason=_said(one),
         unit=parsed(check.fact).unit, device=one.device, evidence=one.evidence,
     )  # fmt: skip
+    return _fitted(host, check, one, found)
+
+
+def _fitted(host: Host, check: Check, one: Reached, found: Result) -> Result:
+    """With the steps that fit the place."""
     if found.fix:
         found.fix = fitting(found.fix, host.container, at_top=_at_top(host, check, one))
     return found

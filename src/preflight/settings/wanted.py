@@ -74,10 +74,10 @@ def wanted(checks: Iterable[Check], results: Iterable[Result]) -> Wanted:
             found[kind, name] = _larger(found.get((kind, name)), change)
     changes = sorted(found.values(), key=lambda one: (KINDS.index(one.kind), one.name))
     # Of two checks on one parameter one may be skipped, and the other set it.
-    names = {one.name for one in changes}
-    rest = tuple(one for one in left.values() if one.name not in names)
-    open_ = tuple(name for name in unknown if name not in names)
-    return Wanted(tuple(changes), rest, by_hand=tuple(by_hand.values()), undetermined=open_)
+    for change in changes:
+        left.pop(change.name, None)
+    open_ = tuple(name for name in unknown if name in left)
+    return Wanted(tuple(changes), tuple(left.values()), "", tuple(by_hand.values()), open_)
 
 
 def _larger(one: Change | None, other: Change) -> Change:
