@@ -22,7 +22,7 @@ LIMITS = frozenset({"nofile", "memlock", "nproc"})
 #: limits.conf counts it in KiB, the kernel in bytes: no other value can be taken for the wrong one.
 UNLIMITED = "unlimited"
 
-_KINDS = ("sysctl", "sysfs", "limit")
+KINDS = ("sysctl", "sysfs", "limit")
 #: A value on one line, without what a shell, sysctl.d, tmpfiles.d or limits.conf takes for more.
 VALUE = re.compile(r"[A-Za-z0-9_+.:,-]{1,60}(?: [A-Za-z0-9_+.:,-]{1,60}){0,9}", re.ASCII)
 
@@ -30,8 +30,8 @@ VALUE = re.compile(r"[A-Za-z0-9_+.:,-]{1,60}(?: [A-Za-z0-9_+.:,-]{1,60}){0,9}", 
 def faults(declared: Mapping[str, object]) -> Iterator[str]:
     """What is wrong with the key `set` of a check."""
     known: dict[str, object] = {"sysctl": NAMES, "sysfs": SYSFS, "limit": LIMITS}
-    kinds = [kind for kind in _KINDS if kind in declared]
-    if len(kinds) != 1 or not set(declared) <= {*_KINDS, "value"}:
+    kinds = [kind for kind in KINDS if kind in declared]
+    if len(kinds) != 1 or not set(declared) <= {*KINDS, "value"}:
         yield "it is {sysctl: NAME}, {sysfs: NAME} or {limit: NAME}, and perhaps a value"
         return
     name = declared[kinds[0]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from preflight.capture import Writer
 from preflight.model import Raw
-from tests.cli.command import preflight
+from tests.cli.command import PREFLIGHT, preflight
 from tests.parameters_text import BASES, PARAMETERS
 
 LOW = PARAMETERS.replace("swappiness:1", "swappiness:60").replace("governor performance",
@@ -60,7 +61,7 @@ def test_one_script_for_hosts_that_need_the_same(tmp_path: Path) -> None:
     assert "system.sysctl.swappiness: it is 60.\n# While a checkpoint is written" in ran.out
     assert "\nnow cpu.governor performance /sys/devices/system/cpu/cpu[0-9]*/" in ran.out
     assert "\n# n3: nothing to change\n" in ran.out
-    assert ran.out.endswith("# Not set, not in the input: nofile, memlock.\n")
+    assert ran.out.endswith("# Not set, not in the input: nofile, memlock, nproc.\n")
     assert "WARN: 0 failed, " in ran.err
 
 
@@ -97,14 +98,15 @@ def test_undo_of_another_host_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "undo.json"
     undo: dict[str, Any] = {"schema": "preflight.undo/1", "preflight": "0.1.0", "host": "elsewhere",
             "made_at": "2026-01-02T03:04:05Z", "entries": []}  # fmt: skip
+    undo["entries"] = [{"type": "file", "path": "/etc/sysctl.d/90-preflight.conf",
+                        "before": None, "mode": 420, "uid": 0, "gid": 0}]  # fmt: skip
     path.write_text(json.dumps(undo))
     path.chmod(0o600)
     ran = preflight("sysctl", "--undo", str(path))
     assert ran.rc == 2
     assert "was made on elsewhere" in ran.err
+    assert f"write {socket.gethostname()} for it in that file" in ran.err
     undo["host"] = socket.gethostname()
-    undo["entries"] = [{"type": "file", "path": "/etc/sysctl.d/90-preflight.conf",
-                        "before": None, "mode": 420, "uid": 0, "gid": 0}]  # fmt: skip
     path.write_text(json.dumps(undo))
     ran = preflight("sysctl", "--undo", str(path), "--dry-run")
     assert (ran.rc, ran.out) == (0, "would put back /etc/sysctl.d/90-preflight.conf\n")
@@ -117,7 +119,26 @@ def test_without_root_nothing_is_changed_and_it_says_so() -> None:
     ran = preflight("sysctl", "--apply", under=under, HOME="/nonexistent")
     assert ran.rc == 2
     assert "takes root" in ran.err
-    assert "sudo preflight sysctl --apply" in ran.err
+    assert f"sudo {PREFLIGHT} sysctl --apply\n" in ran.err  # sudo does not look in our PATH
+
+
+def test_what_would_be_changed_is_shown_and_nothing_is_run() -> None:
+    ran = preflight("sysctl", "--apply", "--dry-run", "--only", "system.sysctl.somaxconn",
+                    "--set", "system.sysctl.somaxconn=99999")  # fmt: skip
+    assert "would run" not in ran.out
+    assert re.search(r"would set +net.core.somaxconn +99999, it is|cannot be written", ran.out)
+    if "would set" in ran.out:
+        assert "would write  /etc/sysctl.d/" in ran.out
+    assert "undo" not in ran.err
+
+
+def test_the_script_names_what_it_does_not_set(tmp_path: Path) -> None:
+    low = PARAMETERS.replace("clocksource tsc", "clocksource hpet")
+    assert low != PARAMETERS
+    capture = _capture(tmp_path / "all.capture.gz", {"n1": low})
+    ran = preflight("sysctl", "--fix-script", "--from", capture)
+    assert "# n1: nothing to change\n" in ran.out
+    assert "# Not set, by hand: system.sysctl.clocksource: sudo dmesg | grep" in ran.out
 
 
 def test_explain_shows_the_value_and_where_it_comes_from(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from preflight.settings import undo_file
-from preflight.settings.apply import carry_out, plan, restore
+from preflight.settings.apply import carry_out, plan
+from preflight.settings.restore import restore
 from preflight.settings.wanted import Change
 from tests.settings.machine import killed_before_call
 

@@ -61,7 +61,38 @@ def test_apply_check_and_undo() -> None:
     assert lines[7].startswith("PASS: 0 failed, 0 warned, 2 passed")
     assert lines[8:] == [*lines[:2], "95-site.conf"]
     assert lines[0] == "1234"
-    assert "to undo: preflight sysctl --undo /var/lib/preflight/undo-" in done.stderr
+    assert f"{PREFLIGHT} sysctl --undo /var/lib/preflight/undo-" in done.stderr
+
+
+@pytest.mark.lab
+def test_a_second_time_there_is_nothing_to_change() -> None:
+    only = "--only system.sysctl.somaxconn --set system.sysctl.somaxconn=99999"
+    done = _own(f"""
+        "$PREFLIGHT" sysctl --apply -q {only}
+        "$PREFLIGHT" sysctl --apply {only}
+        "$PREFLIGHT" sysctl --apply -q {only}
+        ls /var/lib/preflight | wc -l
+        """)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "nothing to change\n1\n"
+    assert done.stderr == ""
+
+
+@pytest.mark.lab
+def test_what_cannot_be_kept_fails() -> None:
+    only = "--only system.sysctl.somaxconn --set system.sysctl.somaxconn=99999"
+    done = _own(f"""
+        ln -s /dev/null /etc/sysctl.d/90-preflight.conf
+        "$PREFLIGHT" sysctl --apply {only} && exit 9
+        "$PREFLIGHT" sysctl --apply -q {only} --set system.sysctl.somaxconn=111111 && exit 9
+        cat /proc/sys/net/core/somaxconn
+        """)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["done", "net.core.somaxconn", "99999"]
+    assert lines[1].startswith("FAIL  /etc/sysctl.d/90-preflight.conf")
+    assert lines[-2].startswith("FAIL  /etc")
+    assert lines[-1] == "111111"
 
 
 @pytest.mark.lab
@@ -86,14 +117,18 @@ def test_killed_before_any_call_undo_returns_every_value() -> None:
 
 
 @pytest.mark.lab
-def test_what_may_only_be_read_is_left_out_and_said() -> None:
+def test_what_may_only_be_read_fails() -> None:
     done = _own("""
         mount -o bind,ro /proc/sys /proc/sys
         "$PREFLIGHT" sysctl --apply --only system.sysctl.somaxconn \
-          --set system.sysctl.somaxconn=99999
-        ls /var/lib /etc/sysctl.d
+          --set system.sysctl.somaxconn=99999 && exit 9
+        "$PREFLIGHT" sysctl --fix-script --only system.sysctl.somaxconn \
+          --set system.sysctl.somaxconn=99999 >/var/lib/fix.sh
+        sh /var/lib/fix.sh >/dev/null && exit 9
+        rm -r /var/lib/fix.sh; ls /var/lib
         """)
     assert done.returncode == 0, done.stderr
-    assert "nothing to change" in done.stdout
+    assert "FAIL  net.core.somaxconn" in done.stdout
     assert "/proc/sys/net/core/somaxconn cannot be written here" in done.stdout
     assert "undo" not in done.stdout + done.stderr
+    assert "not all of it could be done" in done.stderr

@@ -186,3 +186,32 @@ def test_this_machine_answers_soon() -> None:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     persisted(done.stdout)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.1
+
+
+def _fixes(files: str, parameters: str) -> dict[str, tuple[str, ...]]:
+    raws = [Raw("n", "persisted", ("sh",), 0, files), Raw("n", "sysctls", ("sh",), 0, parameters)]
+    return {one.check: one.fix for one in examine("n", raws, CHECKS).results}
+
+
+def test_the_advice_names_the_file_the_line_and_the_value() -> None:
+    other = FILES.replace("vm.swappiness = 1\n", "vm.swappiness = 10\n")
+    assert other != FILES
+    first, *rest = _fixes(other, PARAMETERS)["system.sysctl.persisted"]
+    assert re.fullmatch(
+        r"the running value is right: in /etc/sysctl.d/\S+:\d+ write vm.swappiness = 1 "
+        "in place of 10",
+        first,
+    )
+    assert rest[0].startswith("the file is right: sudo sysctl --system")
+    unsaved = FILES.replace("net/core/somaxconn=65535", "# nothing")
+    assert _fixes(unsaved, PARAMETERS)["system.sysctl.unsaved"] == (
+        "echo 'net.core.somaxconn = 65535' | sudo tee -a /etc/sysctl.d/90-site.conf",
+    )
+
+
+def test_a_pass_is_a_sentence() -> None:
+    raws = [Raw("n", "persisted", ("sh",), 0, FILES), Raw("n", "sysctls", ("sh",), 0, PARAMETERS)]
+    told = [(one.measured, one.expected) for one in examine("n", raws, CHECKS).results]
+    assert re.fullmatch(r"\d+ parameters of files, all as they are there", str(told[0][0]))
+    assert told[1][0] == "nothing set by hand"
+    assert {expected for _, expected in told} == {"the same after a boot"}

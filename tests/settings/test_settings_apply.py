@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from preflight.errors import UsageError
 from preflight.settings import places, undo_file
-from preflight.settings.apply import Plan, carry_out, plan, restore
+from preflight.settings.apply import Plan, carry_out, plan
+from preflight.settings.restore import restore
 from preflight.settings.undo_file import SCHEMA, File, Undo, Value
 from preflight.settings.wanted import Change
 from tests.settings.machine import CHANGES, killed_before_call, machine, snapshot
@@ -115,6 +116,8 @@ def test_what_is_not_here_or_cannot_be_written_is_left_out(tmp_path: Path) -> No
     planned = plan(CHANGES, MADE_AT, root)
     assert {one.name: one.reason for one in planned.left_out} == {
         "thp.enabled": "not on this machine",
+    }
+    assert {one.name: one.problem for one in planned.refused} == {
         "vm.swappiness": "/proc/sys/vm/swappiness cannot be written here",
     }
     assert not [one for one in carry_out(planned, root) if one.problem]
@@ -128,7 +131,7 @@ def test_a_drop_in_that_is_a_link_is_left_alone(tmp_path: Path) -> None:
     ours.unlink()
     ours.symlink_to(victim)
     planned = plan(CHANGES, MADE_AT, root)
-    assert [one.name for one in planned.left_out] == ["/etc/sysctl.d/90-preflight.conf"]
+    assert [one.name for one in planned.refused] == ["/etc/sysctl.d/90-preflight.conf"]
     carry_out(planned, root)
     assert not victim.exists()
 
@@ -161,8 +164,9 @@ def test_a_value_that_the_kernel_does_not_keep_is_told(
     root = machine(tmp_path)
     planned = plan((Change("sysctl", "vm.swappiness", "1"),), MADE_AT, root)
     monkeypatch.setattr(places, "write_value", lambda path, _: path.write_bytes(b"2\n"))
-    *_, one = carry_out(planned, root)
+    one, _ = carry_out(planned, root)
     assert one.problem == "1 was written, /proc/sys/vm/swappiness reads 2"
+    (root / "proc/sys/vm/swappiness").write_text("1\n")
     *_, one = restore(planned.undo, root)
     assert one.problem == "it was 60, it is 2"
 
@@ -178,7 +182,123 @@ def test_what_fails_stops_nothing_else(tmp_path: Path) -> None:
     assert [one.name for one in problems] == ["/proc/sys/net/core/somaxconn"]
 
 
-UNDO = Undo(SCHEMA, "0.1.0", "here", MADE_AT, ())
+NOFILE = (Change("limit", "nofile", "2000000"),)
+
+
+def _with(root: Path, path: str, text: str) -> Path:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+    return root
+
+
+def test_what_holds_is_not_written_again(tmp_path: Path) -> None:
+    root = machine(tmp_path)
+    carry_out(plan(CHANGES, MADE_AT, root), root)
+    again = plan(CHANGES, MADE_AT, root)
+    assert (again.steps, again.files, again.undo.entries) == ((), (), ())
+    assert [one.name for one in again.left_out] == ["nofile"]
+    assert "logs in anew" in again.left_out[0].reason
+
+
+def test_open_files_beyond_nr_open_raise_it_first(tmp_path: Path) -> None:
+    """The kernel refuses such a limit, and pam_limits then the login."""
+    root = _with(machine(tmp_path / "root"), "proc/sys/fs/nr_open", "1048576\n")
+    before = snapshot(root)
+    planned = _apply_these(NOFILE, root, tmp_path / "undo.json")
+    assert (root / "proc/sys/fs/nr_open").read_text() == "2000000\n"
+    ours = (root / "etc/sysctl.d/90-preflight.conf").read_text()
+    assert "fs.nr_open = 2000000\n" in ours
+    assert "* - nofile 2000000" in (root / "etc/security/limits.d/90-preflight.conf").read_text()
+    assert not planned.refused
+    restore(undo_file.read(tmp_path / "undo.json"), root)
+    assert snapshot(root) == before
+
+
+def _apply_these(changes: tuple[Change, ...], root: Path, undo: Path) -> Plan:
+    planned = plan(changes, MADE_AT, root)
+    undo_file.write(planned.undo, undo)
+    assert not [one for one in carry_out(planned, root) if one.problem]
+    return planned
+
+
+def test_no_limit_is_written_that_the_kernel_would_refuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = _with(machine(tmp_path), "proc/sys/fs/nr_open", "1048576\n")
+    planned = plan((*NOFILE, CHANGES[2]), MADE_AT, root)
+
+    def refuse(path: Path, value: bytes) -> None:
+        if path.name == "nr_open":
+            raise OSError(22, "Invalid argument")
+        path.write_bytes(value)
+
+    monkeypatch.setattr(places, "write_value", refuse)
+    outcomes = {one.name: one.problem for one in carry_out(planned, root)}
+    assert "Invalid argument" in outcomes["fs.nr_open"]
+    assert "left alone" in outcomes["/etc/security/limits.d/90-preflight.conf"]
+    assert not (root / "etc/security/limits.d/90-preflight.conf").exists()
+    assert "nofile" not in outcomes
+    assert outcomes["vm.swappiness"] == ""
+
+
+def test_open_files_below_nr_open_leave_it_alone(tmp_path: Path) -> None:
+    root = _with(machine(tmp_path), "proc/sys/fs/nr_open", "2000000\n")
+    assert [one.change.name for one in plan(NOFILE, MADE_AT, root).steps] == ["nofile"]
+
+
+def test_in_a_container_limits_come_from_what_started_it(tmp_path: Path) -> None:
+    root = _with(machine(tmp_path), ".dockerenv", "")
+    memlock = Change("limit", "memlock", "unlimited")
+    planned = plan((*NOFILE, memlock, CHANGES[0]), MADE_AT, root)
+    told = {one.name: one.reason for one in planned.left_out}
+    assert told["nofile"].endswith("docker run --ulimit nofile=2000000:2000000")
+    assert told["memlock"].endswith("docker run --ulimit memlock=-1")
+    assert [one.path for one in planned.files] == ["/etc/sysctl.d/90-preflight.conf"]
+    (root / "proc/sys/net/core/somaxconn").unlink()
+    (root / "proc/sys/net/core/somaxconn").symlink_to("/dev/null")
+    (one,) = plan(CHANGES[:1], MADE_AT, root).refused
+    assert one.problem.endswith("docker run --sysctl net.core.somaxconn=65535")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "name", "note"),
+    [
+        ("99-site.conf", "* soft nofile 1024\n", "zz-preflight.conf", ""),
+        ("99-site.conf", "root - nofile 1024\n", "zz-preflight.conf", ""),
+        ("zzz.conf", "*\thard\tnofile 4096\n", "zz-preflight.conf", "/zzz.conf sets one of these"),
+        ("10-site.conf", "* - nofile 1024\n", "90-preflight.conf", ""),
+        ("99-site.conf", "# * - nofile 1024\n* - core 0\n", "90-preflight.conf", ""),
+        ("10-site.conf", "x\n@train - nofile 9\n", "90-preflight.conf",
+         "10-site.conf:2 sets nofile for @train"),
+        ("99-site.conf", "anna soft nofile 9\n", "90-preflight.conf", "sets nofile for anna"),
+    ],
+)  # fmt: skip
+def test_a_line_that_overrides_a_limit_is_given_way_to_or_told(
+    tmp_path: Path, path: str, text: str, name: str, note: str
+) -> None:
+    root = _with(machine(tmp_path), f"etc/security/limits.d/{path}", text)
+    planned = plan(NOFILE, MADE_AT, root)
+    assert [one.path for one in planned.files] == [f"/etc/security/limits.d/{name}"]
+    assert note in " ".join(planned.notes)
+    assert bool(note) == bool(planned.notes)
+
+
+def test_what_was_changed_since_stays_and_is_told(tmp_path: Path) -> None:
+    root = machine(tmp_path / "root")
+    _apply(root, tmp_path / "undo.json")
+    _with(root, "proc/sys/vm/swappiness", "5\n")
+    _with(root, "etc/security/limits.d/90-preflight.conf", "mine\n")
+    outcomes = restore(undo_file.read(tmp_path / "undo.json"), root)
+    told = {one.name: one.problem for one in outcomes if one.problem}
+    assert set(told) == {"/proc/sys/vm/swappiness", "/etc/security/limits.d/90-preflight.conf"}
+    assert ": 5; to have it back: echo '60' | sudo tee" in told["/proc/sys/vm/swappiness"]
+    assert (root / "proc/sys/vm/swappiness").read_text() == "5\n"
+    assert (root / "etc/security/limits.d/90-preflight.conf").read_text() == "mine\n"
+    assert (root / "proc/sys/net/core/somaxconn").read_text() == "4096\n"
+
+
+FULL = File("/etc/sysctl.d/90-preflight.conf", b"")
+UNDO = Undo(SCHEMA, "0.1.0", "here", MADE_AT, (FULL,))
 FORBIDDEN = [
     Value("/proc/sys/kernel/core_pattern", b"core\n", b"|/tmp/evil\n"),
     Value("/proc/sys/kernel/modprobe", b"", b"/tmp/evil\n"),
@@ -190,6 +310,9 @@ FORBIDDEN = [
     File("/etc/passwd", b"root::0:0\n"),
     File("/etc/sysctl.d/../passwd", b""),
     File("/etc/sysctl.d/90-preflight.conf", b"", 0o4755),
+    File("/etc/sysctl.d/90-preflight.conf", b"", uid=1 << 40),
+    File("/etc/sysctl.d/90-preflight.conf", b"", gid=(1 << 32) - 1),
+    File("/etc/sysctl.d/90-preflight.conf", b"", uid=-1),
 ]
 
 
@@ -234,6 +357,12 @@ def test_an_undo_file_that_is_a_link_cut_short_or_of_another_kind_is_refused(
     path.write_text(text.replace(SCHEMA, "preflight.undo/2"))
     with pytest.raises(UsageError, match="its schema is"):
         undo_file.read(path)
+
+
+def test_an_undo_file_that_holds_nothing_is_refused(tmp_path: Path) -> None:
+    undo_file.write(replace(UNDO, entries=()), tmp_path / "undo.json")
+    with pytest.raises(UsageError, match="holds nothing"):
+        undo_file.read(tmp_path / "undo.json")
 
 
 def test_an_undo_file_is_never_overwritten(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from preflight.settings.script import scripts
-from preflight.settings.wanted import Change, LeftOut, Wanted
+from preflight.settings.wanted import ByHand, Change, LeftOut, Wanted
 from tests.conftest import require
 from tests.settings.machine import CHANGES, machine, snapshot
 
@@ -28,9 +28,10 @@ def _script(needed: Wanted = NEEDED, names: tuple[str, ...] = ("node-07",)) -> s
 
 def _run(shell: tuple[str, ...], root: Path, text: str) -> subprocess.CompletedProcess[str]:
     """As root in its eyes, with all paths below the folder."""
-    for place in ("/proc/sys/", "/sys/", "/etc/", "/run/", "/usr/", "/lib/sysctl"):
+    for place in ("/proc/sys/", "/sys/", "/etc/", "/run/", "/usr/", "/lib/sysctl", "/.dockerenv"):
         text = re.sub(rf"(?<![\w*/]){place}", f"{root}{place}", text)
-    text = text.replace('"$(id -u)"', '"0"')
+    text = text.replace('"$(id -u)"', '"0"').replace("$(uname -n", "$(echo node-07")
+    text = re.sub(r'\[ -n "\$\{container-.*\]', "false", text)
     # A pattern of tmpfiles.d that holds a place is as the place.
     return subprocess.run([*shell], input=text, capture_output=True, text=True, timeout=30)
 
@@ -82,6 +83,103 @@ def test_a_value_that_cannot_be_written_fails_and_stops_nothing(tmp_path: Path) 
     assert done.returncode == 1
     assert "somaxconn cannot be written here" in done.stderr
     assert (root / "proc/sys/vm/swappiness").read_text() == "1\n"
+
+
+LIMIT = Wanted((Change("limit", "nofile", "2000000"),))
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_open_files_beyond_nr_open_raise_it_first(shell: tuple[str, ...], tmp_path: Path) -> None:
+    require(shell[0], shutil.which(shell[0]) is not None)
+    root = machine(tmp_path)
+    (root / "proc/sys/fs").mkdir()
+    (root / "proc/sys/fs/nr_open").write_text("1048576\n")
+    done = _run(shell, root, _script(LIMIT))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (root / "proc/sys/fs/nr_open").read_text() == "2000000\n"
+    ours = (root / "etc/sysctl.d/90-preflight.conf").read_text()
+    assert "fs.nr_open = 2000000\n" in ours
+    assert "vm.swappiness = 10\n" in ours
+    limits = root / "etc/security/limits.d/90-preflight.conf"
+    assert "* - nofile 2000000\n" in limits.read_text()
+    limits.unlink()
+    refuses = _script(LIMIT).replace("now fs.nr_open 2000000", ": ")
+    (root / "proc/sys/fs/nr_open").write_text("1048576\n")
+    done = _run(shell, root, refuses)
+    assert done.returncode == 1
+    assert "nofile: left alone" in done.stderr
+    assert "not all of it could be done" in done.stderr
+    assert not limits.exists()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_in_a_container_no_limit_is_written(shell: tuple[str, ...], tmp_path: Path) -> None:
+    require(shell[0], shutil.which(shell[0]) is not None)
+    root = machine(tmp_path)
+    (root / ".dockerenv").touch()
+    done = _run(shell, root, _script(LIMIT))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "docker run --ulimit nofile=2000000:2000000" in done.stdout
+    assert not (root / "etc/security/limits.d/90-preflight.conf").exists()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_line_that_overrides_a_limit_is_given_way_to_and_told(
+    shell: tuple[str, ...], tmp_path: Path
+) -> None:
+    require(shell[0], shutil.which(shell[0]) is not None)
+    root = machine(tmp_path)
+    site = root / "etc/security/limits.d/99-site.conf"
+    site.write_text("* soft nofile 1024\n@train - nofile 9\nroot - nofile 9\n# @x - nofile 1\n")
+    done = _run(shell, root, _script(LIMIT))
+    assert done.returncode == 0
+    assert "99-site.conf sets one of these too" in done.stderr
+    assert [line for line in done.stderr.splitlines() if "for them" in line] == [
+        f"note: for them this line counts: {site}:2:@train - nofile 9"
+    ]
+    assert "nofile 2000000" in (root / "etc/security/limits.d/zz-preflight.conf").read_text()
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_file_that_cannot_be_written_fails_and_stops_nothing(
+    shell: tuple[str, ...], tmp_path: Path
+) -> None:
+    """A full disk: what was there stays, and all else is done."""
+    require(shell[0], shutil.which(shell[0]) is not None)
+    root = machine(tmp_path)
+    before = (root / "etc/sysctl.d/90-preflight.conf").read_bytes()
+    full = _script().replace("new=$file.new.$$", "new=/dev/full; rm() { :; }")
+    done = _run(shell, root, full)
+    assert done.returncode == 1
+    assert "90-preflight.conf: cannot be written, and is as it was" in done.stderr
+    assert "not all of it could be done" in done.stderr
+    assert (root / "proc/sys/vm/swappiness").read_text() == "1\n"
+    assert (root / "etc/sysctl.d/90-preflight.conf").read_bytes() == before
+
+
+def test_a_link_in_the_place_of_a_file_stays(tmp_path: Path) -> None:
+    root = machine(tmp_path)
+    ours = root / "etc/sysctl.d/90-preflight.conf"
+    ours.unlink()
+    ours.symlink_to("/dev/null")
+    done = _run(("sh",), root, _script())
+    assert done.returncode == 1
+    assert "it is a link, and stays" in done.stderr
+    assert ours.is_symlink()
+
+
+def test_elsewhere_it_warns(tmp_path: Path) -> None:
+    root = machine(tmp_path)
+    done = _run(("sh",), root, _script(names=("node-08.cluster",)))
+    assert "this was made for node-08, and here is node-07" in done.stderr
+    assert "uname" not in _script(names=("node-07", "node-08"))
+
+
+def test_what_it_does_not_set_is_told() -> None:
+    needed = Wanted(CHANGES[:1], by_hand=(ByHand("system.disk.space", "du /"),))
+    line = "# Not set, by hand: system.disk.space: du /\n"
+    assert line in _script(needed)
+    assert line in _script(Wanted(by_hand=needed.by_hand))
 
 
 def test_without_root_it_does_nothing(tmp_path: Path) -> None:

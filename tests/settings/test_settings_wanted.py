@@ -8,10 +8,11 @@ import pytest
 
 from preflight.collect import examine
 from preflight.judge import overrides
+from preflight.judge.advice import target, typed, value_of
 from preflight.judge.check_faults import faults
 from preflight.judge.load import load
-from preflight.model import Check, Raw
-from preflight.settings.wanted import Wanted, target, value_of, wanted
+from preflight.model import Check, Raw, Result, Status
+from preflight.settings.wanted import ByHand, Wanted, wanted
 from preflight.writable import faults as set_faults
 from tests.parameters_text import BASES, PARAMETERS
 
@@ -159,6 +160,63 @@ def test_the_value_of_a_limit(declared: dict[str, str], unless: dict[str, Any], 
 
 
 def test_a_check_without_set_is_never_changed() -> None:
-    check = Check("site.x", "x", fact="sysctls[vm.swappiness].number", warn_unless={"max": 1})
+    check = Check("site.x", "x", fact="sysctls[vm.swappiness].number", warn_unless={"max": 1},
+                  fix=("echo 1", "echo 2"))  # fmt: skip
     raws = [Raw("node-07", "sysctls", ("sh",), 0, "vm/swappiness:60\nend\n")]
-    assert wanted([check], examine("node-07", raws, [check]).results) == Wanted()
+    found = wanted([check], examine("node-07", raws, [check]).results)
+    assert found == Wanted(by_hand=(ByHand("site.x", "echo 1"),))
+
+
+def _judged(identifier: str, status: Status, reason: str = "") -> Result:
+    return Result(identifier, "node-07", status, reason=reason, fix=("first", "second"))
+
+
+def test_of_two_checks_on_one_limit_one_may_be_skipped() -> None:
+    """What is set is not told as not set."""
+    skipped = _judged("system.limits.nofile_hard", Status.SKIP, "not in the input")
+    failed = _judged("system.limits.nofile", Status.WARN)
+    for results in ([skipped, failed], [failed, skipped]):
+        found = wanted(CHECKS, results)
+        assert _values(found) == {"nofile": "1048576"}
+        assert found.left_out == ()
+
+
+def test_what_is_not_set_is_told_and_what_is_not_known_too() -> None:
+    results = [
+        _judged("system.limits.stack", Status.WARN),
+        _judged("system.disk.space", Status.FAIL),
+        _judged("system.disk.space", Status.FAIL),
+        _judged("system.limits.nproc", Status.WARN),
+        _judged("system.sysctl.swappiness", Status.ERROR, "permission denied"),
+        _judged("system.sysctl.boost", Status.SKIP, "it has no cpu.boost"),
+    ]
+    found = wanted(CHECKS, results)
+    assert found.by_hand == (ByHand("system.limits.stack", "first"),
+                             ByHand("system.disk.space", "first"))  # fmt: skip
+    assert found.undetermined == ("vm.swappiness",)
+    assert _values(found) == {"nproc": "unlimited"}
+
+
+@pytest.mark.parametrize("stated", ["", "system.limits.nofile=2000000"])
+@pytest.mark.parametrize("name", SETTABLE)
+def test_the_advice_types_the_value_that_is_set(name: str, stated: str) -> None:
+    checks = overrides.apply(CHECKS, map(overrides.parse, filter(None, [stated])))
+    check = next(one for one in checks if one.id == name)
+    value, text = value_of(check), " ".join(typed(check))
+    assert value in text
+    assert "VALUE" not in text
+    assert "THRESHOLD" not in text
+
+
+def test_a_stated_threshold_stands_in_the_advice() -> None:
+    (check,) = overrides.apply(
+        [SETTABLE["system.sysctl.tcp_rmem"]], [overrides.parse("system.sysctl.tcp_rmem=67108864")]
+    )
+    raws = [Raw("n", "sysctls", ("sh",), 0, "net/ipv4/tcp_rmem:4096 131072 9\nend\n")]
+    (one,) = examine("n", raws, [check]).results
+    assert one.fix[0] == "sudo sysctl -w net.ipv4.tcp_rmem='4096 131072 67108864'"
+
+
+def test_only_what_is_set_has_a_value_to_type() -> None:
+    for check in CHECKS:
+        assert check.set or not any("VALUE" in step for step in check.fix), check.id

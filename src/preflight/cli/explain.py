@@ -116,10 +116,12 @@ def _catalogue(checks: list[Check]) -> Iterator[str]:
 
 
 def _check(check: Check, stated: Sequence[Override] = ()) -> Iterator[str]:
+    from preflight.judge.advice import target, typed, value_of
+
     yield f"{check.id}: {check.title}\n\n"
     yield from wrapped(check.why)
     yield "\nwhat to do:\n"
-    for step in check.fix:
+    for step in typed(check):
         yield from wrapped(_in_words(step, check), "  - ")
     if told := list(branches(check)):
         yield "\nwhat the line's text decides:\n"
@@ -135,8 +137,6 @@ def _check(check: Check, stated: Sequence[Override] = ()) -> Iterator[str]:
         if one.id in (check.id, f"{check.id}.warn", f"{check.id}.fail"):
             yield f"{'value':<10} {shown(one.value)}, by {one.source}\n"
     if check.set:
-        from preflight.settings.wanted import target, value_of
-
         yield f"{'sets':<10} {target(check)[1]} {value_of(check)} (--fix-script, --apply)\n"
     for name in ("when", "where"):
         for path, wanted in getattr(check, name).items():

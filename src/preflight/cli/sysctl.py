@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from preflight.cli.judging import judge_and_report
 from preflight.cli.options import Options, are_many
 from preflight.cli.plan import Question
@@ -25,8 +27,12 @@ def run(options: Options, streams: Streams) -> int:
     if options.undo is not None:
         return settings.undone(options, streams)
     told = settings.applied if options.apply else settings.script
+    # What --apply would change is known once the machine was looked at, which changes nothing.
+    looks = options
+    if options.apply and options.dry_run:
+        looks = replace(options, dry_run=False, save=[], save_hosts=None, lock=None)
     return judge_and_report(
-        question, options, streams, lambda checks, report: told(checks, report, options, streams)
+        question, looks, streams, lambda checks, report: told(checks, report, options, streams)
     )
 
 

@@ -56,7 +56,10 @@ def memlock_bytes(host: Host, element: object) -> Known[Bound]:
         return count
     shell = () if element or isinstance(host.limits, Missing) else host.limits
     if any(each.of == "shell" and each.lifted is True for each in shell):
-        text = "CAP_IPC_LOCK (root) lifts it for this shell: look as the user who trains"
+        text = (
+            "CAP_IPC_LOCK (root) lifts it for this shell: look as the user who trains, "
+            "preflight sysctl --fix-script >fix.sh, then sudo sh fix.sh"
+        )
         return Missing("not-applicable", text)
     return Bound(_MEMLOCK, "16 GiB, for buffers that RDMA devices register")
 

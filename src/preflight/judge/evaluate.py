@@ -18,6 +18,7 @@ from preflight.judge.operators import OFF, OPERATORS, majority, shown
 from preflight.judge.paths import Reached
 from preflight.judge.results import result, undetermined
 from preflight.judge.rules import judge_rule
+from preflight.judge.steps import fitting
 from preflight.model import Check, Missing, Result, Status
 
 
@@ -109,10 +110,27 @@ def _judge_one(host: Host, check: Check, one: Reached) -> Result:
             verdict = status, wanted
             break
     status, wanted = verdict
-    return result(
+    found = result(
         check, one.subject, status, short(one.value), wanted.expected, reason=_said(one),
         unit=parsed(check.fact).unit, device=one.device, evidence=one.evidence,
     )  # fmt: skip
+    return _fitted(host, check, one, found)
+
+
+def _fitted(host: Host, check: Check, one: Reached, found: Result) -> Result:
+    """With the steps that fit the place."""
+    if found.fix:
+        found.fix = fitting(found.fix, host.container, at_top=_at_top(host, check, one))
+    return found
+
+
+def _at_top(host: Host, check: Check, one: Reached) -> bool:
+    """Whether it is a soft limit that is as high as the hard one."""
+    stem, dot, field = check.fact.rpartition(".")
+    if field != "soft":
+        return False
+    (hard,) = paths.reach(host, parsed(f"{stem}{dot}hard"))
+    return bool(hard.value == one.value)
 
 
 def _said(one: Reached) -> str:

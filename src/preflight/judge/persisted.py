@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
-from preflight import datafiles, strict_yaml
+from msgspec.structs import replace
+
+from preflight import datafiles, strict_yaml, writable
 from preflight.facts.host import Host
 from preflight.facts.setup import AtBoot, Persisted, Sysctl
 from preflight.judge.results import result, undetermined
 from preflight.model import Check, Evidence, Known, Missing, Result, Status
+from preflight.printable import printable
 
 #: To set one of a pair makes the other 0.
 _PAIRS = {
@@ -18,6 +21,9 @@ _PAIRS = {
     "vm.dirty_background_bytes": "vm.dirty_background_ratio",
 }  # fmt: skip
 _SHOWN = 6
+_EXPECTED = "the same after a boot"
+#: Where a site keeps what it has set itself.
+_FILE = "/etc/sysctl.d/90-site.conf"
 _TABLE = "data/kernel_defaults.yaml"
 
 
@@ -50,8 +56,18 @@ def _differing(host: Host, check: Check, files: Persisted, running: dict[str, Sy
         for one in odd
     ]
     evidence = tuple(Evidence(one.probe, line=one.line) for one in odd)
-    passed = f"{sum(one.name in running for one in files.settings)} as in their files"
-    return _told(host, check, told, passed, evidence)
+    steps = [
+        f"the running value is right: in {one.file}:{one.at} write "
+        f"{_line(one.name, running[one.name])} in place of {one.value}"
+        for one in odd
+    ]
+    count = sum(one.name in running for one in files.settings)
+    passed = f"{count} parameters of files, all as they are there"
+    return _told(host, check, told, passed, evidence, (*steps[:_SHOWN], *check.fix[1:]))
+
+
+def _line(name: str, now: Sysctl) -> str:
+    return f"{name} = {now.value}" if name not in writable.SYSFS else str(now.value)
 
 
 def _off(settings: Sequence[AtBoot], running: dict[str, Sysctl]) -> Iterator[AtBoot]:
@@ -70,7 +86,7 @@ def _unsaved(host: Host, check: Check, files: Persisted, running: dict[str, Sysc
         reason = f"tuned sets values of its own at boot, by its profile {files.tuned}"
         return result(check, host.name, Status.SKIP, reason=reason)
     named = {one.name for one in files.settings}
-    told, evidence = [], []
+    told, evidence, lines = [], [], []
     for name, (low, high) in _defaults().items():
         now = running.get(name)
         number = now.number if now else None
@@ -80,18 +96,22 @@ def _unsaved(host: Host, check: Check, files: Persisted, running: dict[str, Sysc
             least = low if low == high else f"{low} to {high}"
             told.append(f"{name} is {now.value}, and no file sets it: {least} after a boot")
             evidence.append(Evidence(now.probe, line=now.line))
-    return _told(host, check, told, "none", tuple(evidence))
+            lines.append(f"{name} = {now.value}")
+    typed = (f"echo '{line}' | sudo tee -a {_FILE}" for line in lines[:_SHOWN])
+    return _told(host, check, told, "nothing set by hand", tuple(evidence), tuple(typed))
 
 
 def _told(
-    host: Host, check: Check, told: list[str], passed: str, evidence: tuple[Evidence, ...]
-) -> Result:
+    host: Host, check: Check, told: list[str], passed: str, evidence: tuple[Evidence, ...],
+    steps: tuple[str, ...],
+) -> Result:  # fmt: skip
+    """`steps`: with the names and values of this host."""
     if not told:
-        return result(check, host.name, Status.PASS, passed, check.title)
+        return result(check, host.name, Status.PASS, passed, _EXPECTED)
     more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
     return result(
-        check, host.name, Status.WARN, f"{len(told)}: {'; '.join(told[:_SHOWN])}{more}",
-        "the same after a boot", evidence=evidence[:2],
+        replace(check, fix=tuple(map(printable, steps))), host.name, Status.WARN,
+        f"{len(told)}: {'; '.join(told[:_SHOWN])}{more}", _EXPECTED, evidence=evidence[:2],
     )  # fmt: skip
 
 

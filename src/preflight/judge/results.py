@@ -47,9 +47,18 @@ def result(
         return Result(check.id, subject, status, shown, expected, unit, check.title, reason,
                       device=device)  # fmt: skip
     return Result(
-        check.id, subject, status, shown, expected, unit, check.title, reason, check.why, check.fix,
-        check.action if action is None else action, check.runbook, device, "", evidence,
+        check.id, subject, status, shown, expected, unit, check.title, reason, check.why,
+        _fix(check), check.action if action is None else action, check.runbook, device, "",
+        evidence,
     )  # fmt: skip
+
+
+def _fix(check: Check) -> tuple[str, ...]:
+    if not check.set:
+        return check.fix
+    from preflight.judge.advice import typed  # for few checks only
+
+    return typed(check)
 
 
 def undetermined(

@@ -8,13 +8,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from preflight import __version__
 from preflight.settings import places
-from preflight.settings.dropins import DropIn, dropins, glob, sysctl_name
+from preflight.settings.dropins import DropIn, dropins, glob
+from preflight.settings.later import (
+    LIMITS_FOLDER,
+    file_names,
+    in_container,
+    later_files,
+    later_limits,
+    nearer_limits,
+)
 from preflight.settings.undo_file import SCHEMA, File, Folder, Undo, Value
 from preflight.settings.wanted import Change, LeftOut
-from preflight.writable import FOLLOWS
+from preflight.writable import FOLLOWS, KINDS, UNLIMITED
+
+#: No process may have more open files.
+NR_OPEN = "fs.nr_open"
+#: Why no limit of logins is written there.
+CONTAINED = "a container has its limits from what started it: {}"
 
 
 class Step(Struct, frozen=True):
@@ -22,15 +36,6 @@ class Step(Struct, frozen=True):
 
     change: Change
     paths: tuple[str, ...]
-
-
-class Plan(Struct, frozen=True):
-    """What is to be done here, what not, and how it is undone. `files` as they are to be."""
-
-    steps: tuple[Step, ...]
-    files: tuple[File, ...]
-    left_out: tuple[LeftOut, ...]
-    undo: Undo
 
 
 class Outcome(Struct, frozen=True):
@@ -41,36 +46,116 @@ class Outcome(Struct, frozen=True):
     problem: str = ""
 
 
+class Plan(Struct, frozen=True):
+    """What is to be done here, and how it is undone; what need not be done (`left_out`), and what
+    should be and cannot (`refused`). `files` as they are to be. Nothing is in it that holds
+    already. `notes`: what else counts."""
+
+    steps: tuple[Step, ...]
+    files: tuple[File, ...]
+    left_out: tuple[LeftOut, ...]
+    undo: Undo
+    refused: tuple[Outcome, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 def plan(changes: Sequence[Change], made_at: str, root: Path = Path("/")) -> Plan:
     """What can be changed here, with everything that will be overwritten read first. Changes
     nothing."""
-    found = [_step(change, root) for change in changes]
-    left = [one for one in found if isinstance(one, LeftOut)]
+    found = [_step(change, root) for change in with_nr_open(changes, root)]
     steps = [one for one in found if isinstance(one, Step)]
     kept = [step.change for step in steps]
-    entries: list[Value | File | Folder] = [*_values(steps, root)]
-    files: list[File] = []
-    for dropin in dropins(kept, sysctl_name(root, kept)):
-        try:
-            before = places.read_file(root, dropin.path)
-        except OSError as error:
-            left.append(LeftOut(dropin.path, f"it stays as it is: {error.strerror}"))
-            continue
-        entries += [*_folders(dropin, root), before]
-        files.append(_after(dropin, before))
-    undo = Undo(SCHEMA, __version__, socket.gethostname(), made_at, tuple(entries))
-    return Plan(tuple(steps), tuple(files), tuple(left), undo)
+    files = [_file(dropin, root) for dropin in dropins(kept, file_names(root, kept))]
+    written = [one for one in files if isinstance(one, File)]
+    rest = [one for one in (*found, *files) if not isinstance(one, (Step, File))]
+    open_ = [step for step in steps if _is_open(step, written, root)]
+    left = [one for one in rest if isinstance(one, LeftOut)]
+    left += [
+        LeftOut(one.change.name, "written already: it counts for who logs in anew")
+        for one in steps
+        if one not in open_ and not one.paths
+    ]
+    entries = (*_values(open_, root), *(each for one in written for each in _before(one, root)))
+    undo = Undo(SCHEMA, __version__, socket.gethostname(), made_at, entries)
+    refused = tuple(one for one in rest if isinstance(one, Outcome))
+    return Plan(tuple(open_), tuple(written), tuple(left), undo, refused, tuple(_notes(kept, root)))
 
 
-def _step(change: Change, root: Path) -> Step | LeftOut:
-    """Where the value is written, or why it cannot be."""
+def _file(dropin: DropIn, root: Path) -> File | Outcome | None:
+    """The file as it is to be; None where it is so, or why it cannot be."""
+    try:
+        before = places.read_file(root, dropin.path)
+    except OSError as error:
+        return Outcome(dropin.path, "", f"it stays as it is: {error.strerror}")
+    told = (before.before or b"").decode("utf-8", "surrogateescape")
+    content = dropin.content(told).encode("utf-8", "surrogateescape")
+    if content == before.before:
+        return None
+    return File(dropin.path, content, before.mode, before.uid, before.gid)
+
+
+def _before(file: File, root: Path) -> Iterator[File | Folder]:
+    """What was there, with what is written in its place."""
+    folder = str(Path(file.path).parent)
+    if not places.at(root, folder).exists():
+        yield Folder(folder)
+    yield replace(places.read_file(root, file.path), written=file.before)
+
+
+def _is_open(step: Step, written: Sequence[File], root: Path) -> bool:
+    """Whether it does not hold yet. A limit has no running value: it is done with its file."""
+    if not step.paths:
+        return any(file.path.startswith(LIMITS_FOLDER) for file in written)
+    paths = (places.at(root, path) for path in step.paths)
+    return any(shown(places.read_value(path)) != step.change.value for path in paths)
+
+
+def with_nr_open(changes: Sequence[Change], root: Path) -> list[Change]:
+    """With fs.nr_open first where it is lower than what a process is to have: the kernel refuses a
+    limit beyond it, and pam_limits then may refuse the login."""
+    nofile = next((one for one in changes if (one.kind, one.name) == ("limit", "nofile")), None)
+    if nofile is None or not nofile.value.isdigit() or in_container(root):
+        return list(changes)
+    try:
+        most = int(places.read_value(places.at(root, f"/proc/sys/{NR_OPEN.replace('.', '/')}")))
+    except (OSError, ValueError):
+        return list(changes)
+    why = "no process may have more open files than this"
+    first = Change("sysctl", NR_OPEN, nofile.value, why, str(most), nofile.check)
+    return [first, *changes] if most < int(nofile.value) else list(changes)
+
+
+def _step(change: Change, root: Path) -> Step | LeftOut | Outcome:
+    """Where the value is written, or why it need not or cannot be."""
+    if change.kind == "limit" and in_container(root):
+        return LeftOut(change.name, CONTAINED.format(of_docker(change)))
     paths = paths_of(change, root)
     if change.kind != "limit" and not paths:
         return LeftOut(change.name, "not on this machine")
     for path in paths:
         if not _can_change(places.at(root, path)):
-            return LeftOut(change.name, f"{path} cannot be written here")
+            how = f": docker run --sysctl {change.name}={change.value}"
+            how = how if change.kind == "sysctl" and in_container(root) else ""
+            return Outcome(change.name, "", f"{path} cannot be written here{how}")
     return Step(change, tuple(paths))
+
+
+def of_docker(change: Change) -> str:
+    """A limit as a container is given it."""
+    value = "-1" if change.value == UNLIMITED else f"{change.value}:{change.value}"
+    return f"docker run --ulimit {change.name}={value}"
+
+
+def _notes(changes: Sequence[Change], root: Path) -> Iterator[str]:
+    """What overrides our files, or counts before them."""
+    of = {kind: [one.name for one in changes if one.kind == kind] for kind in KINDS}
+    sysctl, limits = file_names(root, changes)
+    for path in later_files(root, of["sysctl"], sysctl) if of["sysctl"] else ():
+        yield f"{path} sets one of these too, and may be read later; take the line out there"
+    for path in later_limits(root, of["limit"], limits) if of["limit"] else ():
+        yield f"{path} sets one of these too, and is read later; take the line out there"
+    for line in nearer_limits(root, of["limit"]) if of["limit"] else ():
+        yield f"{line}: that counts for them, whatever is set for everybody"
 
 
 def _can_change(path: Path) -> bool:
@@ -79,7 +164,7 @@ def _can_change(path: Path) -> bool:
         places.read_value(path)
     except OSError:
         return False
-    return os.access(path, os.W_OK)
+    return os.access(path, os.W_OK) or os.geteuid() != 0  # who is not root only looks
 
 
 def paths_of(change: Change, root: Path = Path("/")) -> list[str]:
@@ -104,25 +189,24 @@ def _values(steps: Iterable[Step], root: Path) -> Iterator[Value]:
         more = _globbed(root, follows) if follows else []
         for path in (*filter(lambda one: _can_change(places.at(root, one)), more), *step.paths):
             before = places.read_value(places.at(root, path))
-            yield Value(path, before, places.chosen(before))
-
-
-def _folders(dropin: DropIn, root: Path) -> Iterator[Folder]:
-    folder = str(Path(dropin.path).parent)
-    if not places.at(root, folder).exists():
-        yield Folder(folder)
-
-
-def _after(dropin: DropIn, before: File) -> File:
-    told = (before.before or b"").decode("utf-8", "surrogateescape")
-    content = dropin.content(told).encode("utf-8", "surrogateescape")
-    return File(dropin.path, content, before.mode, before.uid, before.gid)
+            ours = f"{step.change.value}\n".encode() if path in step.paths else None
+            yield Value(path, before, places.chosen(before), ours)
 
 
 def carry_out(planned: Plan, root: Path = Path("/")) -> list[Outcome]:
     """Do it; the undo file must be in place by now. What fails does not stop the rest."""
-    files = [_put(file, root) for file in planned.files]
-    return [*files, *(_written(step, root) for step in planned.steps)]
+    values = [_written(step, root) for step in planned.steps if step.paths]
+    stuck = any(one.problem and one.name == NR_OPEN for one in values)
+    files = [
+        Outcome(file.path, "", f"left alone, as a login beyond {NR_OPEN} may be refused")
+        if stuck and file.path.startswith(LIMITS_FOLDER)
+        else _put(file, root)
+        for file in planned.files
+    ]
+    broken = any(one.problem and one.name.startswith(LIMITS_FOLDER) for one in files)
+    limits = (one.change for one in planned.steps if not one.paths and not broken)
+    told = (Outcome(one.name, f"{one.value}, for who logs in from now on") for one in limits)
+    return [*values, *files, *told]
 
 
 def _put(file: File, root: Path) -> Outcome:
@@ -137,8 +221,6 @@ def _put(file: File, root: Path) -> Outcome:
 def _written(step: Step, root: Path) -> Outcome:
     """Write the value, and read it back: the kernel may keep another."""
     change = step.change
-    if not step.paths:
-        return Outcome(change.name, f"{change.value}, for who logs in from now on")
     for path in step.paths:
         try:
             places.write_value(places.at(root, path), f"{change.value}\n".encode())
@@ -153,32 +235,3 @@ def _written(step: Step, root: Path) -> Outcome:
 def shown(read: bytes) -> str:
     """A value of the kernel as a person writes it."""
     return " ".join(places.chosen(read).decode("ascii", "replace").split())
-
-
-def restore(undo: Undo, root: Path = Path("/")) -> list[Outcome]:
-    """Put everything back, the last change first. What fails does not stop the rest."""
-    return [_restored(entry, root) for entry in reversed(undo.entries)]
-
-
-def _restored(entry: Value | File | Folder, root: Path) -> Outcome:
-    path = places.at(root, entry.path)
-    try:
-        if isinstance(entry, Value):
-            return _value_restored(entry, path)
-        if isinstance(entry, File):
-            places.put_file(root, entry)
-            as_it_was = places.read_file(root, entry.path) == entry
-            return Outcome(entry.path, "as it was", "" if as_it_was else "it is not as it was")
-        if path.is_dir() and not any(path.iterdir()):
-            path.rmdir()
-    except OSError as error:
-        return Outcome(entry.path, "", f"cannot be put back: {error.strerror}")
-    return Outcome(entry.path, "as it was")
-
-
-def _value_restored(entry: Value, path: Path) -> Outcome:
-    if places.read_value(path) != entry.before:
-        places.write_value(path, entry.restores)
-    now = places.read_value(path)
-    problem = "" if now == entry.before else f"it was {shown(entry.before)}, it is {shown(now)}"
-    return Outcome(entry.path, shown(now), problem)

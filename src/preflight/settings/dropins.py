@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from msgspec import Struct
 
@@ -16,16 +15,15 @@ from preflight.writable import SYSFS
 
 #: The later name is taken where another file comes behind the first and sets the same.
 SYSCTL_NAMES = ("90-preflight.conf", "zz-preflight.conf")
-#: Where files of sysctl.d lie. They are read in the order of their names, whatever the folder.
-SYSCTL_FOLDERS = (
-    "/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d",
-    "/lib/sysctl.d",
-)  # fmt: skip
+LIMITS_NAMES = SYSCTL_NAMES
 TMPFILES = "/etc/tmpfiles.d/preflight.conf"
-LIMITS = "/etc/security/limits.d/90-preflight.conf"
 HEADER = "# Written by `preflight sysctl`; its reasons: preflight explain ID"
 #: Every file that preflight may write and put back.
-FILES = frozenset({*(f"/etc/sysctl.d/{name}" for name in SYSCTL_NAMES), TMPFILES, LIMITS})
+FILES = frozenset({
+    *(f"/etc/sysctl.d/{name}" for name in SYSCTL_NAMES),
+    *(f"/etc/security/limits.d/{name}" for name in LIMITS_NAMES),
+    TMPFILES,
+})  # fmt: skip
 
 
 class DropIn(Struct, frozen=True):
@@ -43,8 +41,12 @@ class DropIn(Struct, frozen=True):
         return "".join(f"{line}\n" for line in (*kept, *self.lines))
 
 
-def dropins(changes: Sequence[Change], sysctl_name: str = SYSCTL_NAMES[0]) -> list[DropIn]:
-    """The files that keep these changes, none where there is nothing for one."""
+def dropins(
+    changes: Sequence[Change], names: tuple[str, str] = (SYSCTL_NAMES[0], LIMITS_NAMES[0])
+) -> list[DropIn]:
+    """The files that keep these changes, none where there is nothing for one. `names`: of those in
+    sysctl.d and limits.d."""
+    sysctl_name, limits_name = names
     of = {
         kind: [one for one in changes if one.kind == kind] for kind in ("sysctl", "sysfs", "limit")
     }
@@ -60,9 +62,8 @@ def dropins(changes: Sequence[Change], sysctl_name: str = SYSCTL_NAMES[0]) -> li
     if of["limit"]:
         # `*` is everybody but root.
         lines = [f"{who} - {one.name} {one.value}" for one in of["limit"] for who in ("*", "root")]
-        names = "|".join(one.name for one in of["limit"])
-        pattern = rf"^[[:space:]]*(\*|root)[[:space:]]+-[[:space:]]+({names})[[:space:]]"
-        found.append(_dropin(LIMITS, pattern, lines))
+        pattern = _limits("-", [one.name for one in of["limit"]])
+        found.append(_dropin(f"/etc/security/limits.d/{limits_name}", pattern, lines))
     return found
 
 
@@ -86,27 +87,17 @@ def sysctl_pattern(names: Iterable[str]) -> str:
     return f"^[[:space:]]*-?[[:space:]]*({either})[[:space:]]*="
 
 
-def later_files(root: Path, names: Sequence[str], than: str) -> list[str]:
-    """Files of sysctl.d that come behind the name `than` and set one of these parameters."""
-    ours = re.compile(sysctl_pattern(names).replace("[[:space:]]", r"\s"), re.MULTILINE)
-    paths = [
-        path
-        for folder in SYSCTL_FOLDERS
-        for path in sorted((root / folder.lstrip("/")).glob("*.conf"))
-        if path.name > than and path.name not in SYSCTL_NAMES
-    ]
-    # `sysctl --system` reads this one last; systemd only where a link in /etc/sysctl.d says so.
-    paths.append(root / "etc/sysctl.conf")
-    return [
-        f"/{path.relative_to(root)}"
-        for path in paths
-        if path.is_file() and ours.search(path.read_text(encoding="utf-8", errors="replace"))
-    ]
+def limits_pattern(names: Iterable[str]) -> str:
+    """A line of limits.conf that limits everybody or root."""
+    return _limits("(soft|hard|-)", names)
 
 
-def sysctl_name(root: Path, changes: Sequence[Change]) -> str:
-    """The name of our file in sysctl.d that nothing overrides, as far as there is one."""
-    first, last = SYSCTL_NAMES
-    names = [one.name for one in changes if one.kind == "sysctl"]
-    ours = (root / "etc/sysctl.d" / last).exists()  # it would override the first
-    return last if ours or (names and later_files(root, names, first)) else first
+def _limits(kind: str, names: Iterable[str]) -> str:
+    who = rf"^[[:space:]]*(\*|root)[[:space:]]+{kind}[[:space:]]+"
+    return f"{who}({'|'.join(names)})[[:space:]]"
+
+
+def nearer_pattern(names: Iterable[str]) -> str:
+    """A line of limits.conf for a user or a group; root's too."""
+    kind = "[[:space:]]+(soft|hard|-)[[:space:]]+"
+    return rf"^[[:space:]]*[^*#[:space:]][^[:space:]]*{kind}({'|'.join(names)})[[:space:]]"

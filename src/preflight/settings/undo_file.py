@@ -18,25 +18,29 @@ from preflight.writable import FOLLOWS, SYSFS
 SCHEMA = "preflight.undo/1"
 FOLDER = "/var/lib/preflight"
 _MAX_BYTES = 4 << 20
+_MAX_ID = (1 << 32) - 2  # of a user or group: 32 bits, and the last one means "leave it"
 
 
 class Value(Struct, frozen=True, tag="value"):
     """A running value. `before` is what the kernel's file read, `restores` what is written to have
-    it back: of `always [madvise] never` the word in brackets."""
+    it back: of `always [madvise] never` the word in brackets. `written`: what --apply wrote; None
+    for what only follows from another parameter."""
 
     path: str
     before: bytes
     restores: bytes
+    written: bytes | None = None
 
 
 class File(Struct, frozen=True, tag="file"):
-    """A file that stays. `before` is None where there was none."""
+    """A file that stays. `before` is None where there was none. `written` as in Value."""
 
     path: str
     before: bytes | None = None
     mode: int = 0o644
     uid: int = 0
     gid: int = 0
+    written: bytes | None = None
 
 
 class Folder(Struct, frozen=True, tag="folder"):
@@ -104,6 +108,8 @@ def read(path: Path) -> Undo:
         raise UsageError(
             f"{path}: its schema is {undo.schema[:60]!r}, this preflight reads {SCHEMA}"
         )
+    if not undo.entries:
+        raise UsageError(f"{path} holds nothing to put back", "--apply never writes such a file")
     for entry in undo.entries:
         if not may_write(entry):
             raise UsageError(f"{path}: {entry.path[:200]!r} is nothing that preflight writes",
@@ -125,7 +131,8 @@ def _hold_owner(path: Path, told: os.stat_result) -> None:
 def may_write(entry: Value | File | Folder) -> bool:
     """Whether the path is one that `--apply` could have written."""
     if isinstance(entry, File):
-        sound = 0 <= entry.mode <= 0o777 and entry.uid >= 0 and entry.gid >= 0
+        ids = entry.uid, entry.gid
+        sound = 0 <= entry.mode <= 0o777 and all(0 <= one <= _MAX_ID for one in ids)
         return entry.path in FILES and sound
     if isinstance(entry, Folder):
         return any(entry.path == str(Path(file).parent) for file in FILES)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 from msgspec import Struct
 
-from preflight.judge.conditions import holds
-from preflight.judge.operators import NUMERIC, OPERATORS, shown
+from preflight.judge.advice import target, value_of
+from preflight.judge.operators import shown
 from preflight.model import Check, Result, Status
-from preflight.writable import UNLIMITED, VALUE
+from preflight.writable import KINDS, VALUE
 
-KINDS = ("sysctl", "sysfs", "limit")
+_BAD = (Status.WARN, Status.FAIL)
 
 
 class Change(Struct, frozen=True):
@@ -33,12 +32,22 @@ class LeftOut(Struct, frozen=True):
     reason: str
 
 
+class ByHand(Struct, frozen=True):
+    """A check that warns or fails, and that nothing here mends."""
+
+    check: str
+    step: str  # the first thing to do
+
+
 class Wanted(Struct, frozen=True):
-    """What one host needs. `unknown`: why nobody knows."""
+    """What one host needs. `unknown`: why nobody knows. `undetermined`: of these parameters it is
+    not known whether they need a change, though it should be."""
 
     changes: tuple[Change, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     unknown: str = ""
+    by_hand: tuple[ByHand, ...] = ()
+    undetermined: tuple[str, ...] = ()
 
 
 def wanted(checks: Iterable[Check], results: Iterable[Result]) -> Wanted:
@@ -46,20 +55,36 @@ def wanted(checks: Iterable[Check], results: Iterable[Result]) -> Wanted:
     settable = {check.id: check for check in checks if check.set}
     found: dict[tuple[str, str], Change] = {}
     left: dict[str, LeftOut] = {}
-    for one in results:
+    by_hand: dict[str, ByHand] = {}
+    unknown: list[str] = []
+    for one in (each for each in results if each.status is not Status.PASS):
         check = settable.get(one.check)
-        if check is None or one.status is Status.PASS:
+        if check is None:
+            if one.status in _BAD:
+                by_hand.setdefault(one.check, ByHand(one.check, one.fix[0] if one.fix else ""))
             continue
         kind, name = target(check)
-        value = value_of(check)
-        if one.status not in (Status.WARN, Status.FAIL):
+        change = Change(kind, name, value_of(check), check.why, shown(one.measured), check.id)
+        if one.status not in _BAD:
             left[name] = LeftOut(name, one.reason)
-        elif not VALUE.fullmatch(value):
-            left[name] = LeftOut(name, f"{value!r} is no value that can be written")
+            unknown += [name] if one.status is Status.ERROR else []
+        elif not VALUE.fullmatch(change.value):
+            left[name] = LeftOut(name, f"{change.value!r} is no value that can be written")
         else:
-            found[kind, name] = Change(kind, name, value, check.why, shown(one.measured), check.id)
-    changes = tuple(sorted(found.values(), key=lambda one: (KINDS.index(one.kind), one.name)))
-    return Wanted(changes, tuple(left.values()))
+            found[kind, name] = _larger(found.get((kind, name)), change)
+    changes = sorted(found.values(), key=lambda one: (KINDS.index(one.kind), one.name))
+    # Of two checks on one parameter one may be skipped, and the other set it.
+    for change in changes:
+        left.pop(change.name, None)
+    open_ = tuple(name for name in unknown if name in left)
+    return Wanted(tuple(changes), tuple(left.values()), "", tuple(by_hand.values()), open_)
+
+
+def _larger(one: Change | None, other: Change) -> Change:
+    """Of two checks on one parameter the value that both pass: a limit is at least something."""
+    if one is None or not (one.value.isdigit() and other.value.isdigit()):
+        return other
+    return one if int(one.value) >= int(other.value) else other
 
 
 def by_reason(left: Iterable[LeftOut]) -> dict[str, list[str]]:
@@ -68,43 +93,3 @@ def by_reason(left: Iterable[LeftOut]) -> dict[str, list[str]]:
     for one in left:
         names.setdefault(one.reason, []).append(one.name)
     return names
-
-
-def target(check: Check) -> tuple[str, str]:
-    """The kind and the name of what the check's `set` writes."""
-    return next((kind, check.set[kind]) for kind in KINDS if kind in check.set)
-
-
-def value_of(check: Check) -> str:
-    """The value to write: the one that is declared as far as it passes the check, for a user or a
-    profile may have changed the threshold; else the threshold itself."""
-    declared: Mapping[str, Any] = check.warn_unless or check.fail_unless
-    ((operator, argument),) = declared.items()
-    threshold = _text(argument)
-    value = check.set.get("value", "")
-    if "THRESHOLD" in value:
-        return value.replace("THRESHOLD", threshold)
-    numeric = operator in NUMERIC or check.fact.endswith(".number")
-    as_read = _number(value) if numeric else value
-    passes = value == UNLIMITED or (value and _passes(operator, as_read, argument))
-    return value if passes else threshold
-
-
-def _passes(operator: str, value: Any, argument: Any) -> bool:
-    known = operator in OPERATORS and not OPERATORS[operator].many
-    return known and not isinstance(argument, dict) and holds(value, operator, argument)
-
-
-def _number(text: str) -> Any:
-    return int(text) if text.lstrip("-").isdigit() else text
-
-
-def _text(argument: Any) -> str:
-    """A threshold as the kernel reads it; of several values the first."""
-    if isinstance(argument, Sequence) and not isinstance(argument, str):
-        return _text(argument[0]) if argument else ""
-    if isinstance(argument, bool):
-        return str(int(argument))
-    if isinstance(argument, float) and argument.is_integer():
-        return str(int(argument))
-    return str(argument)

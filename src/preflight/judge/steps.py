@@ -1,0 +1,19 @@
+"""Which steps of an advice fit the place, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+#: What a step says that starts a container anew: there it comes first.
+_IN_CONTAINER = "docker run"
+#: What raises a soft limit to the hard one.
+_TO_HARD = "ulimit -Hn"
+
+
+def fitting(steps: Sequence[str], container: object, *, at_top: bool) -> tuple[str, ...]:
+    """The steps for this place: in a container what belongs there first; none that would change
+    nothing, as raising a soft limit that is `at_top`, as high as the hard one."""
+    kept = [step for step in steps if not (at_top and _TO_HARD in step)]
+    if isinstance(container, str) and container != "none":
+        kept.sort(key=lambda step: _IN_CONTAINER not in step)
+    return tuple(kept)

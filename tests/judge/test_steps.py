@@ -1,0 +1,40 @@
+"""Advice that fits the place: in a container, as root, at the hard limit."""
+
+from __future__ import annotations
+
+import pytest
+
+from preflight.collect import examine
+from preflight.judge.load import load
+from preflight.judge.steps import fitting
+from preflight.model import Raw
+from tests.system_text import LIMITS
+
+STEPS = ("ulimit -n $(ulimit -Hn)", "printf x | sudo tee y", "docker run --ulimit nofile=9 ...")
+CHECKS = [one for one in load(("system",)).checks if one.id == "system.limits.nofile"]
+
+
+@pytest.mark.parametrize(
+    ("container", "at_top", "order"),
+    [("none", False, (0, 1, 2)), (None, False, (0, 1, 2)), ("docker", False, (2, 0, 1)),
+     ("docker", True, (2, 1)), ("none", True, (1, 2))],
+)  # fmt: skip
+def test_what_fits_comes_first(container: object, at_top: bool, order: tuple[int, ...]) -> None:
+    assert fitting(STEPS, container, at_top=at_top) == tuple(STEPS[at] for at in order)
+
+
+@pytest.mark.parametrize(("hard", "raises"), [("1048576", True), ("1024", False)])
+@pytest.mark.parametrize("mark", ["", "container_file /.dockerenv\n"])
+def test_a_soft_limit_at_its_top_is_not_raised(hard: str, raises: bool, mark: str) -> None:
+    limits = LIMITS.replace("files            1048576              1048576",
+                            f"files            1024                 {hard}")  # fmt: skip
+    assert limits != LIMITS
+    raws = [
+        Raw("n", "limits", ("sh",), 0, limits),
+        Raw("n", "identity", ("sh",), 0, f"hostname n\n{mark}uid 0\n"),
+    ]
+    (one,) = examine("n", raws, CHECKS).results
+    assert any("ulimit -Hn" in step for step in one.fix) == raises
+    assert one.fix[0].startswith("docker run") == bool(mark)
+    (line,) = [step for step in one.fix if "limits.d" in step]
+    assert "root" in line  # `*` is everybody but root
