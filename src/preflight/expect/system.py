@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.expect.bound import Bound
 from preflight.facts.host import Host
-from preflight.facts.system import Disk
+from preflight.facts.system import AskedProcess, Disk
 from preflight.model import Known, Missing
 
 _GIB = 1 << 30
@@ -58,6 +58,8 @@ def memlock_bytes(host: Host, element: object) -> Known[Bound]:
     if any(each.of == "shell" and each.lifted is True for each in shell):
         text = "CAP_IPC_LOCK (root) lifts it for this shell: look as the user who trains"
         return Missing("not-applicable", text)
+    if isinstance(element, AskedProcess) and element.memlock_lifted is True:
+        return Missing("not-applicable", "CAP_IPC_LOCK (root) lifts it for this process")
     return Bound(_MEMLOCK, "16 GiB, for buffers that RDMA devices register")
 
 
