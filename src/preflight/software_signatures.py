@@ -149,9 +149,22 @@ SINGLE = {
     "ulimit": (r"^([^\d\n]{4,80}?)[ \t]+(unlimited|\d{1,20})[ \t]*$", "ulimit -a"),
     "env": (rf"^[ \t]*(?:export |declare -x )?({_FAMILY})=([^\n]*)", "env"),
 }
-#: Above the hard limits, which look like the soft ones.
-HARD_LIMITS = r"\bulimit -(?:Ha|aH|H -a|a -H)\b[^\n]{0,80}\n[\s>]{0,40}\Z"
+#: Above limits of a shell: which of the two kinds, which look alike, was asked for.
+_ASKED_LIMITS = re.compile(
+    r"\bulimit -(?:(Ha|aH|H -a|a -H)|(?:Sa|aS|S -a|a -S|a))\b[^\n]{0,80}\n[\s>]{0,40}\Z"
+)
+#: Where nothing tells: of the stack nobody has a hard limit unasked, and everybody a soft one.
+_NO_LIMIT_OF_STACK = re.compile(
+    r"^[^\n]{0,40}\bstack\b[^\n]{0,60}\sunlimited[ \t]*$", re.MULTILINE | re.IGNORECASE
+)
 SINGLE["ulimit-hard"] = SINGLE["ulimit"]
+
+
+def is_hard(above: str, text: str) -> bool:
+    """Whether limits that a shell listed are hard ones, else they are soft. Where nothing above
+    it tells, a listing is taken for what shows least: the soft limits may be lower."""
+    asked = _ASKED_LIMITS.search(above)
+    return bool(asked[1] if asked else _NO_LIMIT_OF_STACK.search(text))
 
 
 def reports(probe: str, text: str) -> int:

@@ -53,11 +53,20 @@ _VM = {
     "service-limits": "Id=ssh.service\nActiveState=active\nLimitNOFILE=524288\nend\n",
 }  # fmt: skip
 
+#: An image-based system: the image is as large as what is in it, and nobody writes to it.
+_IMAGE = _UBUNTU | {
+    "disks": "mount overlay ro composefs /\nmount ext4 ro /dev/vda3 /usr\n"
+    "mount xfs rw /dev/vda4 /var\nfstab rw /var\nspace\ncomposefs 7604 7604 0 100% /\n/dev/vda3 400000 400000 0 100% /usr\n"
+    "/dev/vda4 90000000 10000000 80000000 12% /var\ninodes\ncomposefs 0 0 0 - /\n"
+    "/dev/vda3 900 900 0 100% /usr\n/dev/vda4 900 9 891 1% /var\nend\n"
+}  # fmt: skip
+
 NOFILE, MEMLOCK, SHM = "system.limits.nofile", "system.limits.memlock", "system.shm.size"
 CASES: dict[str, tuple[dict[str, str], set[str], set[str]]] = {
     # (answers, what warns, what fails)
     "a node set up for training": (_NODE | _limits(1048576, 1048576, 1 << 40), set(), set()),
     "a login of Ubuntu": (_UBUNTU, {NOFILE}, set()),
+    "a login of Flatcar or CoreOS": (_IMAGE, {NOFILE}, set()),
     "a login of RHEL": (_RHEL, {NOFILE}, set()),
     "a login with RDMA adapters": (_UBUNTU | {"nics": NICS}, {NOFILE, MEMLOCK}, set()),
     "a virtual machine of a cloud": (_VM, {NOFILE}, set()),
