@@ -151,7 +151,8 @@ SINGLE = {
 }
 #: Above limits of a shell: which of the two kinds, which look alike, was asked for.
 _ASKED_LIMITS = re.compile(
-    r"\bulimit -(?:(Ha|aH|H -a|a -H)|(?:Sa|aS|S -a|a -S|a))\b[^\n]{0,80}\n[\s>]{0,40}\Z"
+    r"\bulimit -(?:(Ha|aH|H -a|a -H)|(?:Sa|aS|S -a|a -S|a))\b[^\n]{0,80}\n"
+    r"(?:[^\n$#]{0,80}(?:unlimited|\d)[ \t]*\n){0,3}[\s>]{0,40}\Z"  # rows that look like nothing
 )
 #: Where nothing tells: of the stack nobody has a hard limit unasked, and everybody a soft one.
 _NO_LIMIT_OF_STACK = re.compile(

@@ -56,7 +56,8 @@ _VM = {
 #: An image-based system: the image is as large as what is in it, and nobody writes to it.
 _IMAGE = _UBUNTU | {
     "disks": "mount overlay ro composefs /\nmount ext4 ro /dev/vda3 /usr\n"
-    "mount xfs rw /dev/vda4 /var\nfstab rw /var\nspace\ncomposefs 7604 7604 0 100% /\n/dev/vda3 400000 400000 0 100% /usr\n"
+    "mount xfs rw /dev/vda4 /var\nfstab rw /var\nspace\n"
+    "composefs 7604 7604 0 100% /\n/dev/vda3 400000 400000 0 100% /usr\n"
     "/dev/vda4 90000000 10000000 80000000 12% /var\ninodes\ncomposefs 0 0 0 - /\n"
     "/dev/vda3 900 900 0 100% /usr\n/dev/vda4 900 9 891 1% /var\nend\n"
 }  # fmt: skip

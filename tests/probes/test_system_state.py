@@ -226,6 +226,33 @@ def test_ntpd() -> None:
     assert none.synchronised is False
 
 
+def test_a_service_that_follows_its_own_clock_is_not_synchronised() -> None:
+    local = CLOCK.replace("A9FEA97B (169.254.169.123)", "7F7F0101 ()")
+    peers = _PEERS.replace("*", " ")
+    peers += "*127.127.1.0     .LOCL.  10 l   5   64  377  0.000  0.000  0.000\n"
+    assert local != CLOCK
+    for found in (clock(local), _clock(f"keeper ntpd\nbegin ntpq\n{peers}")):
+        assert (found.synchronised, found.source) == (False, "its own clock")
+        assert isinstance(found.offset_s, Missing) and found.offset_s.kind == "not-applicable"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "keeper chronyd\nbegin chronyc\n506 Cannot talk to daemon\n",
+        "keeper systemd-timesyn\nbegin timesync\nFailed to query server: Access denied\n",
+        "keeper ntpd\nbegin ntpq\nntpq: read: Connection refused\n",
+    ],
+)
+def test_a_service_that_answers_nobody_and_keeps_the_time(text: str) -> None:
+    found = _clock(f"{text}begin timedatectl\nNTPSynchronized=yes\n")
+    assert found.synchronised is True
+    assert isinstance(found.offset_s, Missing) and found.offset_s.kind == "not-applicable"
+    assert text.split("\n")[2] in found.offset_s.text
+    lost = _clock(f"{text}begin timedatectl\nNTPSynchronized=no\n")
+    assert lost.synchronised is False
+
+
 def test_systemd() -> None:
     text = "keeper systemd-timesyn\nbegin timesync\n       Server: 10.0.0.1 (ntp.example)\n"
     found = _clock(f"{text}       Offset: -1.250ms\nbegin timedatectl\nNTPSynchronized=yes\n")
