@@ -201,20 +201,25 @@ def sysctls(text: str) -> tuple[Sysctl, ...]:
         raise ParseError("the list of parameters is cut short: no closing `end`", len(lines))
     found: dict[str, Sysctl] = {}
     options: list[str] = []
+    whole = ended = 0  # what was told of the command line, and the line that ends it
     for number, line in enumerate(lines[:-1], 1):
         key, value = match.groups("") if (match := _LINE.fullmatch(line)) else ("", "")
         if key == "option":
             options.append(value.strip())
         elif key == "cmdline":
-            told = _by_name(options)
-            no = number_of(key, told)
-            found[key] = Sysctl(key, told, number=no, line=number, probe=_PROBE)
+            whole, ended = len(options), number
         elif key:
             one = parameter(key, value, number)
             found.setdefault(one.name, one)
+    if ended:
+        found["cmdline"] = _cmdline(_by_name(options[:whole]), ended)
     if not found:
         raise ParseError("expected lines such as `vm/swappiness:60`", 1)
     return tuple(found.values())
+
+
+def _cmdline(told: str, line: int) -> Sysctl:
+    return Sysctl("cmdline", told, number=number_of("cmdline", told), line=line, probe=_PROBE)
 
 
 def asked_for(name: str) -> bool:
