@@ -56,7 +56,7 @@ echo end"""
 
 _MOUNT = re.compile(r"mount (\S+) (ro|rw) (\S+) (/.*)")
 #: Device, size, used, free, percent, point: of blocks or, with -i, of inodes.
-_ROW = re.compile(r".*? ([0-9]+|-) +([0-9]+|-) +([0-9]+|-) +(?:[0-9]+%|-) (/.*)")
+_ROW = re.compile(r".*? ([0-9]{1,20}|-) +([0-9]{1,20}|-) +([0-9]{1,20}|-) +(?:[0-9]+%|-) (/.*)")
 _UNREAD = Missing("unreadable", "df told nothing of it")
 _SEALED = Missing(
     "not-applicable", "it is mounted read-only and /etc/fstab does not want it otherwise"
