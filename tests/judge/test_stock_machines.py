@@ -91,3 +91,24 @@ def test_a_sound_machine_is_not_accused(name: str) -> None:
     assert by_status[Status.FAIL] == fails
     assert by_status[Status.ERROR] == set()
     assert len(by_status[Status.PASS]) >= 10
+
+
+@pytest.mark.parametrize(
+    ("driver", "preference", "status"),
+    [
+        ("intel_pstate", "performance", Status.PASS),
+        ("amd-pstate-epp", "performance", Status.PASS),
+        ("intel_pstate", "balance_performance", Status.WARN),
+        ("intel_cpufreq", "performance", Status.WARN),
+        ("acpi-cpufreq", "", Status.WARN),
+    ],
+)
+def test_a_governor_that_follows_the_preference_is_what_that_says(
+    driver: str, preference: str, status: Status
+) -> None:
+    text = f"cpu.governor powersave\ncpu.driver {driver}\n"
+    text += f"cpu.preference {preference}\nend\n" if preference else "end\n"
+    checks = [one for one in load(("parameters",)).checks if one.id == "system.sysctl.governor"]
+    raws = [Raw("h", "sysctls", ("sh",), 0, text), Raw("h", "identity", ("sh",), 0, _IDENTITY)]
+    [found] = examine("h", raws, checks).results
+    assert found.status is status
