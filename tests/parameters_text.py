@@ -73,6 +73,10 @@ systemd
 /etc/sysctl.d/90-site.conf:3:net/core/somaxconn=65535
 /etc/sysctl.d/90-site.conf:4:net.ipv4.tcp_max_syn_backlog=65535
 /etc/sysctl.d/90-site.conf:5:net.core.netdev_max_backlog=5000
+/etc/sysctl.d/90-site.conf:8:fs.aio-max-nr = 1048576
+/etc/sysctl.d/90-site.conf:9:net.core.rmem_max = 16777216
+/etc/sysctl.d/90-site.conf:10:net.core.wmem_max = 16777216
+/etc/sysctl.d/90-site.conf:11:vm.max_map_count = 262144
 /usr/lib/sysctl.d/50-default.conf:9:vm.swappiness = 30
 /usr/lib/tmpfiles.d/thp.conf:1:w /sys/kernel/mm/transparent_hugepage/enabled - - - - madvise
 /etc/sysctl.conf:7:vm.swappiness = 90

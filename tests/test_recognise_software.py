@@ -155,6 +155,24 @@ def test_two_hosts_in_one_file_are_refused(text: str, said: str) -> None:
     assert "--from NAME=FILE" in raised.value.hint
 
 
+@pytest.mark.parametrize("shell", texts.SHELLS)
+def test_limits_that_nobody_says_anything_of(shell: str) -> None:
+    soft = texts.SHELLS[shell]
+    hard = re.sub(r"(?im)^(.*\bstack\b.*\s)8192$", r"\1unlimited", soft)
+    assert hard != soft
+    assert set(probes(soft)) == {"ulimit"}
+    assert set(probes(hard)) == {"ulimit-hard"}
+    assert set(probes(f"$ ulimit -a\n{hard}")) == {"ulimit"}
+    assert set(probes(f"$ ulimit -Ha\n{soft}")) == {"ulimit-hard"}
+
+
+def test_a_value_of_several_lines_is_one_report() -> None:
+    several = "".join(f"kernel.core_modes = {one}\n" for one in ("file", "pipe", "socket"))
+    assert set(probes(several + SYSCTL)) == {"sysctl"}
+    with pytest.raises(UsageError, match="2 reports of sysctl -a"):
+        probes("vm.swappiness = 60\nvm.swappiness = 1\n")
+
+
 def test_the_same_asked_twice_is_one_answer() -> None:
     again = "$ sysctl vm.swappiness\nvm.swappiness = 60\n" * 2
     assert set(probes(again)) == {"sysctl"}

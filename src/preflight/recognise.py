@@ -127,8 +127,8 @@ def recognise(data: bytes, source: str) -> list[Raw]:
         for part in parts:  # a program's lines in a log that is the kernel's as well
             part.tool = _LOG if part.tool in _OF_A_LOG else part.tool
     mine = {tool: _parts_of(tool, parts, text) for tool in TOOLS}
-    before = _taken_out(mine[_LOG], _EARLIER, text)
-    hard = _taken_out(mine[_LIMITS], software_signatures.HARD_LIMITS, text)
+    before = _taken_out(mine[_LOG], _of_earlier_boot, text)
+    hard = _taken_out(mine[_LIMITS], software_signatures.is_hard, text)
     raws = [_raw(tool, text, mine[tool], source) for tool in TOOLS if mine[tool]]
     if before:
         raws.append(_earlier_boots(_raw(_LOG, text, before, source)))
@@ -145,11 +145,20 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     return [*told, report] if report else told
 
 
-def _taken_out(parts: list[_Part], above: str, text: str) -> list[_Part]:
-    """Those parts that the line above them says something else of."""
-    found = [one for one in parts if re.search(above, text[max(0, one.start - 300) : one.start])]
+def _taken_out(
+    parts: list[_Part], is_another: Callable[[str, str], bool], text: str
+) -> list[_Part]:
+    """Those parts that, by what stands above them and in them, are of something else."""
+    found = [
+        one for one in parts
+        if is_another(text[max(0, one.start - 300) : one.start], text[one.start : one.end])
+    ]  # fmt: skip
     parts[:] = [one for one in parts if one not in found]
     return found
+
+
+def _of_earlier_boot(above: str, _text: str) -> bool:
+    return re.search(_EARLIER, above) is not None
 
 
 def _earlier_boots(raw: Raw) -> Raw:

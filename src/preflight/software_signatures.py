@@ -32,6 +32,11 @@ _EXPORT = r"(?:export |declare -x )?"
 _SYSCTL = (
     r"(?:abi|crypto|debug|dev|fs|kernel|net|user|vm|sunrpc|fscache|xen|lnet)\.[\w./@:-]{1,200}"
 )
+#: vm.swappiness=60, net/core/somaxconn = 4096, and what `grep -r . /proc/sys/vm` prints.
+_SYSCTL_PATH = (
+    r"(?:(?:fs|kernel|net|vm)\.[\w./@:-]{1,200}=|(?:fs|kernel|net|vm)/[\w./@:-]{1,200} ?="
+    r"|/proc/sys/[a-z]{2,8}/[\w./@-]{1,200}:)"
+)
 _COLLECTED = (
     r"(?:OS|GCC version|Clang version|CMake version|Libc version|Python version|Python platform"
     r"|Is debug build|CUDA runtime version|CUDA_MODULE_LOADING set to|GPU models and configuration"
@@ -85,7 +90,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "meminfo": (r"MemTotal: +\d+ kB[ \t]*$",),
     "numactl": (r"available: \d{1,4} nodes? \(",),
     "sysctl": (
-        rf"{_SYSCTL} = ?",
+        rf"{_SYSCTL} = ?|{_SYSCTL_PATH}",
         r"sysctl: (?:permission denied on key|reading key|cannot stat|unable to open directory)",
     ),
     "proc-limits": (r"Limit +Soft Limit +Hard Limit|Max (?:cpu time|open files) {4,}\S+ +\S+",),
@@ -112,7 +117,7 @@ GOES_ON: dict[str, str] = {
     "sglang-env": rf"\s*(?:{_OF_TOPO}|{_OF_LSCPU})",
     # What torch and the launcher print between the lines.
     "ds-report": (r"\[[\d-]{10} [\d:,]{12}\] \[[A-Z]+\] |[A-Z_]{2,40}=\S*[ \t]*$|-{20,}[ \t]*$"),
-    "sysctl": r"[a-z][\w-]{0,40}(?:\.[\w@:/-]{1,120})+ = ?",
+    "sysctl": rf"[a-z][\w-]{{0,40}}(?:\.[\w@:/-]{{1,120}})+ = ?|{_SYSCTL_PATH}",
     # Not Id=, LoadState=: those are of systemctl.
     "env": (rf"{_EXPORT}(?:[A-Z_][A-Z0-9_]{{0,120}}|[a-z_][a-z0-9_]{{0,120}})=|BASH_FUNC_"),
     "conda-list": (
@@ -135,22 +140,54 @@ SINGLE = {
     "lscpu": (r"^[ \t]*(Model name|CPU\(s\)|NUMA node\(s\)):[ \t]*([^\n]*)", "lscpu"),
     "meminfo": (r"^[ \t]*(MemTotal):[ \t]*(\d+)", "cat /proc/meminfo"),
     "numactl": (r"^[ \t]*(available): \d", "numactl -H"),
-    "sysctl": (r"^[ \t]*((?:fs|kernel|net|vm)\.\S{1,200}) = ([^\n]*)", "sysctl -a"),
+    "sysctl": (
+        r"^[ \t]*(?:/proc/sys/)?((?:fs|kernel|net|vm)[./][\w./@-]{1,200}?)(?: ?= ?|:)([^\n]*)",
+        "sysctl -a",
+    ),
     "proc-limits": (r"^[ \t]*(Max open files)", "cat /proc/PID/limits"),
     "prlimit": (r"^[ \t]*(NOFILE)\b", "prlimit"),
     "ulimit": (r"^([^\d\n]{4,80}?)[ \t]+(unlimited|\d{1,20})[ \t]*$", "ulimit -a"),
     "env": (rf"^[ \t]*(?:export |declare -x )?({_FAMILY})=([^\n]*)", "env"),
 }
-#: Above the hard limits, which look like the soft ones.
-HARD_LIMITS = r"\bulimit -(?:Ha|aH|H -a|a -H)\b[^\n]{0,80}\n[\s>]{0,40}\Z"
+#: Above limits of a shell: which of the two kinds, which look alike, was asked for.
+_ASKED_LIMITS = re.compile(
+    r"\bulimit -(?:(Ha|aH|H -a|a -H)|(?:Sa|aS|S -a|a -S|a))\b[^\n]{0,80}\n"
+    r"(?:[^\n$#]{0,80}(?:unlimited|\d)[ \t]*\n){0,3}[\s>]{0,40}\Z"  # rows that look like nothing
+)
+#: Where nothing tells: of the stack nobody has a hard limit unasked, and everybody a soft one.
+_NO_LIMIT_OF_STACK = re.compile(
+    r"^[^\n]{0,40}\bstack\b[^\n]{0,60}\sunlimited[ \t]*$", re.MULTILINE | re.IGNORECASE
+)
 SINGLE["ulimit-hard"] = SINGLE["ulimit"]
+
+
+def is_hard(above: str, text: str) -> bool:
+    """Whether limits that a shell listed are hard ones, else they are soft. Where nothing above
+    it tells, a listing is taken for what shows least: the soft limits may be lower."""
+    asked = _ASKED_LIMITS.search(above)
+    return bool(asked[1] if asked else _NO_LIMIT_OF_STACK.search(text))
 
 
 def reports(probe: str, text: str) -> int:
     """How many reports of one tool a text holds."""
     seen: dict[str, list[str]] = {}
+    above: re.Match[str] | None = None
     for match in re.finditer(SINGLE[probe][0], text, re.MULTILINE):
+        goes_on = above is not None and _goes_on(above, match)
+        above = match
+        if goes_on:
+            continue
         values = seen.setdefault(match[1], [])
         if match.re.groups == 1 or match[2] not in values:
             values.append(match[match.re.groups])
     return max((len(values) for values in seen.values()), default=1)
+
+
+def _goes_on(above: re.Match[str], line: re.Match[str]) -> bool:
+    """Whether a line is one more of the value above it: sysctl repeats the name in each. Of two
+    numbers each is a value."""
+    if line.re.pattern != SINGLE["sysctl"][0] or above.end() + 1 != line.start():
+        return False
+    return above[1] == line[1] and not (
+        above[2].strip().isdecimal() and line[2].strip().isdecimal()
+    )

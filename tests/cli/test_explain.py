@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from preflight.cli import explain
 from preflight.cli.explain_rows import branches
 from preflight.judge.load import DOMAINS, load
 from tests.cli.command import preflight
@@ -179,3 +180,27 @@ def test_versions_known_to_be_bad_are_told_with_who_says_so() -> None:
     told = preflight("explain", "versions.known_bad.nccl_2_29_2").out
     assert "warns      nccl ==2.29.2\n" in told
     assert "source     documented: github.com/pytorch/pytorch/pull/174338" in told
+
+
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        ("system.limits.memlock", "at least the bound memlock\nbound      16 GiB for buffers that"),
+        ("system.cgroup.cores", "bound cores_for_gpus\nbound      Two processors for each GPU."),
+        ("system.shm.size", "bound shared_memory\nbound      1 GiB for each GPU, and not more"),
+        ("system.shm.size", "bound shared_memory_floor\nbound      More than the 64 MiB that a"),
+        ("system.disk.free", "bound disk_floor\nbound      500 MB; of a small file system 5 %"),
+        ("gpu.temperature.absolute", "bound      89 C, where the card's own limit is not known"),
+        ("system.limits.configured", "unless equal to the fact configured"),
+        ("system.sysctl.unsaved", "warns      unless what was set by hand stands in a file too"),
+        ("gpu.present", "judged     by the rule gpu-present"),
+    ],
+)
+def test_what_a_check_holds_its_fact_against(check: str, told: str) -> None:
+    assert told in preflight("explain", check).out
+
+
+def test_each_check_says_when_it_does_not_pass() -> None:
+    for check in load(DOMAINS).checks:
+        lines = "".join(explain._check(check))
+        assert re.search(r"^(fails|warns|judged|status|compared) ", lines, re.MULTILINE), check.id

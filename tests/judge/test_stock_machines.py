@@ -53,11 +53,21 @@ _VM = {
     "service-limits": "Id=ssh.service\nActiveState=active\nLimitNOFILE=524288\nend\n",
 }  # fmt: skip
 
+#: An image-based system: the image is as large as what is in it, and nobody writes to it.
+_IMAGE = _UBUNTU | {
+    "disks": "mount overlay ro composefs /\nmount ext4 ro /dev/vda3 /usr\n"
+    "mount xfs rw /dev/vda4 /var\nfstab rw /var\nspace\n"
+    "composefs 7604 7604 0 100% /\n/dev/vda3 400000 400000 0 100% /usr\n"
+    "/dev/vda4 90000000 10000000 80000000 12% /var\ninodes\ncomposefs 0 0 0 - /\n"
+    "/dev/vda3 900 900 0 100% /usr\n/dev/vda4 900 9 891 1% /var\nend\n"
+}  # fmt: skip
+
 NOFILE, MEMLOCK, SHM = "system.limits.nofile", "system.limits.memlock", "system.shm.size"
 CASES: dict[str, tuple[dict[str, str], set[str], set[str]]] = {
     # (answers, what warns, what fails)
     "a node set up for training": (_NODE | _limits(1048576, 1048576, 1 << 40), set(), set()),
     "a login of Ubuntu": (_UBUNTU, {NOFILE}, set()),
+    "a login of Flatcar or CoreOS": (_IMAGE, {NOFILE}, set()),
     "a login of RHEL": (_RHEL, {NOFILE}, set()),
     "a login with RDMA adapters": (_UBUNTU | {"nics": NICS}, {NOFILE, MEMLOCK}, set()),
     "a virtual machine of a cloud": (_VM, {NOFILE}, set()),
@@ -81,3 +91,24 @@ def test_a_sound_machine_is_not_accused(name: str) -> None:
     assert by_status[Status.FAIL] == fails
     assert by_status[Status.ERROR] == set()
     assert len(by_status[Status.PASS]) >= 10
+
+
+@pytest.mark.parametrize(
+    ("driver", "preference", "status"),
+    [
+        ("intel_pstate", "performance", Status.PASS),
+        ("amd-pstate-epp", "performance", Status.PASS),
+        ("intel_pstate", "balance_performance", Status.WARN),
+        ("intel_cpufreq", "performance", Status.WARN),
+        ("acpi-cpufreq", "", Status.WARN),
+    ],
+)
+def test_a_governor_that_follows_the_preference_is_what_that_says(
+    driver: str, preference: str, status: Status
+) -> None:
+    text = f"cpu.governor powersave\ncpu.driver {driver}\n"
+    text += f"cpu.preference {preference}\nend\n" if preference else "end\n"
+    checks = [one for one in load(("parameters",)).checks if one.id == "system.sysctl.governor"]
+    raws = [Raw("h", "sysctls", ("sh",), 0, text), Raw("h", "identity", ("sh",), 0, _IDENTITY)]
+    [found] = examine("h", raws, checks).results
+    assert found.status is status

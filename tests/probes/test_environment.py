@@ -169,3 +169,13 @@ def test_odd_lines_are_passed_over(line: str) -> None:
     found = environment(ENVIRONMENT.replace("netdevs\n", f"{line}\nnetdevs\n"))
     assert isinstance(found, Environment)
     assert len(found.variables) == 3
+
+
+def test_a_zombie_shows_no_environment_and_is_told() -> None:
+    with subprocess.Popen(["true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        found = ask({}, [str(child.pid)])
+    assert isinstance(found, Missing)
+    assert (found.kind, found.text) == (
+        "unreadable", f"pid {child.pid}: it has ended (zombie)",
+    )  # fmt: skip

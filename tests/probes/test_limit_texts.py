@@ -140,6 +140,26 @@ def test_parameters_in_a_paste() -> None:
         sysctl("kernel.hostname = node-07\n")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "with_what"),
+    [
+        (" = ", "="), ("(?m)^(\\w+)\\.", r"\1/"), ("(?m)^net.core.", "net/core/"),
+        ("(?m)^(\\w+)\\.(\\w+)\\.?([\\w.]*) ?= ?", r"/proc/sys/\1/\2/\3:"),
+    ],
+)  # fmt: skip
+def test_parameters_in_other_words(pattern: str, with_what: str) -> None:
+    told = re.sub(pattern, with_what, texts.SYSCTL).replace("/:", ":")
+    [raw] = recognise(told.encode(), "x.txt")
+    assert raw.probe == "sysctl"
+    expected = {one.name: one.value for one in sysctl(texts.SYSCTL)}
+    assert {one.name: one.value for one in sysctl(told)} == expected
+
+
+def test_one_parameter_of_two_values_is_none() -> None:
+    with pytest.raises(ParseError, match="default_qdisc stands here as fq and as pfifo"):
+        sysctl("net.core.default_qdisc = fq\nnet.core.default_qdisc = pfifo\n")
+
+
 def test_samples_of_numa_nodes() -> None:
     [node] = numactl(sample("sysinfo/numactl_H_1node_gcp.txt"))
     assert (node.name, node.cpus, node.total_bytes, node.free_bytes) == (

@@ -224,6 +224,27 @@ def test_a_process_that_is_gone_or_of_somebody_else() -> None:
     assert denied[0].open_files_percent.kind == "denied"
 
 
+def test_a_zombie_has_ended() -> None:
+    with subprocess.Popen(["true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        (found,) = process(_of(child.pid))
+    for value in (found.open_files_percent, found.nofile, found.memlock, found.nccl):
+        assert isinstance(value, Missing) and value.kind == "unreadable"
+        assert "has ended (zombie)" in value.text
+    (alive,) = process(PROCESS.replace("Name:", "State:\tZ (zombie)\nName:"))
+    assert isinstance(alive.nofile, Missing) and "others of it still run" in alive.nofile.text
+
+
+def test_the_limits_of_a_process_that_was_given_its_own() -> None:
+    shell = "ulimit -n 512; ulimit -s 4096; echo set; exec sleep 60"
+    with subprocess.Popen(["sh", "-c", shell], stdout=subprocess.PIPE) as child:
+        assert child.stdout and child.stdout.readline() == b"set\n"
+        (found,) = process(_of(child.pid))
+        child.kill()
+    assert (found.nofile, found.stack) == (512, 4 << 20)
+    assert isinstance(found.memlock_lifted, bool)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "version"),
     [

@@ -106,6 +106,38 @@ def test_shares_are_not_touched_and_what_does_not_matter_is_left_out(tmp_path: P
     assert isinstance(found["/tmp"].writable_by_fstab, Missing)
 
 
+_IMAGES = """\
+mount overlay ro composefs /
+mount xfs ro /dev/vda3 /usr
+space
+composefs 7604 7604 0 100% /
+/dev/vda3 400000 400000 0 100% /usr
+inodes
+composefs 0 0 0 - /
+/dev/vda3 900 900 0 100% /usr
+end
+"""
+
+
+def test_an_image_that_is_mounted_read_only_is_full_by_design() -> None:
+    for one in _disks(_IMAGES).values():
+        for value in (one.used_percent, one.free_bytes, one.inodes_used_percent):
+            assert isinstance(value, Missing) and value.kind == "not-applicable"
+        assert isinstance(one.size_bytes, int)
+    broken = _disks(f"fstab rw /usr\n{_IMAGES}")["/usr"]
+    assert (broken.used_percent, broken.free_bytes) == (100.0, 0)
+
+
+def test_what_fstab_says_of_another_kind_is_not_of_the_image_above_it(tmp_path: Path) -> None:
+    fstab = "UUID=1 / btrfs subvol=root 0 0\nUUID=2 /srv ext4,xfs noatime 0 0\nUUID=3 /data auto\n"
+    mounts = "composefs / overlay ro,lowerdir=x 0 0\n/dev/a /srv xfs ro 0 0\n/dev/b /data ext4 ro\n"
+    root = write(tmp_path, {"/proc/mounts": mounts, "/etc/fstab": fstab})
+    with_tool(root / "bin", "df", "shift 2; for p; do echo /dev/x 1000 1000 0 100% $p; done")
+    found = _disks(asked(disks, root, "/proc/mounts", "/etc/fstab"))
+    assert isinstance(found["/"].writable_by_fstab, Missing)
+    assert (found["/srv"].writable_by_fstab, found["/data"].writable_by_fstab) == (True, True)
+
+
 def test_a_device_in_several_places_is_told_once() -> None:
     again = DISKS.replace("fstab rw /tmp", "mount ext4 rw /dev/nvme0n1p2 /var\nfstab rw /tmp")
     assert list(_disks(again)) == ["/", "/raid", "/tmp"]
@@ -192,6 +224,33 @@ def test_ntpd() -> None:
     assert (found.synchronised, found.offset_s, found.source) == (True, 0.06125, "10.0.0.1")
     none = _clock(f"keeper ntpd\nbegin ntpq\n{_PEERS.replace('*', ' ')}")
     assert none.synchronised is False
+
+
+def test_a_service_that_follows_its_own_clock_is_not_synchronised() -> None:
+    local = CLOCK.replace("A9FEA97B (169.254.169.123)", "7F7F0101 ()")
+    peers = _PEERS.replace("*", " ")
+    peers += "*127.127.1.0     .LOCL.  10 l   5   64  377  0.000  0.000  0.000\n"
+    assert local != CLOCK
+    for found in (clock(local), _clock(f"keeper ntpd\nbegin ntpq\n{peers}")):
+        assert (found.synchronised, found.source) == (False, "its own clock")
+        assert isinstance(found.offset_s, Missing) and found.offset_s.kind == "not-applicable"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "keeper chronyd\nbegin chronyc\n506 Cannot talk to daemon\n",
+        "keeper systemd-timesyn\nbegin timesync\nFailed to query server: Access denied\n",
+        "keeper ntpd\nbegin ntpq\nntpq: read: Connection refused\n",
+    ],
+)
+def test_a_service_that_answers_nobody_and_keeps_the_time(text: str) -> None:
+    found = _clock(f"{text}begin timedatectl\nNTPSynchronized=yes\n")
+    assert found.synchronised is True
+    assert isinstance(found.offset_s, Missing) and found.offset_s.kind == "not-applicable"
+    assert text.split("\n")[2] in found.offset_s.text
+    lost = _clock(f"{text}begin timedatectl\nNTPSynchronized=no\n")
+    assert lost.synchronised is False
 
 
 def test_systemd() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from preflight import runbooks
 from preflight.cli import explain_text, explain_variable
 from preflight.cli.exit import Exit
-from preflight.cli.explain_rows import branches, known_bad
+from preflight.cli.explain_rows import branches, judged_by_rule, known_bad
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.cli.wrapped import wrapped
@@ -133,6 +133,8 @@ def _check(check: Check, stated: Sequence[Override] = ()) -> Iterator[str]:
     for name, label in (("fail_unless", "fails"), ("warn_unless", "warns")):
         for operator, argument in getattr(check, name).items():
             yield f"{label:<10} unless {_argument(operator, argument)}\n"
+            yield from _formula(argument)
+    yield from judged_by_rule(check)
     for one in stated:
         if one.id in (check.id, f"{check.id}.warn", f"{check.id}.fail"):
             yield f"{'value':<10} {shown(one.value)}, by {one.source}\n"
@@ -147,6 +149,15 @@ def _check(check: Check, stated: Sequence[Override] = ()) -> Iterator[str]:
             yield f"{key:<10} {shown(check.row[key])}\n"
     yield f"declared   {check.source}\n"
     yield f"runbook    preflight explain {check.runbook}\n"
+
+
+def _formula(argument: object) -> Iterator[str]:
+    """What a bound is made of: the first sentence of its text."""
+    if isinstance(argument, dict) and "bound" in argument:
+        from preflight.expect.bounds import BOUNDS  # late: most checks name none
+
+        text = " ".join((BOUNDS[argument["bound"]].__doc__ or "").split())
+        yield from wrapped(re.split(r"(?<=[.]) ", text)[0], f"{'bound':<10} ")
 
 
 def _in_words(step: str, check: Check) -> str:
@@ -176,10 +187,17 @@ def _over_the_fleet(check: Check) -> Iterator[str]:
 def _argument(operator: str, argument: object) -> str:
     if isinstance(argument, dict) and not OPERATORS[operator].many:
         if "fact" in argument:
-            return f"{operator} the fact {argument['fact'].lstrip('.')}"
+            return _phrase(operator, f"the fact {argument['fact'].lstrip('.')}")
         share = f"{argument['fraction']:.0%} of " if "fraction" in argument else ""
-        return f"{operator} {share}the bound {argument['bound']}"
+        return _phrase(operator, f"{share}the bound {argument['bound']}")
     return OPERATORS[operator].phrase(argument)
+
+
+def _phrase(operator: str, told: str) -> str:
+    """At least the bound of that name."""
+    if operator == "equals":
+        return f"equal to {told}"
+    return OPERATORS[operator].phrase(7).replace("7", told)  # no phrase has a word for it
 
 
 def _condition(wanted: object) -> str:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from preflight import datafiles, strict_yaml
 from preflight.judge.kernel_log.nvlink_decode import decoded
+from preflight.judge.rules import RULES
 from preflight.model import Action, Check
 
 _NOTHING = "nothing: this is how it should be"
@@ -39,6 +40,16 @@ def known_bad(check: Check) -> Iterator[str]:
         when = " with ".join(f"{name} {versions}" for name, versions in bad["when"].items())
         yield f"{'fails' if bad['status'] == 'FAIL' else 'warns':10} {when}\n"
         yield f"source     {bad['confidence']}: {bad['source']}\n"
+
+
+def judged_by_rule(check: Check) -> Iterator[str]:
+    """Of a check without thresholds: what it is held against."""
+    if not check.rule or "status" in check.row or check.fail_unless or check.warn_unless:
+        return
+    if RULES[check.rule].worst == "WARN":
+        yield f"{'warns':<10} unless {check.title[:1].lower()}{check.title[1:]}\n"
+    else:
+        yield f"{'judged':<10} by the rule {check.rule}: a result says what it was held against\n"
 
 
 def branches(check: Check) -> Iterator[str]:

@@ -91,8 +91,8 @@ _ANSWER_S, _ANSWER_PER_GPU_S = 5.0, 0.5
 
 
 def nvidia_smi_answer(host: Host, _element: object) -> Known[Bound]:
-    """Seconds for a full report of all GPUs. Without persistence mode each call starts the driver
-    anew, which takes seconds for every GPU and is no sign of anything."""
+    """5 s, and half a second for each GPU, for a full report of all. Without persistence mode
+    each call starts the driver anew, which takes seconds for every GPU and is no sign."""
     if isinstance(host.gpus, Missing):
         return host.gpus
     if any(gpu.persistence == "Disabled" and not _held(gpu) for gpu in host.gpus):

@@ -16,12 +16,12 @@ _TEXT = "a rule of thumb: GPUs throttle from 84 to 90 C on; the card's own limit
 
 
 def hot_c(host: Host, gpu: Gpu | WatchedGpu) -> Known[Bound]:
-    """The highest temperature that is not yet worth a warning."""
+    """89 C, where the card's own limit is not known: the highest that is not worth a warning."""
     return _unless_limit_known(host, gpu, _HOT_C)
 
 
 def too_hot_c(host: Host, gpu: Gpu | WatchedGpu) -> Known[Bound]:
-    """The highest temperature that may still be within the limit of some card."""
+    """94 C, where the card's own limit is not known: the highest that some card may allow."""
     return _unless_limit_known(host, gpu, _TOO_HOT_C)
 
 

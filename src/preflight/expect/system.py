@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.expect.bound import Bound
 from preflight.facts.host import Host
-from preflight.facts.system import Disk
+from preflight.facts.system import AskedProcess, Disk
 from preflight.model import Known, Missing
 
 _GIB = 1 << 30
@@ -46,8 +46,8 @@ def cores_for_gpus(host: Host, _element: object) -> Known[Bound]:
 
 
 def memlock_bytes(host: Host, element: object) -> Known[Bound]:
-    """What registering memory with RDMA devices needs: aws-samples/awsome-distributed-ai, whose
-    check of memlock wants 16 GiB. A host without such a device needs none; text that does not tell
+    """16 GiB for buffers that RDMA devices register (aws-samples/awsome-distributed-ai, its check
+    of memlock). A host without such a device needs none; text that does not tell
     of devices is judged as if there were some."""
     count = host.nic_count
     if count == 0:
@@ -61,6 +61,8 @@ def memlock_bytes(host: Host, element: object) -> Known[Bound]:
             "preflight sysctl --fix-script >fix.sh, then sudo sh fix.sh"
         )
         return Missing("not-applicable", text)
+    if isinstance(element, AskedProcess) and element.memlock_lifted is True:
+        return Missing("not-applicable", "CAP_IPC_LOCK (root) lifts it for this process")
     return Bound(_MEMLOCK, "16 GiB, for buffers that RDMA devices register")
 
 
@@ -83,7 +85,8 @@ def shared_memory_bytes(host: Host, _element: object) -> Known[Bound]:
 
 
 def shared_memory_floor_bytes(host: Host, _element: object) -> Known[Bound]:
-    """More than a container gets unasked, where there is a GPU; without one nobody trains here."""
+    """More than the 64 MiB that a container gets unasked, where there is a GPU; without
+    one nobody trains here."""
     gpus = gpus_here(host)
     if isinstance(gpus, Missing):
         return gpus

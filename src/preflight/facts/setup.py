@@ -30,6 +30,9 @@ class Sysctl(Struct, frozen=True):
     value: Known[str]
     of_host: bool = True  # False: a network namespace, and so most containers, has its own
     number: Known[float] = NOT_IN_INPUT  # the same; not-applicable where it is a text
+    #: Of cpu.governor: what it comes to. A driver that leaves the clock to the processor follows
+    #: the preference, whatever the governor is called.
+    works_as: Known[str] = NOT_IN_INPUT
     scaled: bool = False  # the kernel computes it from memory or processor where nobody sets it
     line: int = 0
     probe: str = ""

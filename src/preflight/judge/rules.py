@@ -17,11 +17,12 @@ _OF_HOST = Missing("not-applicable", "belongs to the host, not to a container")
 class Rule(Struct, frozen=True):
     """`judge`: module and function, from host and checks to results, loaded when it is needed.
     `part` of the host: where that is missing, so are all results. `of_host`: inside a container it
-    belongs to the host."""
+    belongs to the host. `worst`: the status of what does not pass, where that is one for all."""
 
     judge: str
     part: str = ""
     of_host: bool = False
+    worst: str = ""
 
 
 RULES: dict[str, Rule] = {
@@ -30,7 +31,7 @@ RULES: dict[str, Rule] = {
     "gpu-processes": Rule("gpu_processes:judge_gpu_processes"),
     "bmc-states": Rule("bmc_states:judge_states", "chassis", of_host=True),
     "sel": Rule("sel:judge_sel", "sel", of_host=True),
-    "persisted": Rule("persisted:judge_persisted", "persisted", of_host=True),
+    "persisted": Rule("persisted:judge_persisted", "persisted", of_host=True, worst="WARN"),
     "dcgm": Rule("dcgm:judge_dcgm", "dcgm"),
     "stack": Rule("stack.judged:judge_stack"),
     "known-bad": Rule("stack.known_bad:judge_known_bad"),

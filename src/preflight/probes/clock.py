@@ -102,6 +102,8 @@ def _told(keepers: Sequence[str], answers: dict[str, str]) -> _Told:
     if set(keepers) <= _SILENT and keepers and synchronised is not True:
         quiet = Missing("not-applicable", f"{keepers[0]} keeps the clock and is not asked")
         return quiet, quiet, quiet
+    if isinstance(offset, Missing) and offset.kind == "exited" and isinstance(synchronised, bool):
+        offset = Missing("not-applicable", f"{offset.text}; the kernel tells no distance")
     if not set(_TOOLS) & set(answers):
         absent = Missing("not-applicable", "the tool of the service that keeps the time is absent")
         return synchronised, absent, absent
@@ -126,6 +128,17 @@ def _silent(tool: str, text: str) -> _Told:
     return failed, failed, failed
 
 
+#: chrony's reference of `local stratum`, 127.127.1.1, and ntpd's driver of the same (127.127.1.u).
+_OWN_CLOCK = "7F7F01"
+_OWN_PEERS = ("127.127.1.", "LOCAL(")
+
+
+def _alone(service: str) -> _Told:
+    """It follows the clock that it keeps: that is its source when it reaches no other."""
+    own = Missing("not-applicable", f"{service} follows this host's own clock and no source")
+    return False, own, "its own clock"
+
+
 def _chronyc(text: str) -> _Told:
     """`System time : 0.000012 seconds slow of NTP time`, `Leap status : Not synchronised`."""
     told = dict(re.findall(r"^(\w[\w ]*?) *: (.*)$", text, re.MULTILINE))
@@ -135,6 +148,8 @@ def _chronyc(text: str) -> _Told:
     if leap.startswith("Not synchronised"):
         none = Missing("not-applicable", "chronyd has no source yet")
         return False, none, none
+    if told.get("Reference ID", "").startswith(_OWN_CLOCK):
+        return _alone("chronyd")
     match = re.match(r"([0-9]+(?:\.[0-9]+)?) seconds", away)
     unread = Missing("unreadable", "chronyc tells no System time")
     return True, float(match[1]) if match else unread, told.get("Reference ID", unread)
@@ -147,6 +162,8 @@ def _ntpq(text: str) -> _Told:
     for line in text.split("\n"):
         words = line[1:].split()
         if line[:1] in "*o" and len(words) >= 10 and re.fullmatch(r"-?[0-9.]+", words[8]):
+            if words[0].startswith(_OWN_PEERS):
+                return _alone("ntpd")
             return True, abs(float(words[8])) / 1000, words[0]
     none = Missing("not-applicable", "ntpd has chosen no source yet")
     return False, none, none

@@ -19,8 +19,8 @@ _KINDS = "ext[234]|xfs|btrfs|zfs|f2fs|bcachefs|jfs|overlay|tmpfs|rootfs"
 
 # A share is never touched: one whose server is gone would hold the question for ever. Asked is what
 # lies on the way to the places, and a disk that is mounted read-only; what runtimes mount for each
-# container, often thousands, is left out first. Of /etc/fstab only whether a
-# mount is to be writable is told.
+# container, often thousands, is left out first. Of /etc/fstab only whether a mount is to be
+# writable is told, and not where it names another kind: an image is mounted there over the disk.
 _ASK = f"""\
 places="{_PLACES} $HOME $TMPDIR"
 matters() {{
@@ -29,9 +29,10 @@ matters() {{
 }}
 wanted() {{
   while read -r d p k o r; do
-    case $d,$p in
+    case $d,$p,$k, in
       '#'*) ;;
-      *,"$1") case ,$o, in *,ro,*) echo "fstab ro $1" ;; *) echo "fstab rw $1" ;; esac ;;
+      *,"$1",*"$2",*|*,"$1",auto,*)
+        case ,$o, in *,ro,*) echo "fstab ro $1" ;; *) echo "fstab rw $1" ;; esac ;;
     esac
   done </etc/fstab
 }} 2>/dev/null
@@ -41,7 +42,7 @@ grep -v -E '^[^ ]+ (/run|/var/lib/[^ /]+)/' | {{
   while read -r device point kind options rest; do
     case $options in ro|ro,*) ro=yes ;; *) ro= ;; esac
     matters "$point" || case $kind,$ro in ext*,yes|xfs,yes|btrfs,yes) ;; *) continue ;; esac
-    wanted "$point"
+    wanted "$point" "$kind"
     echo "mount $kind ${{options%%,*}} $device $point"
     case $point in *\\\\*) point=$(printf %b "$point") ;; esac  # a blank is \\040
     set -- "$@" "$point"
@@ -55,8 +56,13 @@ echo end"""
 
 _MOUNT = re.compile(r"mount (\S+) (ro|rw) (\S+) (/.*)")
 #: Device, size, used, free, percent, point: of blocks or, with -i, of inodes.
-_ROW = re.compile(r".*? ([0-9]+|-) +([0-9]+|-) +([0-9]+|-) +(?:[0-9]+%|-) (/.*)")
+_ROW = re.compile(r".*? ([0-9]{1,20}|-) +([0-9]{1,20}|-) +([0-9]{1,20}|-) +(?:[0-9]+%|-) (/.*)")
 _UNREAD = Missing("unreadable", "df told nothing of it")
+_SEALED = Missing(
+    "not-applicable", "it is mounted read-only and /etc/fstab does not want it otherwise"
+)
+
+Row = tuple[str, str, str]
 
 
 def locate(text: str, start: int, field: str) -> int:
@@ -86,12 +92,12 @@ def disks(text: str) -> Known[tuple[Disk, ...]]:
         if match := _MOUNT.fullmatch(line):
             kind, mode, device, point = match.groups()
             shown = _unescaped(point)
-            disk = _disk(shown, space.get(shown), inodes.get(shown))
             unwanted = Missing("not-applicable", "/etc/fstab does not name it")
+            writable = fstab.get(point, unwanted)
+            sealed = mode == "ro" and writable is not True
+            disk = _disk(shown, space.get(shown), inodes.get(shown), sealed=sealed)
             # What is mounted over another mount of the same place hides it.
-            found[shown] = Disk(
-                shown, device, kind, *disk, mode == "ro", fstab.get(point, unwanted), number, _PROBE
-            )
+            found[shown] = Disk(shown, device, kind, *disk, mode == "ro", writable, number, _PROBE)
     once = {each.device if each.device.startswith("/") else at: each
             for at, each in reversed(found.items())}  # fmt: skip
     if not found:
@@ -99,7 +105,7 @@ def disks(text: str) -> Known[tuple[Disk, ...]]:
     return tuple(sorted(once.values(), key=lambda each: each.line))
 
 
-def _rows(lines: Sequence[str], title: str) -> Iterator[tuple[str, tuple[str, str, str]]]:
+def _rows(lines: Sequence[str], title: str) -> Iterator[tuple[str, Row]]:
     """The rows of df below a title, by where the file system is mounted."""
     if title not in lines:
         return
@@ -112,18 +118,20 @@ def _rows(lines: Sequence[str], title: str) -> Iterator[tuple[str, tuple[str, st
 
 
 def _disk(
-    point: str, space: tuple[str, str, str] | None, inodes: tuple[str, str, str] | None
+    point: str, space: Row | None, inodes: Row | None, *, sealed: bool
 ) -> tuple[Known[int], Known[int], Known[float], Known[float]]:
-    """Size, what is free, and the shares of both that are used."""
-    size: Known[int] = _UNREAD
-    free: Known[int] = _UNREAD
+    """Size, what is free, and the shares of both that are used. An image that is mounted read-only
+    is as large as what is in it."""
+    told = space is not None and "-" not in space
+    size: Known[int] = int(space[0]) * 1024 if space and told else _UNREAD
+    if sealed:
+        return size, _SEALED, _SEALED, _SEALED
+    free: Known[int] = int(space[2]) * 1024 if space and told else _UNREAD
     used = _share(space, f"df told nothing of {point}")
-    if space and "-" not in space:
-        size, free = int(space[0]) * 1024, int(space[2]) * 1024
     return size, free, used, _share(inodes, f"df told no inodes of {point}")
 
 
-def _share(row: tuple[str, str, str] | None, unread: str) -> Known[float]:
+def _share(row: Row | None, unread: str) -> Known[float]:
     """As df computes it: of what is used and what is free, root's reserve left out."""
     if row is None:
         return Missing("unreadable", unread)

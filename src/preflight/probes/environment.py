@@ -42,6 +42,7 @@ kept() {{
 for n in "$@"; do
   echo "of pid $n"
   if [ ! -e "/proc/$n" ]; then echo gone
+  elif grep -q '^State:.[ZX]' "/proc/$n/status" 2>/dev/null; then echo ended
   elif v=$(tr '\\n\\0' ' \\n' 2>/dev/null <"/proc/$n/environ"); then printf '%s\\n' "$v" | kept
   else echo denied; fi
 done
@@ -82,7 +83,7 @@ def environment(text: str) -> Known[Environment]:
     if lines[-1] != "end" or not lines[0].startswith("of "):
         raise ParseError("the environment is cut short: `of`, then a closing `end`", len(lines))
     for before, line in pairwise(lines):
-        if line in ("gone", "denied"):
+        if line in ("gone", "ended", "denied"):
             return _not_read(before.removeprefix("of "), line)
     return Environment(_variables(lines), _targets(lines), probe=_PROBE)
 
@@ -90,6 +91,8 @@ def environment(text: str) -> Known[Environment]:
 def _not_read(whose: str, word: str) -> Missing:
     if word == "gone":
         return Missing("unreadable", f"{whose}: there is no such process")
+    if word == "ended":
+        return Missing("unreadable", f"{whose}: it has ended (zombie)")
     return Missing("denied", f"{whose}: its environment may only be read by its user and by root")
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from preflight.errors import ParseError
 from preflight.facts.system import AskedProcess, Limit
 from preflight.model import Known, Missing
-from preflight.probes.limits import read_limits
+from preflight.probes.limits import RESOURCES, read_limits
 from preflight.probes.spec import probe
 
 _PROBE = "process"
@@ -22,7 +22,7 @@ for p in "$@"; do
   echo "process $p"
   if [ ! -d "/proc/$p" ]; then echo gone; continue; fi
   cat "/proc/$p/limits" 2>/dev/null || echo denied
-  grep -s -E '^(Name|Threads|CapEff):' "/proc/$p/status"
+  grep -s -E '^(Name|State|Threads|CapEff):' "/proc/$p/status"
   if maps=$(grep -s -o '/[^ ]*/libnccl[.]so[^ ]*' "/proc/$p/maps"); [ $? -le 1 ]; then
     f=${maps%%"
 "*}; echo "maps $f"
@@ -59,19 +59,45 @@ def process(text: str) -> tuple[AskedProcess, ...]:
 def _one(lines: Sequence[str], first_line: int) -> AskedProcess:
     name = f"pid {lines[0].split()[1]}"
     told = dict(_pairs(lines))
-    if "gone" in lines[1:2]:
-        missing = Missing("unreadable", f"there is no process {name[4:]}: ended, or mistyped")
-        return AskedProcess(
-            name, missing, missing, missing, missing, missing, (), first_line, _PROBE
-        )
-    limits: tuple[Limit, ...] = ()
-    if "denied" not in lines:
+    if ended := _ended(name, lines[1:2], told):
+        return _unknown(name, ended, first_line)
+    if "denied" in lines:
+        limits = _unread(name, first_line)
+    else:
         limits = read_limits(lines, name, _PROBE, first_line)
+    of = {each.resource: each for each in limits}
     files = _number(told.get("files", ""))
-    nofile = next((each.soft for each in limits if each.resource == "nofile"), _DENIED)
     return AskedProcess(
         name, told.get("Name") or _DENIED, _number(told.get("Threads", "")), files,
-        _percent(files, nofile), _nccl(lines), limits, first_line, _PROBE,
+        _percent(files, of["nofile"].soft), _nccl(lines),
+        **{resource: limit.soft for resource, limit in of.items()},
+        memlock_lifted=of["memlock"].lifted, limits=limits, line=first_line, probe=_PROBE,
+    )  # fmt: skip
+
+
+def _ended(name: str, first: Sequence[str], told: Mapping[str, str]) -> Missing | None:
+    """Why nothing of it can be looked at. A zombie keeps its limits and shows no open file."""
+    if "gone" in first:
+        return Missing("unreadable", f"there is no process {name[4:]}: ended, or mistyped")
+    if told.get("State", "")[:1] not in ("Z", "X"):
+        return None
+    if told.get("Threads", "1") in ("0", "1"):
+        return Missing("unreadable", f"process {name[4:]} has ended (zombie): nothing of it runs")
+    text = f"the main thread of process {name[4:]} has ended (zombie): others of it still run"
+    return Missing("unreadable", text)
+
+
+def _unknown(name: str, why: Missing, first_line: int) -> AskedProcess:
+    return AskedProcess(
+        name, why, why, why, why, why, why, why, why, why, why, line=first_line, probe=_PROBE
+    )
+
+
+def _unread(name: str, first_line: int) -> tuple[Limit, ...]:
+    return tuple(
+        Limit(f"{resource} ({name})", resource, name, _DENIED, _DENIED, _DENIED,
+              line=first_line, probe=_PROBE)
+        for resource in RESOURCES.values()
     )  # fmt: skip
 
 
@@ -91,7 +117,7 @@ def _nccl(lines: Sequence[str]) -> Known[str]:
 
 def _pairs(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
     for line in lines:
-        if match := re.fullmatch(r"(Name|Threads|files)(?::\s*| )(.{1,60})", line):
+        if match := re.fullmatch(r"(Name|State|Threads|files)(?::\s*| )(.{1,60})", line):
             yield match[1], match[2]
 
 

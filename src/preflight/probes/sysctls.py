@@ -9,7 +9,10 @@ Sources: Documentation/admin-guide/sysctl, kernel-parameters.txt and the ABI of 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
+
+from msgspec.structs import replace
 
 from preflight.errors import ParseError
 from preflight.facts.setup import Sysctl
@@ -187,6 +190,9 @@ done
 if [ -n "$l" ]; then echo cmdline; fi
 echo end"""
 
+#: Drivers whose governor `powersave` leaves the clock to the processor and its preference.
+_BY_PREFERENCE = frozenset({"intel_pstate", "amd-pstate-epp", "amd_pstate_epp"})
+
 _LINE = re.compile(r"([a-z][\w./-]{0,79})(?:[: ](.*))?", re.ASCII)
 _CHOSEN = re.compile(r"\[([^\][]{1,60})\]")
 _NUMBER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
@@ -201,20 +207,36 @@ def sysctls(text: str) -> tuple[Sysctl, ...]:
         raise ParseError("the list of parameters is cut short: no closing `end`", len(lines))
     found: dict[str, Sysctl] = {}
     options: list[str] = []
+    whole = ended = 0  # what was told of the command line, and the line that ends it
     for number, line in enumerate(lines[:-1], 1):
         key, value = match.groups("") if (match := _LINE.fullmatch(line)) else ("", "")
         if key == "option":
             options.append(value.strip())
         elif key == "cmdline":
-            told = _by_name(options)
-            no = number_of(key, told)
-            found[key] = Sysctl(key, told, number=no, line=number, probe=_PROBE)
+            whole, ended = len(options), number
         elif key:
             one = parameter(key, value, number)
             found.setdefault(one.name, one)
+    if ended:
+        found["cmdline"] = _cmdline(_by_name(options[:whole]), ended)
     if not found:
         raise ParseError("expected lines such as `vm/swappiness:60`", 1)
+    if governor := found.get("cpu.governor"):
+        found["cpu.governor"] = replace(governor, works_as=_works_as(governor, found))
     return tuple(found.values())
+
+
+def _cmdline(told: str, line: int) -> Sysctl:
+    return Sysctl("cmdline", told, number=number_of("cmdline", told), line=line, probe=_PROBE)
+
+
+def _works_as(governor: Sysctl, found: Mapping[str, Sysctl]) -> Known[str]:
+    """intel_pstate.rst (active mode) and amd-pstate.rst of Documentation/admin-guide/pm."""
+    told = {name: found[name].value for name in ("cpu.driver", "cpu.preference") if name in found}
+    preferred = told.get("cpu.preference") == "performance"
+    return (
+        "performance" if told.get("cpu.driver") in _BY_PREFERENCE and preferred else governor.value
+    )
 
 
 def asked_for(name: str) -> bool:

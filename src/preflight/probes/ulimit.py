@@ -51,7 +51,11 @@ _KIB = frozenset({"kbytes", "kb", "kib", "kibytes"})
 #: No line of theirs is as long.
 _LONGEST = 120
 _NO_HARD = Missing("not-in-input", "`ulimit -a` tells one limit; `ulimit -Ha` tells the hard one")
-_NO_SOFT = Missing("not-in-input", "`ulimit -Ha` tells one limit; `ulimit -a` tells the soft one")
+_NO_SOFT = Missing(
+    "not-in-input",
+    "these are the hard limits, or look like them, with a stack without limit: put `$ ulimit -a`"
+    " above the soft ones, or give /proc/self/limits",
+)
 
 
 def _amount(text: str, bytes_each: int = 1) -> Known[Amount]:
