@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from preflight.assemble.host import assemble
+from preflight.assemble.stack import stack_of
 from preflight.facts.gpu import Driver
 from preflight.facts.host import Host
 from preflight.facts.setup import Package, Software
@@ -223,3 +224,19 @@ def test_the_first_driver_of_a_gpu_is_not_that_of_its_generation() -> None:
     assert not driver_knows("455.45.01", "ampere", "8.6")
     assert not driver_knows("450.80.02", "ampere", "8.0")
     assert driver_knows("570.124.06", "blackwell", "10.3")
+
+
+@pytest.mark.parametrize(("product", "capability"), [
+    ("GRID P4-1Q", "6.1"), ("NVIDIA A40-48Q", "8.6"), ("NVIDIA A100-1-5C", "8.0"),
+    ("GRID A100D-80C", "8.0"), ("NVIDIA L40S-48Q", "8.9"), ("NVIDIA H100-80C", "9.0"),
+    ("GRID V100X-16Q", "7.0"), ("GRID T4-16Q", "7.5"),
+])  # fmt: skip
+def test_code_runs_on_a_part_of_a_card_as_on_the_card(product: str, capability: str) -> None:
+    told = report(torch="2.5.1+cu124", torch_cuda="12.4", driver="550.54.14", gpus=(product,))
+    stack = stack_of(Host("node-07", env_reports=(told,)), NOT_IN_INPUT)
+    assert not isinstance(stack.gpus, Missing)
+    assert stack.gpus[0].capability == capability
+    unknown = report(gpus=("NVIDIA Z900-8Q",))
+    found = stack_of(Host("node-07", env_reports=(unknown,)), NOT_IN_INPUT).gpus
+    assert not isinstance(found, Missing)
+    assert isinstance(found[0].capability, Missing)

@@ -16,7 +16,7 @@ from preflight.assemble.stack_packages import (
     torch_build,
 )
 from preflight.assemble.stack_packages import of as package
-from preflight.expect.models import model_of
+from preflight.expect.models import Model, model_of
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.setup import Package, Software
@@ -27,6 +27,7 @@ from preflight.model import NOT_IN_INPUT, Known, Missing
 #: Words on a piece that are none on its version.
 _NO_VERSIONS = ("torch_archs", "torch_nccl", "torch_whole", "deepspeed_built", "cuda_found")
 _FOREIGN = re.compile(r"(?:AMD|Radeon|Instinct|Intel|gfx)\b", re.IGNORECASE)
+_VIRTUAL = re.compile(r"(?:GRID|NVIDIA) ([A-Z]{1,2}\d{1,3}S?)[DXL]?-(?:\d-)?\d{1,3}[ABCQ](?:ME)?")
 _NUMBER = re.compile(r"v?\d", re.ASCII)
 _COMPAT = re.compile(r"(?:^|[:/])compat(?:[:/]|$)")
 
@@ -235,10 +236,21 @@ def _gpu(gpu: Gpu) -> StackGpu:
     return _designed(gpu.name, product, NOT_IN_INPUT, gpu.probe, gpu.line)
 
 
+def _card_of_virtual(product: str) -> Model | None:
+    """The card that a virtual GPU is cut from: GRID A100D-80C, NVIDIA L40S-48Q. By it code fits;
+    what else the card has is not promised to its parts."""
+    match = _VIRTUAL.fullmatch(product)
+    names = ("{}", "{}-PCIE-16GB", "{}-PCIE-40GB", "{} PCIe") if match else ()
+    found = (model_of(name.format(match[1])) for name in names if match)
+    return next((one for one in found if not isinstance(one, Missing)), None)
+
+
 def _designed(
     name: str, product: Known[str], capability: Known[str], probe: str, line: int
 ) -> StackGpu:
     design = model_of(product)
+    if isinstance(design, Missing) and isinstance(product, str):
+        design = _card_of_virtual(product) or design
     if isinstance(design, Missing):
         told = design if isinstance(capability, Missing) else capability
         return StackGpu(name, product, told, design, design, line, probe)

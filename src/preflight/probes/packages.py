@@ -11,22 +11,10 @@ from preflight.errors import ParseError
 from preflight.facts.setup import Package
 from preflight.facts.stack_pieces import Pin, PythonEnv, TorchBuild, Twice
 from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.package_names import NAMES
 from preflight.probes.spec import probe
 
 _PROBE = "packages"
-
-#: Those that training depends on, as pip writes them; what ends with * is the beginning of a name.
-_NAMES = (
-    "torch", "torchvision", "torchaudio", "torchdata", "pytorch-triton", "triton", "nvidia-*",
-    "cuda-*", "flash-attn", "flash-attn-3", "transformer-engine*", "apex", "deepspeed",
-    "megatron-core", "nemo-toolkit", "xformers", "bitsandbytes", "torchao", "torchtitan",
-    "liger-kernel", "causal-conv1d", "mamba-ssm", "grouped-gemm", "deep-ep", "deep-gemm",
-    "accelerate", "transformers", "datasets", "tokenizers", "peft", "trl", "safetensors", "timm",
-    "lightning", "pytorch-lightning", "colossalai", "fairscale", "horovod", "ray", "vllm",
-    "sglang", "jax", "jaxlib", "tensorflow", "mosaicml*", "webdataset", "pyarrow", "numpy",
-    "scipy", "mpi4py", "cupy-*", "dask-cuda", "torchtext", "pytorch", "flashinfer-python",
-    "torch-tensorrt", "onnxruntime-gpu",
-)  # fmt: skip
 
 # The names of the directories that pip leaves are enough (PEP 376, 427: NAME-VERSION.dist-info):
 # no package is imported, whatever the version of Python is. The first on sys.path is what
@@ -36,7 +24,7 @@ _PROGRAM = f"""\
 import sys
 sys.path[:] = [p for p in sys.path if p]
 import ast, os, struct
-names = {" ".join(_NAMES)!r}.split()
+names = {" ".join(NAMES)!r}.split()
 whole = set(n for n in names if n[-1] != "*")
 begins = tuple(n[:-1] for n in names if n[-1] == "*")
 def head(path, size):
@@ -173,15 +161,6 @@ elif not built:
     say("torch none")
 say("end")
 """
-
-_WHOLE = frozenset(name for name in _NAMES if not name.endswith("*"))
-_BEGINNINGS = tuple(name[:-1] for name in _NAMES if name.endswith("*"))
-
-
-def matters(name: str) -> bool:
-    """Whether a package is one of those that training depends on, or Python itself."""
-    return name in _WHOLE or name == "python" or name.startswith(_BEGINNINGS)
-
 
 _PYTHON = re.compile(r"python ([0-9]+\.[0-9]+\.[0-9]+)(?: .*)?")
 _PACKAGE = re.compile(r"package ([a-z0-9][\w-]{0,80})(?: (\S{1,80}))?", re.ASCII)
