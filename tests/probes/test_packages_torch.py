@@ -211,3 +211,13 @@ def test_a_folder_without_version_is_broken_where_torch_is_listed(tmp_path: Path
     assert not build(tmp_path).whole
     later = torch_at(tmp_path / "later")
     assert build(tmp_path, later).path == str(later / "torch")
+
+
+def test_the_nccl_that_torch_s_own_path_leads_to_tells_its_version(tmp_path: Path) -> None:
+    entries = [(NEEDED, "libnccl.so.2"), (RPATH, "$ORIGIN/../../nvidia/nccl/lib")]
+    place = torch_at(tmp_path / "a", cuda=library(entries))
+    assert build(place).nccl_version == NOT_IN_INPUT  # as pip names the file
+    lib = place / "nvidia" / "nccl" / "lib"
+    (lib / "libnccl.so.2").rename(lib / "libnccl.so.2.23.4")
+    (lib / "libnccl.so.2").symlink_to("libnccl.so.2.23.4")
+    assert build(place).nccl_version == "2.23.4"

@@ -40,7 +40,7 @@ def stack_of(host: Host, python: Known[PythonEnv]) -> Stack:
     words = {
         **_driver_words(host),
         **_torch_words(build, reports, packages),
-        **_library_words(listed, packages),
+        **_library_words(listed, packages, build),
         **_report_words(reports),
     }
     chosen: dict[str, Word] = {
@@ -150,15 +150,21 @@ def _field(build: Known[TorchBuild], name: str) -> Iterator[Word]:
 
 
 def _library_words(
-    listed: Known[tuple[Software, ...]], packages: Known[tuple[Package, ...]]
-) -> dict[str, list[Word]]:
+    listed: Known[tuple[Software, ...]], packages: Known[tuple[Package, ...]],
+    build: Known[TorchBuild],
+) -> dict[str, list[Word]]:  # fmt: skip
     names = {"nccl_system": "nccl", "nccl_path": "nccl-path", "nccl_preload": "nccl-preload",
              "cudnn_path": "cudnn-path"}  # fmt: skip
     found = {field: [_software(listed, name)] for field, name in names.items()}
-    found["nccl_bundled"] = [bundled(packages, "nvidia-nccl-cu*")]
+    own, beside = list(_field(build, "nccl_version")), bundled(packages, "nvidia-nccl-cu*")
+    found["nccl_bundled"] = own if beside.value == "none" and _tells(own) else [beside]
     found["nccl_cuda"] = [cuda_of(packages, "nvidia-nccl")]
     found["cudnn_bundled"] = [bundled(packages, "nvidia-cudnn-cu*")]
     return found
+
+
+def _tells(words: Iterable[Word]) -> bool:
+    return any(isinstance(word.value, str) for word in words)
 
 
 def _report_words(reports: tuple[EnvReport, ...]) -> dict[str, list[Word]]:

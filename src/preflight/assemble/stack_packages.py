@@ -83,7 +83,7 @@ def torch_build(found: dict[str, Any], python: Known[PythonEnv]) -> Known[str]:
     torch, cuda = found["torch"], found["torch_cuda"]
     if isinstance(torch, Missing):
         absent = isinstance(python, PythonEnv) and torch.kind == "not-applicable"
-        return "none" if absent else torch
+        return "no torch" if absent else torch
     if isinstance(cuda, Missing):
         return cuda
     parts = re.findall(r"\d+", torch)[:2]

@@ -22,6 +22,7 @@ class TorchBuild(Struct, frozen=True):
     line: int = 0
     probe: str = ""
     whole: bool = True  # False: its folder holds no version.py
+    nccl_version: Known[str] = NOT_IN_INPUT  # of the file that its path leads to (conda's)
 
 
 class Twice(Struct, frozen=True):
@@ -93,7 +94,7 @@ class Stack(Struct, frozen=True):
     torch_hip: Known[str] = NOT_IN_INPUT
     torch_archs: Known[tuple[str, ...]] = NOT_IN_INPUT  # ("8.0", "9.0+PTX"), where they are told
     torch_whole: Known[bool] = NOT_IN_INPUT  # False: its folder lacks what it cannot be without
-    #: What hosts must have alike for one job: "2.5, CUDA 12.4"; "none": no torch here.
+    #: What hosts must have alike for one job: "2.5, CUDA 12.4"; "no torch".
     torch_build: Known[str] = NOT_IN_INPUT
     torch_nccl: Known[str] = NOT_IN_INPUT  # wheel | loader | static | none, see TorchBuild
     cuda_found: Known[bool] = NOT_IN_INPUT  # whether torch found a GPU to compute on

@@ -87,6 +87,7 @@ def nccl(folder):
         for place in text.split(":") if tag in (15, 29) else ():
             place = place.replace("$ORIGIN", lib)
             if os.path.exists(os.path.join(place, "libnccl.so.2")):
+                say("torch library", os.path.realpath(os.path.join(place, "libnccl.so.2")))
                 return "wheel" if tag == 15 else "loader"
     return "loader"
 def literal(text):
@@ -165,9 +166,10 @@ say("end")
 _PYTHON = re.compile(r"python ([0-9]+\.[0-9]+\.[0-9]+)(?: .*)?")
 _PACKAGE = re.compile(r"package ([a-z0-9][\w-]{0,80})(?: (\S{1,80}))?", re.ASCII)
 _TWICE = re.compile(r"twice ([a-z0-9][\w-]{0,80}) (\S{1,80}) (.{1,300})", re.ASCII)
-_TORCH = re.compile(r"torch (path|version|cuda|hip|nccl) (.{1,300})", re.ASCII)
+_TORCH = re.compile(r"torch (path|version|cuda|hip|nccl|library) (.{1,300})", re.ASCII)
 #: What torch's version.py may tell: a version, or that there is none.
 _LITERAL = re.compile(r"(?:v?\d[\w.+!-]{0,79}|None)", re.ASCII)
+_NCCL_FILE = re.compile(r"libnccl\.so\.(\d+(?:\.\d+){1,3})$", re.ASCII)
 _PIN = re.compile(r"pin ([a-z0-9][\w-]{0,80}) ([a-z0-9][\w-]{0,80}) ([\w.+!*-]{1,80})", re.ASCII)
 _NO_TORCH = "torch is not installed for {}; name the one that trains: --python /PATH/TO/bin/python"
 
@@ -271,10 +273,12 @@ def _torch(lines: list[str], unreadable: tuple[str, ...]) -> Known[TorchBuild]:
             return Missing("unreadable", text)
         return "none" if word == "None" else word
 
+    found = _NCCL_FILE.search(told.get("library", ("", 0))[0])
+    own = found[1] if found else NOT_IN_INPUT  # pip's file has no version in its name
     whole = any(name in told for name in ("version", "cuda", "nccl"))
     hip = value("hip") if "hip" in told else "none"  # an old torch does not speak of it
     how = _way_to_nccl(told.get("nccl", ("", 0))[0], path)
-    return TorchBuild(value("version"), value("cuda"), hip, how, path, line, _PROBE, whole)
+    return TorchBuild(value("version"), value("cuda"), hip, how, path, line, _PROBE, whole, own)
 
 
 def _way_to_nccl(told: str, path: str) -> Known[str]:
