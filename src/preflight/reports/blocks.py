@@ -39,7 +39,7 @@ class View(Struct, frozen=True):
 
 
 #: Of what is unlike over hosts this is told first: by it jobs end.
-_FIRST = (f" torch{GLUE}", "nccl")
+_FIRST = (f"torch{GLUE}", "nccl")
 
 
 def first_line(status: Status, body: Sequence[Span], view: View) -> Iterator[Line]:
