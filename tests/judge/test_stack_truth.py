@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from preflight.assemble.host import assemble
 from preflight.assemble.stack import stack_of
@@ -52,6 +53,8 @@ def test_a_libcuda_of_unknown_version_is_no_pass() -> None:
     unread = Software("compat-driver", Missing("unreadable", "no version"), probe="software")
     found = judged(HEALTHY, driver=of_driver("550.90.12", "12.4"), software=(unread,))
     assert found["versions.cuda.driver"].status is SKIP
+    found = judged(CUDA_13, driver=of_driver("550.90.12", "12.4"), software=(unread,))
+    assert found["versions.cuda.driver"].status is ERROR
 
 
 def test_the_package_of_an_image_counts_only_where_it_is_needed() -> None:
@@ -240,3 +243,15 @@ def test_code_runs_on_a_part_of_a_card_as_on_the_card(product: str, capability: 
     found = stack_of(Host("node-07", env_reports=(unknown,)), NOT_IN_INPUT).gpus
     assert not isinstance(found, Missing)
     assert isinstance(found[0].capability, Missing)
+
+
+def test_a_host_without_python_is_not_judged_by_it() -> None:
+    """Nobody named an interpreter: what needs one is left out, all of it."""
+    raws = [Raw("node-07", "packages", ("python3", "-c", "..."), 127)]
+    checks = [one for one in load(("versions",)).checks if "stack" in one.fact]
+    found = judge(assemble("node-07", raws).host, checks)
+    assert {one.status for one in found} == {SKIP}
+    named = [replace(raws[0], argv=("nosuch", "-c", "..."))]
+    off = [one for one in judge(assemble("node-07", named).host, checks) if one.status is ERROR]
+    assert len(off) > 10
+    assert len({one.reason for one in off}) == 1

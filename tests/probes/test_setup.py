@@ -187,6 +187,11 @@ def test_software_is_asked_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     }  # fmt: skip
 
 
+def test_the_name_by_which_the_loader_asks_is_no_version() -> None:
+    (one,) = software("path libcuda.so.1 /opt/compat/libcuda.so.1\nend\n")
+    assert isinstance(one.version, Missing)
+
+
 def test_what_is_loaded_before_everything_else() -> None:
     (one,) = software("preload libnccl.so.2 /opt/nccl/libnccl.so.2.19.3\nend\n")
     assert (one.name, one.version) == ("nccl-preload", "2.19.3")

@@ -143,6 +143,8 @@ def _of_file(name: str, path: str) -> Known[str]:
     match = _VERSION.search(path.strip())
     if not match:
         return Missing("unreadable", f"no version in the name of {path.strip()[:200] or name}")
+    if name in _BEFORE.values() and "." not in match[1]:  # libcuda.so.1 is what it is asked for by
+        return Missing("unreadable", f"{path.strip()[:200]} tells no version in its name")
     inner = _RDMA_CORE.fullmatch(match[1]) if name == "rdma-core" else None
     return inner[1] if inner else match[1]
 

@@ -30,9 +30,6 @@ def fit_of(stack: Stack) -> DriverFit | Missing:
         return missing
     if not text(stack, "torch_cuda"):
         return Missing("not-applicable", _NO_CUDA)
-    if isinstance(stack.compat_driver, Missing) and "compat_driver" in stack.told_by:
-        unknown_one = f"which libcuda LD_LIBRARY_PATH brings: {stack.compat_driver.text}"
-        return Missing("not-applicable", f"it is not known {unknown_one}")
     gpus = () if isinstance(stack.gpus, Missing) else stack.gpus
     desktop = [gpu for gpu in gpus if isinstance(gpu.form, str) and gpu.form not in DATA_CENTRE]
     fit = driver_fit(
@@ -40,6 +37,10 @@ def fit_of(stack: Stack) -> DriverFit | Missing:
         package=text(stack, "compat_driver"), offered=text(stack, "compat_offered"),
         data_centre=not desktop,
     )  # fmt: skip
+    if isinstance(stack.compat_driver, Missing) and "compat_driver" in stack.told_by:
+        runs = fit.state in ("own", "minor")  # unless that libcuda is none for this driver
+        text_of = f"which libcuda LD_LIBRARY_PATH brings is unknown: {stack.compat_driver.text}"
+        return Missing("not-applicable" if runs else "unreadable", text_of)
     if fit.state == "newer":
         return Missing("not-applicable", f"{fit.text}; add a row")
     return _as_found(stack, fit)
