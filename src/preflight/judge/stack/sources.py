@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from preflight.facts.host import Host
 from preflight.facts.stack import EnvReport
@@ -17,32 +17,45 @@ _MAKER = re.compile(r"^(?:NVIDIA|Tesla|Quadro)\s+", re.IGNORECASE)
 
 def agree(host: Host, check: Check) -> Iterator[Result]:
     """Each report of an environment names the driver and the GPUs that the other answers name."""
-    judged = list(_judged(host, check))
-    yield from judged or [skip(host, check, "one answer alone tells of driver and GPUs")]
+    unread = [one.driver for one in host.env_reports if isinstance(one.driver, Missing)]
+    unread = [one for one in unread if one.kind == "unreadable"]
+    held = [one for one in host.env_reports if _is_comparable(host, one)]
+    told = [words for one in held for words in _against_others(host, one)]
+    if unread and not told:
+        yield undetermined(check, host.name, unread[0])
+    elif not held:
+        yield skip(host, check, "one answer alone tells of driver and GPUs")
+    else:
+        yield result(
+            check, host.name, Status.WARN if told else Status.PASS, told[0] if told else "alike",
+            "one host, one time", reason="two hosts, or asked at different times",
+            evidence=tuple(Evidence(one.probe, line=one.line) for one in held),
+        )  # fmt: skip
 
 
-def _judged(host: Host, check: Check) -> Iterator[Result]:
-    products, driver = _products(host), _driver(host)
-    for report in host.env_reports:
-        told = (
-            [f"driver {report.driver}, another answer {driver}"] if _other(report, driver) else []
-        )
-        if strange := _strange(report, products):
-            told.append(f"{strange}, another answer {', '.join(sorted(set(products)))}")
-        if isinstance(report.driver, Missing) and report.driver.kind == "unreadable":
-            yield undetermined(check, host.name, report.driver)
-        elif (products and isinstance(report.gpus, tuple)) or isinstance(report.driver, str):
-            yield result(
-                check, host.name, Status.WARN if told else Status.PASS,
-                "; ".join(told) or "alike", "one host, one time", reason="two hosts, or asked at "
-                "different times", evidence=(Evidence(report.probe, line=report.line),),
-            )  # fmt: skip
+def _others(host: Host, report: EnvReport) -> list[EnvReport]:
+    return [one for one in host.env_reports if one is not report]
 
 
-def _driver(host: Host) -> str:
-    """The driver by nvidia-smi's word, else by that of the first report."""
+def _is_comparable(host: Host, report: EnvReport) -> bool:
+    others = _others(host, report)
+    gpus = bool(_products(host, others)) and isinstance(report.gpus, tuple)
+    return gpus or (bool(_driver(host, others)) and isinstance(report.driver, str))
+
+
+def _against_others(host: Host, report: EnvReport) -> Iterator[str]:
+    others = _others(host, report)
+    driver, products = _driver(host, others), _products(host, others)
+    if _other(report, driver):
+        yield f"driver {report.driver}, another answer {driver}"
+    if strange := _strange(report, products):
+        yield f"{strange}, another answer {', '.join(sorted(set(products)))}"
+
+
+def _driver(host: Host, others: Sequence[EnvReport]) -> str:
+    """The driver by nvidia-smi's word, else by that of another report."""
     told = [host.driver.version] if not isinstance(host.driver, Missing) else []
-    told += [report.driver for report in host.env_reports]
+    told += [report.driver for report in others]
     return next((one for one in told if isinstance(one, str)), "")
 
 
@@ -51,19 +64,20 @@ def _other(report: EnvReport, driver: str) -> bool:
     return isinstance(mine, str) and bool(driver) and release(mine) != release(driver)
 
 
-def _products(host: Host) -> list[str]:
+def _products(host: Host, others: Sequence[EnvReport]) -> list[str]:
     if not isinstance(host.gpus, Missing):
         return [gpu.product for gpu in host.gpus if isinstance(gpu.product, str)]
-    told = [report.gpus for report in host.env_reports]
-    return list(next((one for one in told if isinstance(one, tuple)), ()))
+    return list(next((one.gpus for one in others if isinstance(one.gpus, tuple)), ()))
 
 
 def _strange(report: EnvReport, products: list[str]) -> str:
     """A GPU of a report that is of no model the others name; a container may see fewer, and the
     table of nvidia-smi cuts long names."""
     mine = () if isinstance(report.gpus, Missing) else report.gpus
+    if all(any(_alike(other, one) for one in mine) for other in products):
+        return ""
     strange = (one for one in mine if not any(_alike(one, other) for other in products))
-    return next(strange, "") if products else ""
+    return next(strange, "")
 
 
 def _alike(name: str, other: str) -> bool:
