@@ -163,7 +163,27 @@ TEXTS = [
     ("all CUDA-capable devices are busy or unavailable", "CUDA-capable device(s) is/are busy"),
     (
         "Error 803: system has unsupported display driver / cuda driver combination",
-        "Failed to initialize NVML",
+        "unsupported display driver",
+    ),
+    ("CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "unsupported display driver"),
+    ("cudaErrorSystemDriverMismatch (803)", "unsupported display driver"),
+    ("NCCL WARN Mismatched NCCL version detected : rank 8 has version 22102", "Mismatched NCCL"),
+    (
+        "ImportError: /opt/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommWindowRegister",
+        "undefined symbol: nccl",
+    ),
+    (
+        "ImportError: /opt/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: undefined symbol: "
+        "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
+        "undefined symbol: _ZN3c10",
+    ),
+    (
+        "A module that was compiled using NumPy 1.x cannot be run in NumPy 2.0.1 as it may crash.",
+        "compiled using NumPy 1.x",
+    ),
+    (
+        "OSError: libcudnn_ops_infer.so.8: cannot open shared object file: No such file",
+        "libcudnn.so.8",
     ),
     ("Failed to initialize NVML: Driver/library version mismatch", "Failed to initialize NVML"),
     (

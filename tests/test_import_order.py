@@ -43,6 +43,7 @@ FREE_WITHIN = ("assemble", "judge", "redact", "reports", "settings", "transports
 #: Files that their neighbours in the package may import, and why.
 SHARED_WITHIN = {
     "probes.spec": "the form of a probe",
+    "probes.package_names": "the program that lists packages is sent their names",
     "probes.values": "reads what several tools write alike",
     "probes.env_text": "variables within a report of an environment",
     "probes.system": "the output of lscpu within a report of an environment",

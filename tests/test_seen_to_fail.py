@@ -128,6 +128,11 @@ _RACK = (
 _UNDER = {"packages": TORCH, "software": SETUP["software"]}
 BASES |= {
     "stack": _UNDER | {"nvidia-smi-q": "nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt"},
+    "stack_and_report": {
+        "collect-env": "PyTorch version: 2.3.0+cu121\nCUDA used to build PyTorch: 12.1\n"
+        "GPU 0: NVIDIA H100 80GB HBM3\nNvidia driver version: 535.161.08\n",
+        "nvidia-smi-q": "nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt",
+    },
     "stack_t4": _UNDER | {"nvidia-smi": "nvidia_smi_xml/tesla_t4_515.105.xml"},
     "stack_a100": _UNDER | {"nvidia-smi": "nvidia_smi_xml/a100_sxm4_80gb_mig_535.54.xml"},
     "collect_env": {

@@ -13,6 +13,13 @@ from tests.conftest import SAMPLES
 #: Product name -> generation, form, links by design (None: none), power limit (None: not promised).
 KNOWN: dict[str, tuple[str, str, int | None, int | None]] = {
     "Tesla K80": ("kepler", "pcie", None, 149),
+    "Tesla K40m": ("kepler", "pcie", None, None),
+    "Tesla M40 24GB": ("maxwell", "pcie", None, None),
+    "Tesla M60": ("maxwell", "pcie", None, None),
+    "GeForce GTX 1080 Ti": ("pascal", "geforce", None, None),
+    "NVIDIA GeForce GTX 1650": ("turing", "geforce", None, None),
+    "NVIDIA GeForce GTX 1660 SUPER": ("turing", "geforce", None, None),
+    "NVIDIA GB10": ("blackwell", "superchip", None, None),
     "Tesla P100-SXM2-16GB": ("pascal", "sxm", 4, 300),
     "Tesla P100-PCIE-16GB": ("pascal", "pcie", None, 250),
     "Tesla P4": ("pascal", "pcie", None, None),
@@ -71,7 +78,7 @@ KNOWN: dict[str, tuple[str, str, int | None, int | None]] = {
 UNKNOWN = (
     "GRID P4-1Q", "NVIDIA A40-48Q", "NVIDIA A100-1-5C", "NVIDIA A100-40C", "GRID A100D-80C",
     "NVIDIA L40S-48Q", "NVIDIA L4-24Q", "NVIDIA H100-80C", "NVIDIA A10-24Q", "NVIDIA GeForce ...",
-    "NVIDIA A100X", "NVIDIA GB10", "NVIDIA H1000", "NVIDIA B2000",
+    "NVIDIA A100X", "NVIDIA H1000", "NVIDIA B2000",
 )  # fmt: skip
 
 
@@ -110,10 +117,11 @@ def test_every_product_of_the_samples_is_among_these() -> None:
 def test_rows_make_sense() -> None:
     for model in models():
         assert model.generation in (
-            "kepler", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell",
+            "kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper",
+            "blackwell",
         )  # fmt: skip
         assert model.form in ("sxm", "pcie", "superchip", "workstation", "geforce")
-        old = model.generation in ("kepler", "pascal", "volta", "turing")
+        old = model.generation in ("kepler", "maxwell", "pascal", "volta", "turing")
         assert model.repairs in ("pages" if old else "rows", model.repairs)
         assert isinstance(model.repairs, Missing) or (model.repairs == "pages") == old
         assert model.source

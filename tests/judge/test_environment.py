@@ -388,3 +388,9 @@ def test_each_row_stands_once_and_belongs_to_a_family() -> None:
     for family in table().families:
         assert family.source
         assert family.unknown in ("all", "near")
+
+
+def test_no_regular_expression_is_told() -> None:
+    for row in table().variables:
+        words = row.told or row.like.replace("|", " or ")
+        assert not set(words) & set("[](){}*+\\^?"), row.name

@@ -87,8 +87,8 @@ ODD = [
      "WARN", "2.18.3; the other 4 have 2.21.5"),
     ("software", "libcudnn.so.9 ", "libcudnn.so.x ", "fleet.software.same", "node3 cudnn-9",
      "WARN", "absent; the other 4 have 9.1.0"),
-    ("packages", "torch 2.3.0", "torch 2.2.1", "fleet.packages.same", "node3 torch", "WARN",
-     "2.2.1+cu121; the other 4 have 2.3.0+cu121"),
+    ("packages", "torch 2.3.0", "torch 2.3.1", "fleet.packages.same", "node3 torch", "WARN",
+     "2.3.1+cu121; the other 4 have 2.3.0+cu121"),
     ("packages", "package numpy 1.26.4\n", "", "fleet.packages.same", "node3 numpy", "WARN",
      "absent"),
     ("topology", "numa", "", "fleet.topology.same", "node3", "WARN", "numa0"),
@@ -320,3 +320,28 @@ def test_one_host_is_held_against_this_machine() -> None:
 
 def test_of_one_host_without_a_clock_nothing_is_told() -> None:
     assert _judged([[Raw("node1", "sysctls", ("sh",), 0, SETUP["sysctls"])]]) == []
+
+
+def _alone(check: str, hosts: Sequence[list[Raw]]) -> list[Result]:
+    return [one for one in _off(hosts) if one.check == check]
+
+
+def test_a_host_without_torch_or_with_another_fails() -> None:
+    none = {"rc": 0, "stdout": "python 3.10.12 /opt/bin/python3\ntorch none\nend\n"}
+    (one,) = _alone("fleet.torch.same", _without("packages", **none))
+    assert (one.subject, one.status, one.measured) == (
+        "node3", Status.FAIL, "no torch; the other 4 have 2.3, CUDA 12.1",
+    )  # fmt: skip
+    other = SETUP["packages"].replace("torch 2.3.0+cu121", "torch 2.3.0+cu118")
+    (one,) = _alone("fleet.torch.same", _fleet(packages=other))
+    assert (one.status, "2.3, CUDA 11.8" in str(one.measured)) == (Status.FAIL, True)
+    assert not _alone("fleet.torch.same", _without("packages", rc=127))
+
+
+def test_another_nccl_that_is_loaded_fails() -> None:
+    other = SETUP["packages"].replace("nccl-cu12 2.20.5", "nccl-cu12 2.18.3")
+    (one,) = _alone("fleet.nccl.same", _fleet(packages=other))
+    assert (one.subject, one.status) == ("node3", Status.FAIL)
+    preload = "preload libnccl.so.2 /opt/libnccl.so.2.19.3\n" + SETUP["software"]
+    (one,) = _alone("fleet.nccl.same", _fleet(software=preload))
+    assert one.measured == "2.19.3; the other 4 have 2.20.5"

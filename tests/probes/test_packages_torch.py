@@ -173,3 +173,51 @@ def test_without_torch_the_option_is_named() -> None:
 def test_an_answer_of_an_earlier_version_does_not_tell() -> None:
     assert packages(PACKAGES).torch == NOT_IN_INPUT
     assert isinstance(packages(TORCH).torch, TorchBuild)
+
+
+@pytest.mark.parametrize(
+    "cuda", ["foo()", "'12.4' if True else None", "12.4", "[]", "b'12.4'", "'"]
+)
+def test_only_a_literal_of_version_py_is_taken(tmp_path: Path, cuda: str) -> None:
+    found = build(torch_at(tmp_path / "a", f"__version__ = '2.5.1'\ncuda = {cuda}\n"))
+    assert found.version == "2.5.1"
+    assert isinstance(found.cuda, Missing)
+
+
+def test_a_torch_on_a_later_place_is_told_without_metadata(tmp_path: Path) -> None:
+    first, second = torch_at(tmp_path / "a"), torch_at(tmp_path / "b", "__version__ = '2.9.1'\n")
+    (second / "torch-2.9.1.dist-info").mkdir()
+    found = asked(first, second)
+    assert [(one.name, one.version, one.place) for one in found.twice] == [
+        ("torch", "2.9.1", str(second))
+    ]
+    assert [one.version for one in found.packages if one.name == "torch"] == ["2.5.1+cu124"]
+
+
+def test_two_metadata_of_one_package_in_one_place(tmp_path: Path) -> None:
+    place = torch_at(tmp_path / "a")
+    for version in ("2.4.0", "2.5.1"):
+        (place / f"torch-{version}.dist-info").mkdir()
+    found = asked(place)
+    assert [one.version for one in found.packages if one.name == "torch"] == ["2.5.1+cu124"]
+    assert [one.version for one in found.twice] == ["2.4.0"]
+    assert found.packages[-1].place == str(place)
+
+
+def test_a_folder_without_version_is_broken_where_torch_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "torch" / "lib").mkdir(parents=True)
+    assert isinstance(asked(tmp_path).torch, Missing)  # a folder that has this name
+    (tmp_path / "torch-2.5.1.dist-info").mkdir()
+    assert not build(tmp_path).whole
+    later = torch_at(tmp_path / "later")
+    assert build(tmp_path, later).path == str(later / "torch")
+
+
+def test_the_nccl_that_torch_s_own_path_leads_to_tells_its_version(tmp_path: Path) -> None:
+    entries = [(NEEDED, "libnccl.so.2"), (RPATH, "$ORIGIN/../../nvidia/nccl/lib")]
+    place = torch_at(tmp_path / "a", cuda=library(entries))
+    assert build(place).nccl_version == NOT_IN_INPUT  # as pip names the file
+    lib = place / "nvidia" / "nccl" / "lib"
+    (lib / "libnccl.so.2").rename(lib / "libnccl.so.2.23.4")
+    (lib / "libnccl.so.2").symlink_to("libnccl.so.2.23.4")
+    assert build(place).nccl_version == "2.23.4"

@@ -187,9 +187,29 @@ def test_software_is_asked_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     }  # fmt: skip
 
 
+def test_the_name_by_which_the_loader_asks_is_no_version() -> None:
+    (one,) = software("path libcuda.so.1 /opt/compat/libcuda.so.1\nend\n")
+    assert isinstance(one.version, Missing)
+
+
 def test_what_is_loaded_before_everything_else() -> None:
     (one,) = software("preload libnccl.so.2 /opt/nccl/libnccl.so.2.19.3\nend\n")
     assert (one.name, one.version) == ("nccl-preload", "2.19.3")
+
+
+def test_a_preloaded_file_that_is_not_there_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "libnccl.so.2.19.3").touch()
+    for place, known in ((tmp_path, True), (tmp_path / "gone", False)):
+        monkeypatch.setenv("LD_PRELOAD", f"{place}/libnccl.so.2.19.3")
+        found = {
+            one.name: one.version for one in software(asked(software, tmp_path, "/usr/local/"))
+        }
+        assert (found["nccl-preload"] == "2.19.3") is known
+    told = found["nccl-preload"]
+    assert isinstance(told, Missing)
+    assert "gone/libnccl.so.2.19.3: no such file" in told.text
 
 
 def test_a_compiler_that_does_not_start_is_not_known() -> None:

@@ -15,6 +15,11 @@ def full(text: str, *hosts: str, users: tuple[str, ...] = ()) -> str:
     ("text", "shown"),
     [
         ("password=hunter2", "password=***"),
+        ("run '/etc/passwd': Permission denied", "run '/etc/passwd': Permission denied"),
+        ("cat: /run/secret: No such file", "cat: /run/secret: No such file"),
+        ('{"/prod/db/password": "hunter2"}', '{"/prod/db/password": "***"}'),
+        ("password: Permission1", "password: ***"),
+        ("password: No", "password: No"),
         ("DB_PASSWORD: 'hunter 2' # x", "DB_PASSWORD: '***' # x"),
         ('{"password": "hun\'ter", "a": 1}', '{"password": "***", "a": 1}'),
         ('"{\\"api_key\\": \\"hunter2\\"}"', '"{\\"api_key\\": \\"***\\"}"'),

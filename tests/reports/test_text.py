@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from preflight.model import (
     Action,
@@ -43,6 +44,17 @@ def test_values_that_differ_are_told_for_each_subject() -> None:
     text = text_of(told)
     assert "gpu[0-2]  63 to 65 pages, expected at most 60" in text
     assert "each:   gpu[0,2] 65, gpu1 63" in text
+
+
+def test_sentences_that_differ_are_told_a_line_each_with_torch_first() -> None:
+    unlike = (("n2 numpy", "1.26; the other 4 have 2.1"), ("n2 torch", "2.5; the other 4 have 2.9"))
+    odd = [
+        replace(failed("fleet.packages.same", subject, None, reason=""), measured=measured)
+        for subject, measured in unlike
+    ]
+    text = text_of(report(*(host(f"n{at}") for at in range(5)), fleet=odd))
+    first, second = (f"{subject} {measured}\n" for subject, measured in reversed(unlike))
+    assert f"each:   {first}               {second}" in text.replace("\u00a0", " ")
 
 
 def test_reasons_that_differ_are_told_for_each_subject() -> None:

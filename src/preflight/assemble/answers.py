@@ -37,6 +37,7 @@ _EXPLAINED = Missing("not-applicable", "nvidia-smi says in words why it ended wi
 #: as a shell does for a command that is not there.
 _LOADER = ("error while loading shared libraries", "Error loading shared library",
            "symbol lookup error")  # fmt: skip
+_PYTHON_ERROR = re.compile(r"[\w.]{0,80}(?:Error|Exception|Interrupt|Exit)\b", re.ASCII)
 _NO_COMMAND = re.compile(r"sudo: \S+: command not found")
 
 _DENIED = ("Operation not permitted", "Permission denied", "password is required", "not permitted")
@@ -140,6 +141,8 @@ def _failed(raw: Raw) -> Missing | None:
         return Missing(raw.missing.kind, f"{tool}: {raw.missing.text}")
     if raw.rc == 127 and any(word in _text(raw.stderr) for word in _LOADER):
         return None  # what it says is read
+    if raw.rc == 127 and raw.probe == "packages" and raw.argv and tool != "python3":
+        return Missing("exited", f"--python {tool}: the host has no such program; name another")
     if raw.rc == 127 or (raw.rc == 1 and _NO_COMMAND.match(_text(raw.stderr))):
         comes_with = _COMES_WITH.get(tool) or _COMES_WITH.get(raw.probe, "")
         return Missing("no-tool", f"{tool} is not installed{comes_with}")
@@ -176,13 +179,19 @@ def _cut_log(raw: Raw, probe: Probe) -> KernelLog | None:
 
 def _exited(raw: Raw) -> Missing:
     tool = raw.argv[0] if raw.argv else raw.probe
-    said = _first_line(raw.stderr) or _first_line(raw.stdout)
+    said = _python_error(raw.stderr) or _first_line(raw.stderr) or _first_line(raw.stdout)
     if any(word in said for word in _DENIED):
         command = " ".join(raw.argv)
         if said.startswith("sudo:"):
             return Missing("denied", f"{said}; `sudo -n {command}` must work for this user")
         return Missing("denied", f"{said}; run preflight as root or with --sudo (`sudo {command}`)")
     return Missing("exited", f"{tool} exited with {raw.rc}: {said or 'it printed nothing'}")
+
+
+def _python_error(data: str | bytes) -> str:
+    """The last line of Python's words on an error: what stands above it is where it happened."""
+    lines = [line.strip()[:200] for line in _text(data).splitlines() if line.strip()]
+    return lines[-1] if lines and _PYTHON_ERROR.match(lines[-1]) else ""
 
 
 def _first_line(data: str | bytes) -> str:

@@ -79,6 +79,12 @@ def nic_facts(nics: Known[Nics]) -> dict[str, Any]:
     }
 
 
+def named(python: Known[PythonEnv], raw: Raw | None) -> Known[PythonEnv]:
+    """The answer of an interpreter, with whether the user has named it."""
+    by_user = raw is not None and bool(raw.argv) and raw.argv[0] != "python3"
+    return python if isinstance(python, Missing) or not by_user else replace(python, named=True)
+
+
 def packages_of(python: Known[PythonEnv]) -> Known[tuple[Package, ...]]:
     """The packages that the interpreter would import."""
     return python if isinstance(python, Missing) else python.packages

@@ -15,6 +15,7 @@ from preflight.assemble.answers import site as site_answer
 from preflight.assemble.asked import diag_of, told_once, watch_of
 from preflight.assemble.compared import (
     gpu_product,
+    named,
     nic_facts,
     packages_of,
     told,
@@ -69,7 +70,8 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["asked_processes"] = processes_of(parts["asked_processes"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
-    python, parts["packages"] = parts["packages"], packages_of(parts["packages"])
+    python = named(parts["packages"], by_probe.get("packages"))
+    parts["packages"] = packages_of(parts["packages"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
     parts["limits"] = both_limits(found, parts["limits"])
     parts = as_reported(parts, reports_of(found))

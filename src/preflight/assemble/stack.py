@@ -7,9 +7,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from preflight.assemble.gpudirect import gpudirect, imex
-from preflight.assemble.stack_packages import Word, all_packages, bundled, cuda_in_version, cuda_of
+from preflight.assemble.stack_packages import (
+    Word,
+    all_packages,
+    bundled,
+    cuda_in_version,
+    cuda_of,
+    torch_build,
+)
 from preflight.assemble.stack_packages import of as package
-from preflight.expect.models import model_of
+from preflight.expect.models import Model, model_of
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.setup import Package, Software
@@ -17,6 +24,11 @@ from preflight.facts.stack import EnvReport, EnvVar
 from preflight.facts.stack_pieces import PythonEnv, Source, Stack, StackGpu, TorchBuild
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
+#: Words on a piece that are none on its version.
+_NO_VERSIONS = ("torch_archs", "torch_nccl", "torch_whole", "deepspeed_built", "cuda_found")
+_FOREIGN = re.compile(r"(?:AMD|Radeon|Instinct|Intel|gfx)\b", re.IGNORECASE)
+_VIRTUAL = re.compile(r"(?:GRID|NVIDIA) ([A-Z]{1,2}\d{1,3}S?)[DXL]?-(?:\d-)?\d{1,3}[ABCQ](?:ME)?")
+_NUMBER = re.compile(r"v?\d", re.ASCII)
 _COMPAT = re.compile(r"(?:^|[:/])compat(?:[:/]|$)")
 
 
@@ -28,23 +40,38 @@ def stack_of(host: Host, python: Known[PythonEnv]) -> Stack:
     words = {
         **_driver_words(host),
         **_torch_words(build, reports, packages),
-        **_library_words(listed, packages),
+        **_library_words(listed, packages, build),
         **_report_words(reports),
     }
-    chosen = {name: _best(said) for name, said in words.items()}
+    chosen: dict[str, Word] = {
+        name: _best(said if name in _NO_VERSIONS else map(_as_version, said))
+        for name, said in words.items()
+    }
     found: dict[str, Any] = {name: word.value for name, word in chosen.items()}
+    loaded, torch = _nccl_loaded(found, reports), found["torch"]
     return Stack(
         **found,
-        nccl_loaded=_nccl_loaded(found, reports),
+        nccl_loaded=loaded,
+        nccl_of_torch=torch if isinstance(torch, Missing) else loaded,
         gpus=_gpus(host),
         gpudirect=gpudirect(host),
         imex=imex(host),
         packages=packages,
+        torch_build=torch_build(found, python),
+        python_named=isinstance(python, PythonEnv) and python.named,
         twice=() if isinstance(python, Missing) else python.twice,
         pins=() if isinstance(python, Missing) else python.pins,
         environment=_variables(host),
         told_by={name: Source(one.probe, one.line) for name, one in chosen.items() if one.probe},
     )
+
+
+def _as_version(word: Word) -> Word:
+    """A word that begins with no number is no version, whoever said it."""
+    if not isinstance(word.value, str) or word.value == "none" or _NUMBER.match(word.value):
+        return word
+    text = f"{word.value[:60]!r} is no version"
+    return word._replace(value=Missing("unreadable", text))
 
 
 def _best(words: Iterable[Word]) -> Word:
@@ -71,7 +98,8 @@ def _driver_words(host: Host) -> dict[str, list[Word]]:
     return {
         "driver": [*version, *_of_reports(reports, "driver")],
         "driver_cuda": cuda,
-        "compat_driver": [_software(host.software, "compat-driver"), *_compat(reports)],
+        "compat_driver": [_software(host.software, "compat-driver")],
+        "compat_offered": list(_compat(reports)),
         "toolkit": [_software(host.software, "nvcc", NOT_IN_INPUT),
                     *_of_reports(reports, "toolkit"), _software(host.software, "cuda-toolkit")],
     }  # fmt: skip
@@ -110,6 +138,7 @@ def _torch_words(
         "torch_hip": [*_field(build, "hip"), *_of_reports(reports, "torch_hip")],
         "torch_archs": list(_of_reports(reports, "torch_archs")),
         "torch_nccl": list(_field(build, "nccl")),
+        "torch_whole": list(_field(build, "whole")),
     }  # fmt: skip
 
 
@@ -121,15 +150,21 @@ def _field(build: Known[TorchBuild], name: str) -> Iterator[Word]:
 
 
 def _library_words(
-    listed: Known[tuple[Software, ...]], packages: Known[tuple[Package, ...]]
-) -> dict[str, list[Word]]:
+    listed: Known[tuple[Software, ...]], packages: Known[tuple[Package, ...]],
+    build: Known[TorchBuild],
+) -> dict[str, list[Word]]:  # fmt: skip
     names = {"nccl_system": "nccl", "nccl_path": "nccl-path", "nccl_preload": "nccl-preload",
              "cudnn_path": "cudnn-path"}  # fmt: skip
     found = {field: [_software(listed, name)] for field, name in names.items()}
-    found["nccl_bundled"] = [bundled(packages, "nvidia-nccl-cu*")]
+    own, beside = list(_field(build, "nccl_version")), bundled(packages, "nvidia-nccl-cu*")
+    found["nccl_bundled"] = own if beside.value == "none" and _tells(own) else [beside]
     found["nccl_cuda"] = [cuda_of(packages, "nvidia-nccl")]
     found["cudnn_bundled"] = [bundled(packages, "nvidia-cudnn-cu*")]
     return found
+
+
+def _tells(words: Iterable[Word]) -> bool:
+    return any(isinstance(word.value, str) for word in words)
 
 
 def _report_words(reports: tuple[EnvReport, ...]) -> dict[str, list[Word]]:
@@ -164,13 +199,22 @@ def _nccl_loaded(found: dict[str, Any], reports: tuple[EnvReport, ...]) -> Known
         return Missing("not-applicable", "NCCL is inside torch's own library")
     if isinstance(own, Missing) and own is not NOT_IN_INPUT:
         return own
-    by_loader = (found["nccl_path"], found["nccl_system"])
+    first, path = found["nccl_preload"], found["nccl_path"]
+    untold = isinstance(how, Missing) and how is not NOT_IN_INPUT
+    if untold and first == "none" and path not in ("none", own, NOT_IN_INPUT):
+        return Missing("unreadable", how.text)  # it or its own may be the one
+    by_loader = (path, found["nccl_system"])
     inside = (own,) if how != "loader" and isinstance(own, str) else ()
-    order = (found["nccl_preload"], told, *inside, *by_loader)
+    order = (first, told, *inside, *by_loader)
     return next(
-        (one for one in order if one != "none" and one is not NOT_IN_INPUT),
+        (one for one in order if one not in ("none", NOT_IN_INPUT) and not _left_out(one)),
         Missing("not-applicable", "no NCCL is known here"),
     )
+
+
+def _left_out(one: Known[str]) -> bool:
+    """A file that LD_PRELOAD names and that is not there: the loader goes on without it."""
+    return isinstance(one, Missing) and one.kind == "not-applicable"
 
 
 def _gpus(host: Host) -> Known[tuple[StackGpu, ...]]:
@@ -180,6 +224,8 @@ def _gpus(host: Host) -> Known[tuple[StackGpu, ...]]:
     if not told:
         return host.gpus
     products = told[0].gpus if not isinstance(told[0].gpus, Missing) else ()
+    if products and all(map(_FOREIGN.match, products)):
+        return Missing("not-applicable", f"no NVIDIA GPU: the report tells of {products[0]}")
     known = () if isinstance(told[0].capabilities, Missing) else told[0].capabilities
     return tuple(
         _designed(f"gpu{at}", product, known[at] if at < len(known) else NOT_IN_INPUT,
@@ -196,10 +242,21 @@ def _gpu(gpu: Gpu) -> StackGpu:
     return _designed(gpu.name, product, NOT_IN_INPUT, gpu.probe, gpu.line)
 
 
+def _card_of_virtual(product: str) -> Model | None:
+    """The card that a virtual GPU is cut from: GRID A100D-80C, NVIDIA L40S-48Q. By it code fits;
+    what else the card has is not promised to its parts."""
+    match = _VIRTUAL.fullmatch(product)
+    names = ("{}", "{}-PCIE-16GB", "{}-PCIE-40GB", "{} PCIe") if match else ()
+    found = (model_of(name.format(match[1])) for name in names if match)
+    return next((one for one in found if not isinstance(one, Missing)), None)
+
+
 def _designed(
     name: str, product: Known[str], capability: Known[str], probe: str, line: int
 ) -> StackGpu:
     design = model_of(product)
+    if isinstance(design, Missing) and isinstance(product, str):
+        design = _card_of_virtual(product) or design
     if isinstance(design, Missing):
         told = design if isinstance(capability, Missing) else capability
         return StackGpu(name, product, told, design, design, line, probe)

@@ -13,7 +13,8 @@ from preflight.facts.stack_pieces import PythonEnv
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
 #: What conda calls otherwise than pip.
-_CONDA = {"pytorch": "torch", "pytorch-triton": "triton", "torchtriton": "triton"}
+_CONDA = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-triton": "triton",
+          "torchtriton": "triton"}  # fmt: skip
 _LOCAL = re.compile(r"\+(?:.*[.])?cu(\d{2,3})(?:[._].*)?", re.ASCII)
 
 
@@ -74,4 +75,17 @@ def cuda_in_version(torch: Known[str]) -> Known[str]:
         return torch
     if match := _LOCAL.search(torch):
         return f"{match[1][:-1]}.{match[1][-1]}"
-    return "none" if re.search(r"\+(cpu|rocm)", torch) else NOT_IN_INPUT
+    return "none" if re.search(r"\+(cpu|rocm|xpu)", torch) else NOT_IN_INPUT
+
+
+def torch_build(found: dict[str, Any], python: Known[PythonEnv]) -> Known[str]:
+    """The torch in the words by which hosts are compared: those of one job have it alike."""
+    torch, cuda = found["torch"], found["torch_cuda"]
+    if isinstance(torch, Missing):
+        absent = isinstance(python, PythonEnv) and torch.kind == "not-applicable"
+        return "no torch" if absent else torch
+    if isinstance(cuda, Missing):
+        return cuda
+    parts = re.findall(r"\d+", torch)[:2]
+    built = "no CUDA" if cuda == "none" else "CUDA " + ".".join(re.findall(r"\d+", cuda)[:2])
+    return f"{'.'.join(parts)}, {built}"

@@ -11,6 +11,7 @@ from preflight.cli.streams import Streams
 FLEET = (
     "fleet.told.same", "fleet.kernel.*", "fleet.os.*", "fleet.driver.*", "fleet.gpu.vbios.*",
     "fleet.fabric_manager.*", "fleet.board.bios.*", "fleet.software.*", "fleet.packages.*",
+    "fleet.nccl.*", "fleet.torch.*",
     "fleet.env.*", "fleet.nic.firmware.*",
 )  # fmt: skip
 

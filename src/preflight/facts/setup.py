@@ -55,6 +55,7 @@ class Package(Struct, frozen=True):
     version: Known[str]
     line: int = 0
     probe: str = ""
+    place: str = ""  # of the module path; "" where a list without places told it
 
 
 class Told(Struct, frozen=True):

@@ -21,10 +21,13 @@ class TorchBuild(Struct, frozen=True):
     path: str = ""
     line: int = 0
     probe: str = ""
+    whole: bool = True  # False: its folder holds no version.py
+    nccl_version: Known[str] = NOT_IN_INPUT  # of the file that its path leads to (conda's)
 
 
 class Twice(Struct, frozen=True):
-    """A package that a later place of the module path holds once more, hidden by the first."""
+    """A package that is there once more: in a later place of the module path, hidden by the first,
+    or in the same place with the metadata of another version."""
 
     name: str
     version: Known[str]
@@ -52,6 +55,7 @@ class PythonEnv(Struct, frozen=True):
     twice: tuple[Twice, ...] = ()
     pins: tuple[Pin, ...] = ()
     unreadable: tuple[str, ...] = ()  # places of the module path that may not be listed
+    named: bool = False  # by the user, with --python
     line: int = 1
     probe: str = ""
 
@@ -80,14 +84,18 @@ class Stack(Struct, frozen=True):
 
     driver: Known[str] = NOT_IN_INPUT  # 550.90.12
     driver_cuda: Known[str] = NOT_IN_INPUT  # the CUDA that nvidia-smi names beside it
-    #: Of the libcuda of a forward-compatibility package that the loader takes; "none": there is
-    #: none.
+    #: Of a libcuda that the loader takes before the driver's own; "none": there is none.
     compat_driver: Known[str] = NOT_IN_INPUT
+    #: Of the forward-compatibility package of an image: its start script takes it where it helps.
+    compat_offered: Known[str] = NOT_IN_INPUT
     toolkit: Known[str] = NOT_IN_INPUT  # the nvcc that extensions are built with: 12.3.107
     torch: Known[str] = NOT_IN_INPUT
     torch_cuda: Known[str] = NOT_IN_INPUT  # 12.4; "none": built without
     torch_hip: Known[str] = NOT_IN_INPUT
     torch_archs: Known[tuple[str, ...]] = NOT_IN_INPUT  # ("8.0", "9.0+PTX"), where they are told
+    torch_whole: Known[bool] = NOT_IN_INPUT  # False: its folder lacks what it cannot be without
+    #: What hosts must have alike for one job: "2.5, CUDA 12.4"; "no torch".
+    torch_build: Known[str] = NOT_IN_INPUT
     torch_nccl: Known[str] = NOT_IN_INPUT  # wheel | loader | static | none, see TorchBuild
     cuda_found: Known[bool] = NOT_IN_INPUT  # whether torch found a GPU to compute on
     gpus: Known[tuple[StackGpu, ...]] = NOT_IN_INPUT
@@ -99,6 +107,7 @@ class Stack(Struct, frozen=True):
     nccl_path: Known[str] = NOT_IN_INPUT  # on LD_LIBRARY_PATH; "none"
     nccl_preload: Known[str] = NOT_IN_INPUT  # by LD_PRELOAD; "none"
     nccl_loaded: Known[str] = NOT_IN_INPUT  # what a process would really load
+    nccl_of_torch: Known[str] = NOT_IN_INPUT  # the same, of a host whose torch is known
     gpudirect: Known[str] = NOT_IN_INPUT  # peermem | dma-buf | none: what lends GPU memory to NICs
     imex: Known[str] = NOT_IN_INPUT  # the service's state, where a rack's GPUs need it
     deepspeed_torch: Known[str] = NOT_IN_INPUT  # what its wheel was compiled with
@@ -107,6 +116,7 @@ class Stack(Struct, frozen=True):
     packages: Known[tuple[Package, ...]] = NOT_IN_INPUT  # one of each name
     twice: tuple[Twice, ...] = ()
     pins: tuple[Pin, ...] = ()
+    python_named: bool = False  # the interpreter is the user's choice
     environment: tuple[EnvVar, ...] = ()
     told_by: dict[str, Source] = field(default_factory=dict)  # field -> where
     line: int = 1

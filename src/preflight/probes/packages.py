@@ -5,26 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from preflight.errors import ParseError
 from preflight.facts.setup import Package
 from preflight.facts.stack_pieces import Pin, PythonEnv, TorchBuild, Twice
 from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.package_names import NAMES
 from preflight.probes.spec import probe
 
 _PROBE = "packages"
-
-#: Those that training depends on, as pip writes them; what ends with * is the beginning of a name.
-_NAMES = (
-    "torch", "torchvision", "torchaudio", "torchdata", "pytorch-triton", "triton", "nvidia-*",
-    "cuda-*", "flash-attn", "flash-attn-3", "transformer-engine*", "apex", "deepspeed",
-    "megatron-core", "nemo-toolkit", "xformers", "bitsandbytes", "torchao", "torchtitan",
-    "liger-kernel", "causal-conv1d", "mamba-ssm", "grouped-gemm", "deep-ep", "deep-gemm",
-    "accelerate", "transformers", "datasets", "tokenizers", "peft", "trl", "safetensors", "timm",
-    "lightning", "pytorch-lightning", "colossalai", "fairscale", "horovod", "ray", "vllm",
-    "sglang", "jax", "jaxlib", "tensorflow", "mosaicml*", "webdataset", "pyarrow", "numpy",
-    "scipy", "mpi4py", "cupy-*", "dask-cuda", "torchtext", "pytorch", "flashinfer-python",
-    "torch-tensorrt", "onnxruntime-gpu",
-)  # fmt: skip
 
 # The names of the directories that pip leaves are enough (PEP 376, 427: NAME-VERSION.dist-info):
 # no package is imported, whatever the version of Python is. The first on sys.path is what
@@ -33,8 +23,8 @@ _NAMES = (
 _PROGRAM = f"""\
 import sys
 sys.path[:] = [p for p in sys.path if p]
-import os, struct
-names = {" ".join(_NAMES)!r}.split()
+import ast, os, struct
+names = {" ".join(NAMES)!r}.split()
 whole = set(n for n in names if n[-1] != "*")
 begins = tuple(n[:-1] for n in names if n[-1] == "*")
 def head(path, size):
@@ -97,22 +87,32 @@ def nccl(folder):
         for place in text.split(":") if tag in (15, 29) else ():
             place = place.replace("$ORIGIN", lib)
             if os.path.exists(os.path.join(place, "libnccl.so.2")):
+                say("torch library", os.path.realpath(os.path.join(place, "libnccl.so.2")))
                 return "wheel" if tag == 15 else "loader"
     return "loader"
-def torch(folder):
+def literal(text):
+    try:
+        value = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return "?"
+    return "None" if value is None else value if isinstance(value, str) and value else "?"
+def versions(folder):
     told = {{}}
     for line in head(os.path.join(folder, "version.py"), 4096):
         left, equals, right = line.partition("=")
         if equals:
-            told[left.split(":")[0].strip()] = right.strip().strip("'\\"") or "None"
+            told[left.split(":")[0].strip()] = literal(right)
+    return told
+def torch(folder):
+    told = versions(folder)
     say("torch path", folder)
     for name in ("__version__", "cuda", "hip"):
         if name in told:
             say("torch", name.strip("_"), told[name])
-    if told.get("cuda", "None") != "None":
+    if told.get("cuda", "None") not in ("None", "?"):
         say("torch nccl", nccl(folder))
 say("python", ".".join(map(str, sys.version_info[:3])), sys.executable or "")
-seen, places, built = set(), set(), False
+seen, places, built, hollow = {{}}, set(), False, ""
 for place in sys.path:
     real = os.path.realpath(place)
     if real in places:
@@ -124,10 +124,20 @@ for place in sys.path:
         if os.path.isdir(place):
             say("unreadable", place)
         continue
-    if not built and "torch" in entries and os.path.isdir(os.path.join(place, "torch")):
-        built = True
-        torch(os.path.join(place, "torch"))
-    here = set()
+    here, said = set(), set()
+    folder = os.path.join(place, "torch")
+    if "torch" in entries and os.path.isdir(folder):
+        files = [os.path.join(folder, n) for n in ("__init__.py", "version.py")]
+        inside = [os.path.basename(f) for f in files if os.path.exists(f)]
+        if built and "version.py" in inside:
+            say("twice torch", versions(folder).get("__version__", "?"), place)
+            said.add("torch")
+        elif not built and inside:
+            built = True
+            torch(folder)
+        elif not inside:
+            hollow = hollow or folder
+    say("place", place)
     for entry in entries:
         stem, kind = os.path.splitext(entry)
         if kind not in (".dist-info", ".egg-info"):
@@ -142,53 +152,86 @@ for place in sys.path:
             say("package", name, told)
             for other, exact in pins:
                 say("pin", name, other, exact)
-            seen.add(name)
+            seen[name] = told
             here.add(name)
-        elif name not in here:
+        elif name not in said and (name not in here or told != seen[name]):
             say("twice", name, told or "?", place)
-if not built:
+if hollow and not built and "torch" in seen:
+    say("torch path", hollow)
+elif not built:
     say("torch none")
 say("end")
 """
 
-_WHOLE = frozenset(name for name in _NAMES if not name.endswith("*"))
-_BEGINNINGS = tuple(name[:-1] for name in _NAMES if name.endswith("*"))
-
-
-def matters(name: str) -> bool:
-    """Whether a package is one of those that training depends on, or Python itself."""
-    return name in _WHOLE or name == "python" or name.startswith(_BEGINNINGS)
-
-
 _PYTHON = re.compile(r"python ([0-9]+\.[0-9]+\.[0-9]+)(?: .*)?")
 _PACKAGE = re.compile(r"package ([a-z0-9][\w-]{0,80})(?: (\S{1,80}))?", re.ASCII)
 _TWICE = re.compile(r"twice ([a-z0-9][\w-]{0,80}) (\S{1,80}) (.{1,300})", re.ASCII)
-_TORCH = re.compile(r"torch (path|version|cuda|hip|nccl) (.{1,300})", re.ASCII)
+_TORCH = re.compile(r"torch (path|version|cuda|hip|nccl|library) (.{1,300})", re.ASCII)
+#: What torch's version.py may tell: a version, or that there is none.
+_LITERAL = re.compile(r"(?:v?\d[\w.+!-]{0,79}|None)", re.ASCII)
+_NCCL_FILE = re.compile(r"libnccl\.so\.(\d+(?:\.\d+){1,3})$", re.ASCII)
 _PIN = re.compile(r"pin ([a-z0-9][\w-]{0,80}) ([a-z0-9][\w-]{0,80}) ([\w.+!*-]{1,80})", re.ASCII)
 _NO_TORCH = "torch is not installed for {}; name the one that trains: --python /PATH/TO/bin/python"
 
 
 @probe(_PROBE, ["python3", "-c", _PROGRAM], timeout_s=10)
 def packages(text: str) -> PythonEnv:
-    """Lines `python VERSION PATH`, `package NAME VERSION`, `pin NAME OTHER VERSION`, `twice NAME
-    VERSION PLACE`, `torch WHAT VALUE`, `unreadable PLACE`."""
+    """Lines `python VERSION PATH`, `place PATH`, `package NAME VERSION`, `pin NAME OTHER VERSION`,
+    `twice NAME VERSION PLACE`, `torch WHAT VALUE`, `unreadable PLACE`."""
     lines = [line.strip() for line in text.strip().split("\n")]
     # A site's own start-up files may print before and after us.
     if "end" not in lines:
         raise ParseError("the list of packages is cut short: no closing `end`", len(lines))
-    found: dict[str, Package] = {}
-    for number, line in enumerate(lines, 1):
-        if match := _PYTHON.fullmatch(line):
-            found.setdefault("python", Package("python", match[1], number, _PROBE))
-        elif match := _PACKAGE.fullmatch(line):
-            found.setdefault(match[1], Package(match[1], _version(match[2]), number, _PROBE))
+    found = _packages(lines)
     if "python" not in found:
         raise ParseError("expected a line `python VERSION PATH`", 1)
     unreadable = tuple(line[11:] for line in lines if line.startswith("unreadable "))
+    build, twice = _torch(lines, unreadable), tuple(_twice(lines))
+    if (listed := found.get("torch")) and (imported := _unlike(listed, build)):
+        found["torch"] = replace(listed, version=imported)
+        twice = _by_metadata(listed, imported, twice)
     return PythonEnv(
-        tuple(found.values()), _torch(lines, unreadable), tuple(_twice(lines)), tuple(_pins(lines)),
-        unreadable, probe=_PROBE,
+        tuple(found.values()), build, twice, tuple(_pins(lines)), unreadable, probe=_PROBE
+    )
+
+
+def _packages(lines: list[str]) -> dict[str, Package]:
+    """One of each name, the first on the module path."""
+    found: dict[str, Package] = {}
+    place = ""
+    for number, line in enumerate(lines, 1):
+        if match := _PYTHON.fullmatch(line):
+            found.setdefault("python", Package("python", match[1], number, _PROBE))
+        elif line.startswith("place "):
+            place = line[6:300]
+        elif match := _PACKAGE.fullmatch(line):
+            one = Package(match[1], _version(match[2]), number, _PROBE, place)
+            found.setdefault(match[1], one)
+    return found
+
+
+def _by_metadata(listed: Package, imported: str, twice: tuple[Twice, ...]) -> tuple[Twice, ...]:
+    """What is there twice, with the version that the metadata alone tells, without the one that is
+    imported."""
+    own = imported.partition("+")[0]
+    others = tuple(
+        one for one in twice
+        if one.place != listed.place or str(one.version).partition("+")[0] != own
     )  # fmt: skip
+    if any((one.name, one.version) == ("torch", listed.version) for one in others):
+        return others
+    place = f"the metadata in {listed.place}" if listed.place else "its metadata"
+    return (*others, Twice("torch", listed.version, place, listed.line, _PROBE))
+
+
+def _unlike(listed: Package, build: Known[TorchBuild]) -> str:
+    """The version of the torch that would be imported, where its metadata tells another one: an
+    upgrade that was interrupted, or a torch that is elsewhere on the path."""
+    told = Missing("unreadable", "") if isinstance(build, Missing) else build.version
+    if isinstance(told, Missing) or isinstance(listed.version, Missing):
+        return ""
+    own, other = (text.partition("+")[0].lower() for text in (told, listed.version))
+    return told if own != other else ""
 
 
 def _twice(lines: list[str]) -> Iterator[Twice]:
@@ -222,15 +265,20 @@ def _torch(lines: list[str], unreadable: tuple[str, ...]) -> Known[TorchBuild]:
     if not told:
         return NOT_IN_INPUT
     path, line = told.get("path", ("", 1))
-    broken = Missing("unreadable", f"{path}/version.py tells no version: the package is broken")
 
     def value(name: str) -> Known[str]:
         word = told.get(name, ("", 0))[0]
-        return "none" if word == "None" else word or broken
+        if not _LITERAL.fullmatch(word):
+            text = f"{path}/version.py tells no {name} that can be read: broken, or not a release"
+            return Missing("unreadable", text)
+        return "none" if word == "None" else word
 
+    found = _NCCL_FILE.search(told.get("library", ("", 0))[0])
+    own = found[1] if found else NOT_IN_INPUT  # pip's file has no version in its name
+    whole = any(name in told for name in ("version", "cuda", "nccl"))
     hip = value("hip") if "hip" in told else "none"  # an old torch does not speak of it
     how = _way_to_nccl(told.get("nccl", ("", 0))[0], path)
-    return TorchBuild(value("version"), value("cuda"), hip, how, path, line, _PROBE)
+    return TorchBuild(value("version"), value("cuda"), hip, how, path, line, _PROBE, whole, own)
 
 
 def _way_to_nccl(told: str, path: str) -> Known[str]:

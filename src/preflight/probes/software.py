@@ -40,6 +40,7 @@ _BEFORE = {
     "path libcudnn.so.9": "cudnn-path",
     "path libcuda.so.1": "compat-driver",
     "preload libnccl.so.2": "nccl-preload",
+    "absent libnccl.so.2": "nccl-preload",
 }
 #: Where vendors put NCCL's network plugins -> our name.
 _PLUGINS = {
@@ -81,6 +82,7 @@ done
 IFS=' :'
 for f in $LD_PRELOAD; do
   case $f in *libnccl.so*)
+    case $f in */*) [ -e "$f" ] || {{ echo "absent libnccl.so.2 $f"; continue; }} ;; esac
     f=$(readlink -f "$f" || echo "$f"); echo "preload libnccl.so.2 $f"; inside "$f" ;;
   esac
 done
@@ -132,6 +134,8 @@ def _libraries(lines: list[str]) -> Iterator[Software]:
         name = _LIBRARIES.get(soname, "") if kind == "library" else _BEFORE.get(f"{kind} {soname}")
         if name:
             told = inside.get(path.strip()) or _of_file(name, path)
+            if kind == "absent":
+                told = Missing("not-applicable", f"LD_PRELOAD names {path.strip()}: no such file")
             yield Software(name, told, path.strip(), number, _PROBE)
 
 
@@ -139,6 +143,8 @@ def _of_file(name: str, path: str) -> Known[str]:
     match = _VERSION.search(path.strip())
     if not match:
         return Missing("unreadable", f"no version in the name of {path.strip()[:200] or name}")
+    if name in _BEFORE.values() and "." not in match[1]:  # libcuda.so.1 is what it is asked for by
+        return Missing("unreadable", f"{path.strip()[:200]} tells no version in its name")
     inner = _RDMA_CORE.fullmatch(match[1]) if name == "rdma-core" else None
     return inner[1] if inner else match[1]
 

@@ -35,6 +35,9 @@ _TRAINING = (
     r"|start|end|next|tool|draft|additional)[_-]?$"
 )
 _NO_SECRET = r"(?i)none|null|true|false|yes|no|\*+|not|required|unset|\$.*"
+#: The first words of strerror(3) on files.
+_FAULTS = ("Permission", "No", "Is", "Not", "Operation", "Input/output", "Too", "File", "Read-only",
+           "Stale", "cannot", "Text", "Exec")  # fmt: skip
 
 _KEY_BLOCK = (
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----"
@@ -109,10 +112,16 @@ def _mask_value(match: Match) -> str:
     value = match[group]
     if not value or compiled(_NO_SECRET).fullmatch(value):
         return match[0]
-    if _is_training(match["word"], _before(match), value):
+    if _is_training(match["word"], _before(match), value) or _is_fault_of_path(match, value):
         return match[0]
     start, end = (at - match.start() for at in match.span(group))
     return f"{match[0][:start]}{MASK}{match[0][end:]}"
+
+
+def _is_fault_of_path(match: Match, value: str) -> bool:
+    """'/etc/passwd': Permission denied - what the system says of a file is no secret."""
+    end_of_path = match.string[: match.start("word")].endswith("/")
+    return end_of_path and value in _FAULTS
 
 
 def _before(match: Match) -> str:

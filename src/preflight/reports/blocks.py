@@ -38,6 +38,10 @@ class View(Struct, frozen=True):
         return count if not self.verbose else 1_000_000
 
 
+#: Of what is unlike over hosts this is told first: by it jobs end.
+_FIRST = (f"torch{GLUE}", "nccl")
+
+
 def first_line(status: Status, body: Sequence[Span], view: View) -> Iterator[Line]:
     """The first line of a block."""
     word = Span(f"{status.value:<{_HANG}}", STYLES[status])
@@ -117,13 +121,20 @@ def _undetermined(group: Group, at: str, view: View) -> Iterator[Line]:
 def _variants(group: Group, view: View, *, with_reason: bool) -> Iterator[Line]:
     texts = [_variant(one, group.expected, view, with_reason) for one in group.variants]
     if with_reason:
-        most = view.most(6)
-        for text in texts[:most]:
-            yield from labelled("", text, view)
-        if len(texts) > most:
-            yield from labelled("", f"and {len(texts) - most} more (-v lists them)", view)
+        yield from _a_line_each("", texts, view.most(6), view)
+    elif any("; " in str(one.measured) for one in group.variants):
+        # Sentences: commas between them would be read as a part of them.
+        texts.sort(key=lambda text: not any(name in text for name in _FIRST))
+        yield from _a_line_each("each", texts, view.most(8), view)
     else:
         yield from labelled("each", some(texts, view.most(8)), view)
+
+
+def _a_line_each(label: str, texts: Sequence[str], most: int, view: View) -> Iterator[Line]:
+    for at, text in enumerate(texts[:most]):
+        yield from labelled("" if at else label, text, view)
+    if len(texts) > most:
+        yield from labelled("", f"and {len(texts) - most} more (-v lists them)", view)
 
 
 def _variant(variant: Variant, expected: str, view: View, with_reason: bool) -> str:

@@ -35,6 +35,7 @@ class Variable(Struct, frozen=True, forbid_unknown_fields=True):
     words: str = ""
     between: tuple[float, float] | None = None
     like: str = ""
+    told: str = ""  # `like` in words
     default: str = ""
     since: str = ""
     until: str = ""

@@ -15,7 +15,7 @@ from preflight.judge.stack.tables import Capability, cuda_table
 from preflight.judge.versions import at_least, release
 
 #: own: the driver's own CUDA is not older; minor: by minor version compatibility; forward: by a
-#: package that is there; too-old: not at all; unfit: the package does not serve this GPU;
+#: package that is there; too-old: not at all; unfit: the package does not serve this GPU or driver;
 #: newer: driver and CUDA are both newer than the table, so that nobody knows.
 DriverState = Literal["own", "minor", "forward", "unfit", "too-old", "newer"]
 #: code: as it is; ptx: compiled for the GPU when it is loaded; none: "no kernel image".
@@ -50,18 +50,22 @@ def _is_newer(driver: str) -> bool:
 
 
 def driver_fit(
-    driver: str, cuda: str, *, told: str = "", package: str = "", data_centre: bool = True
-) -> DriverFit:
+    driver: str, cuda: str, *, told: str = "", package: str = "", offered: str = "",
+    data_centre: bool = True,
+) -> DriverFit:  # fmt: skip
     """Whether `driver` runs what was built with `cuda`. `told`: the CUDA that nvidia-smi names;
-    `package`: the driver version of a forward-compatibility package that the loader takes."""
-    own = cuda_of_driver(driver, told)
+    `package`: the driver version of a libcuda that the loader takes before the driver's own;
+    `offered`: of one that an image's start script puts there where it is needed."""
+    cuda, own = ".".join(map(str, short(cuda))), cuda_of_driver(driver, told)
+    if package and (fault := package_fault(driver, package, data_centre=data_centre)):
+        return DriverFit("unfit", fault)
     if own and at_least(own, cuda):
         return DriverFit("own", f"driver {driver} is of CUDA {own}")
+    package = package or offered
     if package and at_least(cuda_of_driver(package), cuda):
-        if data_centre:
-            return DriverFit("forward", f"driver {driver} with the libcuda of {package}")
-        text = f"the libcuda of {package} serves data-centre GPUs only (error 804)"
-        return DriverFit("unfit", text)
+        fault = package_fault(driver, package, data_centre=data_centre)
+        text = fault or f"driver {driver} with the libcuda of {package}"
+        return DriverFit("unfit" if fault else "forward", text)
     if _is_newer(driver) and not told and at_least(cuda, own):
         return DriverFit("newer", f"driver {driver} is newer than checks/data/cuda_compat.yaml")
     if told and not _is_newer(driver) and at_least(told, cuda):
@@ -74,6 +78,20 @@ def driver_fit(
         return DriverFit("minor", f"driver {driver} is of CUDA {own}; from {least} on any CUDA "
                                   f"{release(cuda)[0]} runs with limits")  # fmt: skip
     return DriverFit("too-old", f"driver {driver} is of CUDA {own or 'unknown'}, {needs(cuda)}")
+
+
+def package_fault(driver: str, package: str, *, data_centre: bool) -> str:
+    """Why CUDA does not start with a libcuda that is not the driver's own; empty where it does."""
+    if not at_least(package, driver):
+        return f"the libcuda of {package} is older than the loaded driver {driver} (error 803)"
+    if at_least(driver, package):
+        return ""
+    if not data_centre:
+        return f"the libcuda of {package} serves data-centre GPUs only (error 804)"
+    row = next((row for row in cuda_table().not_forward if (row.branch,) == _branch(driver)), None)
+    if row is None or not at_least(cuda_of_driver(package), row.cuda):
+        return ""
+    return f"drivers of branch {row.branch} do not work with the libcuda of {package} (error 803)"
 
 
 def needs(cuda: str) -> str:
@@ -144,8 +162,11 @@ def _row(capability: str) -> Capability | None:
     return next((row for row in cuda_table().capabilities if row.capability == capability), None)
 
 
-def driver_knows(driver: str, generation: str) -> str:
+def driver_knows(driver: str, generation: str, capability: str = "") -> str:
     """Why a driver has no such GPUs; empty where it has, or where that is not known."""
+    own = _row(capability)
+    if own and own.driver and not at_least(driver, own.driver):
+        return f"driver {driver} is older than GPUs of {capability}, which begin with {own.driver}"
     row = next((row for row in cuda_table().generations if row.generation == generation), None)
     if row and row.first and not at_least(driver, row.first):
         return f"driver {driver} is older than {generation}, which begins with {row.first}"

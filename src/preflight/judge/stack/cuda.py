@@ -18,7 +18,7 @@ from preflight.judge.stack.compat import (
     driver_knows,
     short,
 )
-from preflight.model import Check, Evidence, Missing, Result, Status
+from preflight.model import NOT_IN_INPUT, Check, Evidence, Missing, Result, Status
 
 _NO_CUDA = "torch is built without CUDA: see versions.torch.cuda"
 
@@ -34,9 +34,24 @@ def fit_of(stack: Stack) -> DriverFit | Missing:
     desktop = [gpu for gpu in gpus if isinstance(gpu.form, str) and gpu.form not in DATA_CENTRE]
     fit = driver_fit(
         text(stack, "driver"), text(stack, "torch_cuda"), told=text(stack, "driver_cuda"),
-        package=text(stack, "compat_driver"), data_centre=not desktop,
+        package=text(stack, "compat_driver"), offered=text(stack, "compat_offered"),
+        data_centre=not desktop,
     )  # fmt: skip
-    return Missing("not-applicable", f"{fit.text}; add a row") if fit.state == "newer" else fit
+    if isinstance(stack.compat_driver, Missing) and "compat_driver" in stack.told_by:
+        runs = fit.state in ("own", "minor")  # unless that libcuda is none for this driver
+        text_of = f"which libcuda LD_LIBRARY_PATH brings is unknown: {stack.compat_driver.text}"
+        return Missing("not-applicable" if runs else "unreadable", text_of)
+    if fit.state == "newer":
+        return Missing("not-applicable", f"{fit.text}; add a row")
+    return _as_found(stack, fit)
+
+
+def _as_found(stack: Stack, fit: DriverFit) -> DriverFit:
+    """A torch that has found a GPU runs, by a libcuda that the report does not name: that of a
+    forward-compatibility package, which every container of NVIDIA's brings."""
+    if stack.cuda_found is not True or fit.state not in ("too-old", "unfit"):
+        return fit
+    return DriverFit("forward", f"torch has found a GPU, although {fit.text}")
 
 
 def runs(host: Host, check: Check) -> Iterator[Result]:
@@ -75,6 +90,8 @@ def built_with_cuda(host: Host, check: Check) -> Iterator[Result]:
     """Where there are NVIDIA GPUs, torch is built for them."""
     stack = host.stack
     missing = unknown(stack, "torch", "torch_cuda", "gpus")
+    if missing is not None and stack.python_named and _without_torch(stack):
+        missing = Missing("unreadable", f"GPUs are here: {missing.text}")
     if missing is not None:
         yield undetermined_for(host, check, missing)
         return
@@ -85,9 +102,21 @@ def built_with_cuda(host: Host, check: Check) -> Iterator[Result]:
     yield result(
         check, host.name, Status.PASS if cuda else Status.FAIL,
         f"{text(stack, 'torch')}, CUDA {cuda or 'none'}", "built with CUDA",
-        reason=f"it is built for ROCm {hip}" if hip else "it is built for the CPU only",
+        reason=f"it is built for ROCm {hip}" if hip else _not_for_cuda(text(stack, "torch")),
         evidence=shown(stack, "torch", "torch_cuda"),
     )  # fmt: skip
+
+
+def _without_torch(stack: Stack) -> bool:
+    """Whether a host with GPUs has an interpreter that has no torch at all."""
+    torch, gpus = stack.torch, stack.gpus
+    none = isinstance(torch, Missing) and torch.kind == "not-applicable"
+    return none and not isinstance(gpus, Missing) and bool(gpus)
+
+
+def _not_for_cuda(torch: str) -> str:
+    other = "Intel's GPUs" if "+xpu" in torch else "the CPU only"
+    return f"it is built for {other}"
 
 
 def finds_gpu(host: Host, check: Check) -> Iterator[Result]:
@@ -98,12 +127,20 @@ def finds_gpu(host: Host, check: Check) -> Iterator[Result]:
     elif isinstance(stack.cuda_found, Missing):
         yield undetermined_for(host, check, stack.cuda_found)
     else:
-        status = Status.PASS if stack.cuda_found else Status.FAIL
+        neither = _tells_no_driver(stack) and (isinstance(stack.gpus, Missing) or not stack.gpus)
+        absent = Status.WARN if neither else Status.FAIL
+        reason = "torch says that CUDA is not available"
+        if neither:
+            reason += "; no GPU and no driver is told: a login node?"
         yield result(
-            check, host.name, status, stack.cuda_found, "yes",
-            reason="" if stack.cuda_found else "torch says that CUDA is not available",
-            evidence=shown(stack, "cuda_found"),
+            check, host.name, Status.PASS if stack.cuda_found else absent, stack.cuda_found, "yes",
+            reason="" if stack.cuda_found else reason, evidence=shown(stack, "cuda_found"),
         )  # fmt: skip
+
+
+def _tells_no_driver(stack: Stack) -> bool:
+    """Whether the driver was looked for and none was found."""
+    return isinstance(stack.driver, Missing) and stack.driver != NOT_IN_INPUT
 
 
 def has_code(host: Host, check: Check) -> Iterator[Result]:
@@ -160,7 +197,8 @@ def driver_has_gpu(host: Host, check: Check) -> Iterator[Result]:
         if isinstance(gpu.generation, Missing):
             yield undetermined(check, gpu.name, gpu.generation)
             continue
-        reason = driver_knows(text(stack, "driver"), gpu.generation)
+        capability = gpu.capability if isinstance(gpu.capability, str) else ""
+        reason = driver_knows(text(stack, "driver"), gpu.generation, capability)
         status = Status.FAIL if reason else Status.PASS
         yield result(check, gpu.name, status, text(stack, "driver"), f"one for {gpu.generation}",
                      reason=reason, evidence=shown(stack, "driver"))  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from preflight.facts.host import Host
-from preflight.judge.stack import cuda, mixed, pairs
+from preflight.judge.stack import cuda, mixed, pairs, sources
 from preflight.model import Check, Result
 
 JUDGES: dict[str, Callable[[Host, Check], Iterator[Result]]] = {
@@ -16,6 +16,8 @@ JUDGES: dict[str, Callable[[Host, Check], Iterator[Result]]] = {
     "versions.torch.finds_gpu": cuda.finds_gpu,
     "versions.torch.gpu": cuda.has_code,
     "versions.torch.twice": mixed.twice,
+    "versions.torch.whole": mixed.whole,
+    "versions.inputs.agree": sources.agree,
     "versions.toolkit.torch": cuda.toolkit_fits_torch,
     "versions.toolkit.gpu": cuda.toolkit_knows_gpu,
     "versions.nccl.loaded": mixed.nccl_loaded,

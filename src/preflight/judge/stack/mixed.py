@@ -23,6 +23,13 @@ def nccl_loaded(host: Host, check: Check) -> Iterator[Result]:
         yield undetermined_for(host, check, missing)
         return
     own, loaded = text(stack, "nccl_bundled"), text(stack, "nccl_loaded")
+    absent = stack.nccl_preload if isinstance(stack.nccl_preload, Missing) else None
+    if absent is not None and absent.kind == "not-applicable":
+        yield result(
+            check, host.name, Status.WARN, loaded, "the file is there", reason=absent.text,
+            evidence=shown(stack, "nccl_preload"),
+        )  # fmt: skip
+        return
     if not own:
         yield skip(host, check, "torch brings no NCCL as a package", loaded)
         return
@@ -72,10 +79,10 @@ def one_place(host: Host, check: Check) -> Iterator[Result]:
     if isinstance(packages, Missing):
         yield undetermined_for(host, check, packages)
         return
-    found: dict[str, list[str]] = {}
+    found: dict[tuple[str, str], list[str]] = {}
     for one in packages:
         if match := _ONE_PLACE.fullmatch(one.name):
-            found.setdefault(match[1], []).append(one.name)
+            found.setdefault((one.place, match[1]), []).append(one.name)
     if not found:
         yield skip(host, check, "no such package of NVIDIA's is installed")
         return
@@ -149,6 +156,20 @@ def _same_cuda(one: str, other: str) -> bool:
     return release(one)[:2] == release(other)[:2]
 
 
+def whole(host: Host, check: Check) -> Iterator[Result]:
+    """The folder of torch holds what a torch cannot be without."""
+    stack = host.stack
+    if isinstance(stack.torch_whole, Missing):
+        yield undetermined_for(host, check, stack.torch_whole)
+        return
+    yield result(
+        check, host.name, Status.PASS if stack.torch_whole else Status.FAIL,
+        "whole" if stack.torch_whole else "no version.py in its folder", "whole",
+        reason="broken: an installation or removal did not come to its end",
+        evidence=shown(stack, "torch_whole"),
+    )  # fmt: skip
+
+
 def twice(host: Host, check: Check) -> Iterator[Result]:
     """The module path holds one torch."""
     stack = host.stack
@@ -163,6 +184,7 @@ def twice(host: Host, check: Check) -> Iterator[Result]:
     yield result(
         check, host.name, Status.WARN if hidden else Status.PASS,
         f"{text(stack, 'torch')}; also {told}" if hidden else text(stack, "torch"), "one torch",
-        reason="the first on the module path hides the others",
+        reason="the first on the module path hides the others; metadata of another version in the "
+        "same place is of an upgrade that was interrupted",
         evidence=tuple(Evidence(one.probe, line=one.line) for one in hidden),
     )  # fmt: skip

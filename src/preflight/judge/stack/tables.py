@@ -31,11 +31,13 @@ class MinorFrom(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Capability(Struct, frozen=True, forbid_unknown_fields=True):
-    """A compute capability: the first CUDA that knows it, and the first that does not any more."""
+    """A compute capability: the first CUDA that knows it, and the first that does not any more; the
+    first driver, where it is a later one than that of the generation."""
 
     capability: str
     since: str
     dropped: str = ""
+    driver: str = ""
 
 
 class Generation(Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,11 +48,19 @@ class Generation(Struct, frozen=True, forbid_unknown_fields=True):
     last: int = 0
 
 
+class NotForward(Struct, frozen=True, forbid_unknown_fields=True):
+    """A branch of drivers, and the first CUDA whose compatibility package leaves it out."""
+
+    branch: int
+    cuda: str
+
+
 class CudaTable(Struct, frozen=True, forbid_unknown_fields=True):
     """checks/data/cuda_compat.yaml"""
 
     releases: tuple[CudaRelease, ...]
     minor_from: tuple[MinorFrom, ...]
+    not_forward: tuple[NotForward, ...]
     capabilities: tuple[Capability, ...]
     generations: tuple[Generation, ...]
 

@@ -88,8 +88,8 @@ def conda_list(text: str) -> EnvReport:
         if name in _CONDA_FIELDS:
             found.setdefault(_CONDA_FIELDS[name], (version, line))
     found |= _torch([one for one in told if name_of_pip(one[0]) == "torch"])
-    packages = (Package(name_of_pip(n), v, at, "conda-list") for n, v, _, at in told)
-    return report("conda-list", found, packages=first_of_each(packages))
+    packages = first_of_each(Package(name_of_pip(n), v, at, "conda-list") for n, v, _, at in told)
+    return report("conda-list", found | bundled_nccl(packages), packages=packages)
 
 
 def _torch(told: Sequence[tuple[str, str, str, int]]) -> Found:

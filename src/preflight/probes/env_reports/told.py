@@ -120,8 +120,9 @@ def first_of_each(packages: Iterable[Package]) -> tuple[Package, ...]:
 
 
 def bundled_nccl(packages: Iterable[Package]) -> Found:
-    """NCCL as pip installed it for torch; where there are two, nobody knows which is taken."""
-    told = [one for one in packages if one.name.startswith("nvidia-nccl-cu")]
+    """NCCL as pip installed it for torch, or conda (`nccl`); where there are two, nobody knows
+    which is taken."""
+    told = [one for one in packages if one.name == "nccl" or one.name.startswith("nvidia-nccl-cu")]
     return {"nccl": (told[0].version, told[0].line)} if len(told) == 1 else {}
 
 
