@@ -213,6 +213,26 @@ def test_a_report_that_cannot_be_read_is_told() -> None:
     assert len(found.host.env_reports) == 1
 
 
+def test_what_is_kept_of_a_pasted_environment_is_what_a_host_would_tell() -> None:
+    text = (
+        f"NCCL_JWT=hunter2\nOPENAI_KEY=hunter2\n{texts.ENV}FOO=hunter2\nCUDA_X='hunter2\nhunter2'\n"
+    )
+    kept = str(probes(text)["env"].stdout)
+    assert "hunter2" not in kept
+    assert "hf_0000" not in kept
+    assert "NCCL_JWT=***" in kept
+    lines = text.splitlines()
+    for number, line in enumerate(kept.splitlines()):
+        assert not line or line.partition("=")[0] == lines[number].partition("=")[0]
+    report = (
+        texts.COLLECT_ENV_VLLM
+        + "\nCUDA_HOME=/usr/local/cuda\nVLLM_API_KEY=hunter2\nNCCL_X=hunter2\n"
+    )
+    kept = str(probes(report)["collect-env"].stdout)
+    assert "hunter2" not in kept
+    assert "CUDA_HOME=/usr/local/cuda" in kept
+
+
 @pytest.mark.parametrize(
     ("argv", "probe"),
     [

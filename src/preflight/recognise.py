@@ -14,6 +14,7 @@ from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.pasted import MAX_BYTES, text_of
 from preflight.probes.bug_report import bug_report_of
+from preflight.probes.env_text import without_others, without_values
 from preflight.probes.nvidia_smi.reports import tables, text_reports, xml_reports
 from preflight.probes.nvidia_smi.sentences import is_sentence
 from preflight.signatures import (
@@ -46,6 +47,8 @@ _SINGLE: dict[str, tuple[Callable[[str], int], str]] = {
         for probe, (_, typed) in software_signatures.SINGLE.items()
     },
 }
+#: Texts with variables, and what leaves those out that are nobody's business here.
+_VARIABLES = {"env": without_others, "collect-env": without_values, "ds-report": without_values}
 _XML, _XML_BEGIN, _XML_END = "nvidia-smi", "<nvidia_smi_log", "</nvidia_smi_log>"
 _TEXT, _TABLE, _LOG = "nvidia-smi-q", "nvidia-smi-table", "kernel-log"
 #: What `cat` makes of a report without a last line end and a log behind it.
@@ -322,6 +325,8 @@ def _raw(tool: str, text: str, parts: list[_Part], source: str) -> Raw:
         pieces += ["\n" * (part.line - line), piece]
         line = part.line + piece.count("\n")
     stdout = pieces[1] if len(pieces) == 2 else "".join(pieces)
+    if tool in _VARIABLES:  # before anything stores it
+        stdout = _VARIABLES[tool](stdout)
     return Raw("", tool, stdout=stdout, source=source, line_offset=parts[0].line)
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from preflight.env_table import Recipe, family_of, table
 from preflight.facts.accelerators import Accelerator
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Cpu, Host
 from preflight.facts.setup import Package, Software
 from preflight.facts.stack import EnvTargets, EnvVar
-from preflight.judge.environment.table import Recipe, family_of, table
 from preflight.judge.evaluate import judge
 from preflight.judge.load import load
 from preflight.judge.overrides import apply, parse

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from preflight.cli.wrapped import wrapped
 
 if TYPE_CHECKING:
-    from preflight.judge.environment.table import Recipe
+    from preflight.env_table import Recipe
 
 _NAME = re.compile(r"(?:export\s+)?([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:=.*)?")
 
@@ -19,13 +19,13 @@ def explained(words: str) -> list[str]:
     match = _NAME.fullmatch(words)
     if match is None:
         return []
-    from preflight.judge.environment import table
+    from preflight import env_table
 
     name = match[1]
-    recipes = [one for one in table.table().recipes if name in one.set]
-    if name not in table.known_names() and not recipes:
+    recipes = [one for one in env_table.table().recipes if name in one.set]
+    if name not in env_table.known_names() and not recipes:
         return []
-    family = table.family_of(name)
+    family = env_table.family_of(name)
     lines = list(_row(name))
     for recipe in recipes:
         lines += wrapped(_said(recipe), "  - ")
@@ -35,7 +35,7 @@ def explained(words: str) -> list[str]:
 
 
 def _row(name: str) -> Iterator[str]:
-    from preflight.judge.environment.table import variables
+    from preflight.env_table import variables
 
     row = variables().get(name)
     if row is None:

@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from preflight.env_table import family_of
 from preflight.facts.host import Host
-from preflight.judge.environment.table import family_of
 from preflight.judge.results import result, undetermined
 from preflight.judge.versions import is_version, version_holds
 from preflight.lockfile import Locked

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 
+from preflight.env_table import Recipe, table
 from preflight.judge.environment.scene import Fault, Scene
-from preflight.judge.environment.table import Recipe, table
 from preflight.model import Missing
 
 #: Links that NCCL reaches by verbs itself.
