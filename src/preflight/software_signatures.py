@@ -97,9 +97,9 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"(?:address space limit|locked address space|nofile) +(?:\(\w+\) +)?\(-\w\) ",  # ksh
         r"Maximum (?:size of core files created|number of open file descriptors) +\(",  # fish
     ),
-    # Two in a row: one alone is a line of somebody's script.
+    # Two in a row: one alone is a line of somebody's script. Small letters: loss=2.3 of a log.
     "env": (
-        rf"{_EXPORT}(?:{_FAMILY}|{_PLAIN})=[^\n]{{0,20000}}{_NEXT}{_EXPORT}[A-Za-z_]\w{{0,120}}=",
+        rf"{_EXPORT}(?:{_FAMILY}|{_PLAIN})=[^\n]{{0,20000}}{_NEXT}{_EXPORT}[A-Z_][A-Z0-9_]{{0,120}}=",
     ),
 }
 
@@ -139,7 +139,6 @@ SINGLE = {
     "proc-limits": (r"^[ \t]*(Max open files)", "cat /proc/PID/limits"),
     "prlimit": (r"^[ \t]*(NOFILE)\b", "prlimit"),
     "ulimit": (r"^([^\d\n]{4,80}?)[ \t]+(unlimited|\d{1,20})[ \t]*$", "ulimit -a"),
-    "env": (rf"^[ \t]*(?:export |declare -x )?({_FAMILY})=([^\n]*)", "env"),
 }
 #: Above the hard limits, which look like the soft ones.
 HARD_LIMITS = r"\bulimit -(?:Ha|aH|H -a|a -H)\b[^\n]{0,80}\n[\s>]{0,40}\Z"

@@ -345,6 +345,13 @@ def test_what_a_process_or_a_file_sets_is_named_with_it() -> None:
     ]
 
 
+def test_what_one_text_sets_twice_is_told() -> None:
+    twice = EnvVar("NCCL_DEBUG", "WARN", "shell", 9, "env", before="INFO")
+    (found,) = odd(Host("x", environment=(twice,), env_targets=PLAIN))
+    assert (found.check, found.status) == ("versions.env.contradictory", Status.WARN)
+    assert "set twice, before this to INFO" in found.reason
+
+
 def test_the_shell_counts_before_nccls_file() -> None:
     file = EnvVar("NCCL_P2P_DISABLE", "1", "/etc/nccl.conf", 9, "environment")
     shell = host("NCCL_P2P_DISABLE=0")

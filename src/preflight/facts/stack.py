@@ -9,8 +9,8 @@ from preflight.model import NOT_IN_INPUT, Known
 
 
 class EnvVar(Struct, frozen=True):
-    """A variable of the environment that training feels. The value of one that is not known to us is
-    `***`: it may be a secret."""
+    """A variable of the environment that training feels. The value of one that we do not know
+    is `***`: it may be a secret."""
 
     name: str
     value: str

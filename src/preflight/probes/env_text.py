@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from preflight.env_names import is_felt, shown
+from preflight.env_names import FAMILIES, is_felt, shown
 from preflight.errors import ParseError
 from preflight.facts.stack import EnvVar
 from preflight.probes.spec import probe
@@ -16,6 +16,19 @@ _LINE = re.compile(
     r"[ \t]*(?:(?:export|declare -x|set -gx|setenv)[ \t]+)?([A-Za-z_]\w{0,120})=(.*)", re.ASCII
 )
 _UPPER = re.compile(r"[ \t]*(?:export[ \t]+)?[A-Z_][A-Z0-9_]{1,120}=", re.ASCII)
+#: `env` of a shell, whole.
+_OF_A_SHELL = re.compile(r"^(?:declare -x |export )?(?:SHLVL=['\"]?\d|_=)", re.MULTILINE)
+_FUNCTION = re.compile(r"^[\w%().-]{1,120}=\(\) *\{(?:[^\n]*\n(?!\}))*[^\n]*\n\}", re.MULTILINE)
+_COMMANDS = (
+    "if|then|fi|for|do|done|while|case|esac|source|set|cd|echo|exec|ulimit|unset|module|conda|pip3?"
+    "|srun|sbatch|mpirun|mpiexec|torchrun|python3?|deepspeed|accelerate|sudo|apt|docker|bash|sh"
+)
+#: A remark, a command; behind a value those, another setting, and what the shell fills in.
+_OF_A_SCRIPT = re.compile(
+    rf"^(?:#|\. |(?:{_COMMANDS})(?:[ \t]|$)|(?:export[ \t]+)?(?:{'|'.join(FAMILIES)})_\w{{1,120}}="
+    rf"[^\n]*?(?:[$`;]|[ \t]#|&&|[ \t][A-Z_]{{2,120}}=|[ \t](?:{_COMMANDS})[ \t]))",
+    re.MULTILINE | re.ASCII,
+)
 _LONGEST = 4096
 
 
@@ -43,6 +56,17 @@ def without_others(text: str) -> str:
 def without_values(text: str) -> str:
     """The same for a report that shows variables among other things: `CUDA_X=1`."""
     return "\n".join(_kept(line, line) if _UPPER.match(line) else line for line in text.split("\n"))
+
+
+def script_line(text: str, before: int = 0) -> int:
+    """The first line of a script or of notes in a text that sets variables, `before` which so many
+    lines stand; 0 where it may be what `env` prints. Values there may have any lines, but then it
+    tells of the shell as well."""
+    if _OF_A_SHELL.search(text):
+        return 0
+    plain = _FUNCTION.sub(lambda match: "\n" * match[0].count("\n"), text)
+    found = _OF_A_SCRIPT.search(plain)
+    return before + plain.count("\n", 0, found.start()) + 1 if found else 0
 
 
 def _kept(line: str, other: str) -> str:

@@ -25,6 +25,18 @@ def by_recipe(check: str) -> Callable[[Scene], Iterator[Fault]]:
     return judge
 
 
+def all_of(*judges: Callable[[Scene], Iterator[Fault]]) -> Callable[[Scene], Iterator[Fault]]:
+    """The faults that any of them finds."""
+    return lambda scene: (fault for judge in judges for fault in judge(scene))
+
+
+def twice(scene: Scene) -> Iterator[Fault]:
+    """Variables that one text sets to one value and later to another: the last counts."""
+    for one in scene.variables:
+        if one.before:
+            yield Fault(one, f"set twice, before this to {one.before}; the last counts")
+
+
 def _fits(scene: Scene, recipe: Recipe) -> bool:
     for name, pattern in recipe.set.items():
         value = scene.value(name)

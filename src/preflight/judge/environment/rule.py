@@ -8,7 +8,7 @@ from preflight.facts.host import Host
 from preflight.facts.stack import EnvVar
 from preflight.judge.environment.devices import devices, files
 from preflight.judge.environment.names import early, gone, renamed, unknown
-from preflight.judge.environment.recipes import by_recipe
+from preflight.judge.environment.recipes import all_of, by_recipe, twice
 from preflight.judge.environment.scene import Fault, Scene, scenes
 from preflight.judge.environment.values import threads, values
 from preflight.judge.results import result
@@ -24,10 +24,8 @@ _FAULTS: dict[str, Callable[[Scene], Iterator[Fault]]] = {
     "threads": threads,
     "devices": devices,
     "files": files,
-    **{
-        name: by_recipe(name)
-        for name in ("never", "no_effect", "contradictory", "harmful", "blocking")
-    },
+    "contradictory": all_of(twice, by_recipe("contradictory")),
+    **{name: by_recipe(name) for name in ("never", "no_effect", "harmful", "blocking")},
 }
 _LONGEST = 120
 _LISTED = 600
