@@ -131,8 +131,9 @@ def _judged(
         yield undetermined(check, host.name, none)
         return
     meant = (check.fail_unless or check.warn_unless)["subset_of"]
+    locked = [one for one in locked if one.name not in meant]
     yield from _compared(
-        host, check, [one for one in locked if one.name not in meant], now, missing
+        host, check, locked, [one for one in now if one.name not in meant], missing
     )
 
 
@@ -146,6 +147,9 @@ def _compared(
     missing = {kind: why for kind, why in missing.items() if not _has_none(host, why)}
     sure = [one for one in locked if (one.kind, one.name) in have or one.kind not in missing]
     unknown = sorted({one.kind for one in locked if one not in sure})
+    if check.id.endswith(".new"):
+        yield from _new(host, check, locked, now, missing)
+        return
     changes = check.id.endswith(".changed")
     found = list(_changed(check, sure, have) if changes else _absent(check, sure, have))
     if changes or not sure:
@@ -155,6 +159,28 @@ def _compared(
     yield from found
     if not found:
         yield result(check, host.name, Status.PASS, _summary(sure, now), "as locked")
+
+
+def _new(
+    host: Host, check: Check, locked: Sequence[Locked], now: Sequence[Now],
+    missing: dict[str, Missing],
+) -> Iterator[Result]:  # fmt: skip
+    """Variables that were not set when the lock was made. What else is new is listed only: who
+    installs a package uses it or not, a variable works at once."""
+    have = {one.name for one in locked if one.kind == "env"}
+    settings = [one for one in now if one.kind == "env"]
+    if "env" in missing:
+        yield undetermined(check, "env", missing["env"])
+        return
+    fresh = [one for one in settings if one.name not in have]
+    for one in fresh:
+        seen = (Evidence(one.probe, line=one.line),) if one.probe else ()
+        yield result(
+            check, f"env {one.name}", _status(check), one.value, "not set",
+            reason="it was not set when the lock was made", evidence=seen,
+        )  # fmt: skip
+    if not fresh:
+        yield result(check, host.name, Status.PASS, f"{len(settings)} set", "as locked")
 
 
 def _has_none(host: Host, why: Missing) -> bool:
