@@ -196,7 +196,7 @@ def _report(
 
 def _hints(options: Options, hosts: Sequence[HostReport]) -> Iterator[str]:
     """What a user would want to do next."""
-    if any(host.summary.startswith(NO_GPU) for host in hosts) and not options.set_:
+    if any(map(_is_without, hosts)) and not options.set_:
         yield "no GPU was judged; where there should be some: --set gpu.count=N makes it a failure"
     if options.against is not None:
         from preflight.cli.locking import against, old_pins
@@ -206,6 +206,12 @@ def _hints(options: Options, hosts: Sequence[HostReport]) -> Iterator[str]:
         yield SHELL_HINT
     if not options.from_:
         yield LEVEL_HINT
+
+
+def _is_without(host: HostReport) -> bool:
+    """Whether it has no GPU, nor an accelerator of another maker."""
+    others = any(one in host.summary for one in ("Ascend NPU", "AMD GPU"))
+    return host.summary.startswith(NO_GPU) and not others
 
 
 def _finds_variables(hosts: Sequence[HostReport]) -> bool:
