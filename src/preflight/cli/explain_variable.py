@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"(?:export\s+)?([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:=.*)?")
 
+#: A regular expression that is a list of words.
+_ONLY_WORDS = re.compile(r"[\w|]+")
+
 
 def explained(words: str) -> list[str]:
     """The lines that tell of a variable; none where the words are no variable that is known."""
@@ -42,7 +45,7 @@ def _row(name: str) -> Iterator[str]:
         yield f"{name}\n\n"
         return
     yield f"{name}: {row.does}\n\n" if row.does else f"{name}\n\n"
-    takes = row.one_of or row.like or (row.words and f"a list of {row.words}")
+    takes = row.one_of or row.told or row.like or (row.words and f"a list of {row.words}")
     if row.between:
         takes = f"{row.between[0]:.0f} to {row.between[1]:.0f}"
     told = {
@@ -55,6 +58,10 @@ def _row(name: str) -> Iterator[str]:
 
 
 def _said(recipe: Recipe) -> str:
-    settings = ", ".join(f"{name}={pattern or '...'}" for name, pattern in recipe.set.items())
+    plain = {name: _ONLY_WORDS.fullmatch(pattern) for name, pattern in recipe.set.items()}
+    settings = ", ".join(
+        f"{name}={pattern[0].replace('|', ' or ')}" if pattern else name
+        for name, pattern in plain.items()
+    )
     told = f"{settings}: {recipe.told}"
     return f"{told}; {recipe.instead}" if recipe.instead else told

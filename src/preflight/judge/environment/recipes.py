@@ -42,11 +42,20 @@ def _fits(scene: Scene, recipe: Recipe) -> bool:
         value = scene.value(name)
         if value is None or (pattern and not re.fullmatch(pattern, value, re.IGNORECASE)):
             return False
+    if recipe.compare and not _compared(recipe.compare, *map(scene.value, recipe.set)):
+        return False
     if any(fnmatchcase(one.name, glob) for one in scene.variables for glob in recipe.unset.split()):
         return False
     if not all(scene.holds(of, wanted) for of, wanted in recipe.versions.items()):
         return False
     return not recipe.links or _has(scene, recipe.links)
+
+
+def _compared(how: str, first: str | None, second: str | None) -> bool:
+    if how == "unlike":
+        return first != second
+    numbers = [int(one) for one in (first, second) if one and one.isdecimal()]
+    return len(numbers) == 2 and numbers[0] > numbers[1]
 
 
 def _has(scene: Scene, links: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from preflight import env_table as table
 from preflight.facts.host import Host
 from preflight.facts.stack import EnvVar
 from preflight.judge.environment.devices import devices, files
@@ -66,7 +67,16 @@ def _result(check: Check, fault: Fault) -> Result:
 
 def _all(check: Check, variables: Sequence[EnvVar]) -> str:
     """How many were looked at; they are listed once, with their values."""
+    if check.id.endswith(".no_effect"):
+        stated = [f"{one.name}={one.value}" for one in variables if _is_default(one)]
+        told = f"; as by default: {', '.join(stated)}" if stated else ""
+        return f"{len(variables)} set{told}"[:_LISTED]
     if not check.id.endswith(".unknown"):
         return f"{len(variables)} set"
     listed = ", ".join(f"{one.name}={one.value}" for one in variables)
     return f"{listed[:_LISTED]} ..." if len(listed) > _LISTED else listed or "none is set"
+
+
+def _is_default(one: EnvVar) -> bool:
+    row = table.variables().get(one.name)
+    return bool(row and row.default and one.value.lower() == row.default.lower())

@@ -43,7 +43,7 @@ def _wanted(row: Variable, value: str) -> str:
     if row.between and not _is_between(value, *row.between):
         return f"{number(row.between[0])} to {number(row.between[1])}"
     if row.like and not re.fullmatch(row.like, value, re.IGNORECASE):
-        return f"what fits {row.like}" if "\\" in row.like else row.like.replace("|", " or ")
+        return row.told or row.like.replace("|", " or ")
     return ""
 
 
