@@ -144,6 +144,13 @@ SINGLE = {
 HARD_LIMITS = r"\bulimit -(?:Ha|aH|H -a|a -H)\b[^\n]{0,80}\n[\s>]{0,40}\Z"
 SINGLE["ulimit-hard"] = SINGLE["ulimit"]
 
+#: Texts of software, and what prints them: it is said what a file was taken for.
+TYPED = {
+    probe: SINGLE[probe][1]
+    for probe in ("collect-env", "sglang-env", "hf-env", "lightning-env", "ds-report", "pip-list",
+                  "conda-list", "pip-freeze")
+} | {"env": "env"}  # fmt: skip
+
 
 def reports(probe: str, text: str) -> int:
     """How many reports of one tool a text holds."""

@@ -141,7 +141,7 @@ def test_notes_and_dates_are_kept_when_the_lock_is_written_again(
         (("--lock", "/dev/zero"), "is no plain file"),
         (("--lock", "-"), "is no plain file"),
         (("--against", "/dev/zero"), "is no plain file"),
-        (("--against", "."), "is no plain file"),
+        (("--against", "."), "Is a directory"),
         (("--against", "empty.lock.json"), "no entry is in it"),
         (("--against", "large.lock.json"), "large.lock.json is over 16 MiB"),
         (("--against", "broken.lock.json"), "broken.lock.json:"),

@@ -28,7 +28,7 @@ def content(path: Path, hint: str, *, most: int = MAX_BYTES) -> bytes:
     or cannot be read."""
     try:
         mode = path.stat().st_mode
-        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
             raise UsageError(f"{path} is no plain file", hint)
         with path.open("rb") as file:
             data = file.read(most + 1)
