@@ -168,6 +168,12 @@ def test_what_cannot_be_is_refused_at_once(
     assert (tmp_path / "other.txt").read_text() == "dear diary"
 
 
+def test_a_dry_run_names_the_lock(tmp_path: Path) -> None:
+    ran = preflight("versions", "--lock", "x.lock.json", "--dry-run", cwd=tmp_path)
+    assert "would write x.lock.json" in ran.out
+    assert not (tmp_path / "x.lock.json").exists()
+
+
 def test_gpu_health_says_who_compares_locks(tmp_path: Path) -> None:
     lock = tmp_path / "env.lock.json"
     lock.write_text(

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from preflight.env_table import Recipe, family_of, table
+from preflight.errors import UsageError
 from preflight.facts.accelerators import Accelerator
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Cpu, Host
@@ -431,6 +432,19 @@ def test_a_site_says_what_is_meant() -> None:
     meant = apply(CHECKS, [parse("versions.env.harmful=[NCCL_P2P_DISABLE, NCCL_ALGO]")])
     found = judge(host("NCCL_P2P_DISABLE=1\nNCCL_ALGO=Ring\nNCCL_SHM_DISABLE=1"), meant)
     assert [one.subject for one in found if one.status is not Status.PASS] == ["NCCL_SHM_DISABLE"]
+
+
+def test_advice_names_the_variable_and_a_placeholder_is_refused() -> None:
+    (found,) = odd(host("NCCL_P2P_DISABLE=1"))
+    assert "needed here: --set versions.env.harmful='[NCCL_P2P_DISABLE]'" in found.fix
+    with pytest.raises(UsageError, match="NAME stands for a name"):
+        apply(CHECKS, [parse("versions.env.harmful=[NAME]")])
+
+
+def test_what_is_meant_and_not_set_is_said() -> None:
+    meant = apply(CHECKS, [parse("versions.env.harmful=[NCCL_ALGO]")])
+    found = {one.check: one.measured for one in judge(host("NCCL_DEBUG=WARN"), meant)}
+    assert found["versions.env.harmful"] == "1 set; meant so and not set: NCCL_ALGO"
 
 
 def test_what_could_not_be_read_is_no_pass() -> None:

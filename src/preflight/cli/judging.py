@@ -227,6 +227,7 @@ def _dry_run(plan: Plan, options: Options, streams: Streams) -> int:
     commands = plan.commands()
     many = many_hosts(options, plan.commands, streams)
     streams.report(shown_commands(commands, options, many.told() if many else ""))
-    files = ", ".join([*options.save, *map(str, host_paths(options))]) or "nothing"
+    lock = [options.lock] if options.lock is not None else []
+    files = ", ".join([*options.save, *lock, *map(str, host_paths(options))]) or "nothing"
     streams.report([f"{len(plan.checks)} checks; would write {files}\n"])
     return Exit.OK

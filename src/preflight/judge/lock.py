@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from preflight.env_table import family_of
 from preflight.facts.host import Host
-from preflight.judge.results import result, undetermined
+from preflight.judge.results import about, result, undetermined
 from preflight.judge.versions import is_version, version_holds
 from preflight.lockfile import Locked
 from preflight.model import Check, Evidence, Known, Missing, Result, Status
@@ -176,7 +176,7 @@ def _new(
     for one in fresh:
         seen = (Evidence(one.probe, line=one.line),) if one.probe else ()
         yield result(
-            check, f"env {one.name}", _status(check), one.value, "not set",
+            about(check, one.name), f"env {one.name}", _status(check), one.value, "not set",
             reason="it was not set when the lock was made", evidence=seen,
         )  # fmt: skip
     if not fresh:
@@ -215,7 +215,8 @@ def _changed(
         if have is not None and not _alike(have.value, one.value):
             seen = (Evidence(have.probe, line=have.line),) if have.probe else ()
             yield result(
-                check, f"{one.kind} {one.name}", _status(check), have.value, one.value,
+                about(check, one.name), f"{one.kind} {one.name}", _status(check),
+                have.value, one.value,
                 reason=f"{_order(have.value, one.value)}, locked at {one.told()}", evidence=seen,
             )  # fmt: skip
 

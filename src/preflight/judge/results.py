@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from preflight.model import (
     STATUS_OF_MISSING,
     Action,
@@ -50,6 +52,11 @@ def result(
         check.id, subject, status, shown, expected, unit, check.title, reason, check.why, check.fix,
         check.action if action is None else action, check.runbook, device, "", evidence,
     )  # fmt: skip
+
+
+def about(check: Check, name: str) -> Check:
+    """The check with a name in its advice, to be typed as it is: --set ID='[NAME]'."""
+    return replace(check, fix=tuple(one.replace("[NAME]", f"[{name}]") for one in check.fix))
 
 
 def undetermined(

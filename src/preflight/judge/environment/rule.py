@@ -12,7 +12,7 @@ from preflight.judge.environment.names import early, gone, renamed, unknown
 from preflight.judge.environment.recipes import all_of, by_recipe, twice
 from preflight.judge.environment.scene import Fault, Scene, scenes
 from preflight.judge.environment.values import threads, values
-from preflight.judge.results import result
+from preflight.judge.results import about, result
 from preflight.model import Check, Evidence, Missing, Result, Status
 
 #: The last word of a check's id -> what looks for its faults.
@@ -52,7 +52,10 @@ def _judged(
             found.setdefault(key, fault)
     yield from (_result(check, fault) for fault in found.values())
     if not found:
-        yield result(check, host.name, Status.PASS, _all(check, variables), "no such variable")
+        told = _all(check, variables)
+        idle = sorted(set(meant) - {one.name for one in variables})
+        told += f"; meant so and not set: {', '.join(idle)}" if idle else ""
+        yield result(check, host.name, Status.PASS, told, "no such variable")
 
 
 def _result(check: Check, fault: Fault) -> Result:
@@ -60,7 +63,8 @@ def _result(check: Check, fault: Fault) -> Result:
     subject = one.name if one.of == "shell" else f"{one.name} ({one.of})"
     status = Status.FAIL if check.fail_unless and not fault.mild else Status.WARN
     return result(
-        check, subject, status, f"{one.name}={one.value}"[:_LONGEST], fault.expected,
+        about(check, one.name), subject, status, f"{one.name}={one.value}"[:_LONGEST],
+        fault.expected,
         reason=fault.reason, evidence=(Evidence(one.probe, line=one.line),) if one.probe else (),
     )  # fmt: skip
 
