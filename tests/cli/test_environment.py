@@ -8,6 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from preflight.capture import Writer
+from preflight.model import Raw
+from tests.accelerator_text import npus, pci
 from tests.cli.command import Ran, preflight
 
 ONLY = ("versions", "--only", "versions.env.*", "--color", "never")
@@ -82,3 +85,20 @@ def test_what_is_pasted_is_kept_without_secrets(tmp_path: Path) -> None:
     preflight("versions", "--from", str(env), "--save", str(kept))
     assert b"NCCL_JWT=***" in gzip.decompress(kept.read_bytes())
     assert b"hunter2" not in gzip.decompress(kept.read_bytes())
+
+
+def test_a_host_with_npus_is_not_told_that_it_lacks_gpus(tmp_path: Path) -> None:
+    path = tmp_path / "x.capture.gz"
+    identity = "hostname npu-1\nkernel 5.10.0\nuid 0\n"
+    with Writer(path) as writer:
+        writer.write(
+            [
+                Raw("npu-1", "identity", ("sh",), 0, identity),
+                Raw("npu-1", "pci", ("sh",), 0, pci("0x19e5", 4)),
+                Raw("npu-1", "nvidia-smi", ("nvidia-smi",), 127),
+                Raw("npu-1", "npu-smi", ("npu-smi",), 0, npus()),
+            ]
+        )
+    ran = preflight("versions", "--from", str(path), "--color", "never")
+    assert "Ascend accelerator" in ran.out
+    assert "gpu.count=N" not in ran.out

@@ -114,6 +114,15 @@ def test_no_secret_is_locked_or_told(
         assert "hunter2" not in text
 
 
+def test_a_lock_that_holds_secrets_tells_none(tmp_path: Path, run: Callable[..., Ran]) -> None:
+    lock = tmp_path / "env.lock.json"
+    told = [{"kind": "env", "name": name, "value": "hunter2"} for name in ("NCCL_JWT", "NCCL_KEY")]
+    lock.write_text(json.dumps({"schema": "preflight.lock/1", "entries": told}))
+    ran = run("versions", "--against", str(lock), *ONLY, "-v")
+    assert "env NCCL_JWT" in ran.out
+    assert "hunter2" not in ran.out
+
+
 def test_notes_and_dates_are_kept_when_the_lock_is_written_again(
     tmp_path: Path, packages: Path, run: Callable[..., Ran]
 ) -> None:

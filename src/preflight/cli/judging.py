@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 Instead = Callable[[Sequence[Check], Report], Told]
 
 NO_GPU = "no NVIDIA GPU"
+#: What follows where the host has accelerators of another maker.
+_OTHERS = ("AMD GPU", "Ascend accelerator", "Gaudi accelerator")
 SHELL_HINT = (
     "variables are those of the shell that preflight asked; of a job that runs: "
     "preflight versions --pid PID"
@@ -210,7 +212,7 @@ def _hints(options: Options, hosts: Sequence[HostReport]) -> Iterator[str]:
 
 def _is_without(host: HostReport) -> bool:
     """Whether it has no GPU, nor an accelerator of another maker."""
-    others = any(one in host.summary for one in ("Ascend NPU", "AMD GPU"))
+    others = any(one in host.summary for one in _OTHERS)
     return host.summary.startswith(NO_GPU) and not others
 
 

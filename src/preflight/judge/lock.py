@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from preflight.env_names import is_felt, shown
 from preflight.env_table import family_of
 from preflight.facts.host import Host
 from preflight.judge.results import about, result, undetermined
@@ -125,7 +126,8 @@ def _judged(
     if check.row.get(TELL):
         yield from _all(check, now, missing)
         return
-    locked = [Locked(*entry) for entry in check.row.get(ENTRIES, ())]
+    entries = [Locked(*entry) for entry in check.row.get(ENTRIES, ())]
+    locked = [_masked(one) for one in entries if one.kind != "env" or is_felt(one.name)]
     if not locked:
         none = Missing("not-asked", "needs --against env.lock.json, which --lock writes")
         yield undetermined(check, host.name, none)
@@ -135,6 +137,11 @@ def _judged(
     yield from _compared(
         host, check, locked, [one for one in now if one.name not in meant], missing
     )
+
+
+def _masked(one: Locked) -> Locked:
+    """Without what a variable's value in a lock of somebody's own making may give away."""
+    return replace(one, value=shown(one.name, one.value)) if one.kind == "env" else one
 
 
 def _compared(

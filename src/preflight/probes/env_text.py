@@ -18,7 +18,9 @@ _LINE = re.compile(
 _UPPER = re.compile(r"[ \t]*(?:export[ \t]+)?[A-Z_][A-Z0-9_]{1,120}=", re.ASCII)
 #: `env` of a shell, whole.
 _OF_A_SHELL = re.compile(r"^(?:declare -x |export )?(?:SHLVL=['\"]?\d|_=)", re.MULTILINE)
-_FUNCTION = re.compile(r"^[\w%().-]{1,120}=\(\) *\{(?:[^\n]*\n(?!\}))*[^\n]*\n\}", re.MULTILINE)
+_FUNCTION = re.compile(
+    r"^[\w%().-]{1,120}=\(\) *\{(?:[^\n]*\n(?!\})){0,500}[^\n]*\n\}", re.MULTILINE
+)
 _COMMANDS = (
     "if|then|fi|for|do|done|while|case|esac|source|set|cd|echo|exec|ulimit|unset|module|conda|pip3?"
     "|srun|sbatch|mpirun|mpiexec|torchrun|python3?|deepspeed|accelerate|sudo|apt|docker|bash|sh"
