@@ -19,8 +19,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("model",),
     # software_signatures: rows of the tables in signatures
     ("nodesets", "datafiles", "strict_yaml", "kept", "faults", "software_signatures"),
-    ("hostlists", "verdict"),  # what a result over the fleet says of the hosts that it names
-    ("facts", "runbooks", "error_texts", "lockfile"),
+    (
+        "hostlists",
+        "env_table",
+        "verdict",
+    ),  # what a result over the fleet says of the hosts that it names
+    ("facts", "env_names", "runbooks", "error_texts", "lockfile"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
     ("pasted", "relayed", "writable"),
     ("capture", "recognise", "redact"),

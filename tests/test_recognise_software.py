@@ -16,6 +16,7 @@ from preflight.assemble.host import assemble
 from preflight.errors import UsageError
 from preflight.facts.stack import EnvReport
 from preflight.model import Raw
+from preflight.probes.env_text import env
 from preflight.recognise import recognise
 from tests import software_text as texts
 from tests.conftest import SAMPLES, sample
@@ -146,7 +147,6 @@ def test_colours_and_messages_between_the_lines_of_ds_report() -> None:
         (ULIMIT + ULIMIT.replace("10240", "1024"), "2 reports of ulimit -a"),
         (NUMACTL + NUMACTL, "2 reports of numactl -H"),
         (texts.PROC_LIMITS + texts.PROC_LIMITS, "2 reports of cat /proc/PID/limits"),
-        (texts.ENV + texts.ENV.replace("=INFO", "=WARN"), "2 reports of env"),
     ],
 )
 def test_two_hosts_in_one_file_are_refused(text: str, said: str) -> None:
@@ -229,6 +229,75 @@ def test_a_report_that_cannot_be_read_is_told() -> None:
     found = assemble("x", raws)
     assert [one.probe for one in found.missing] == ["ds-report"]
     assert len(found.host.env_reports) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("#!/bin/bash\n#SBATCH -N 2\nexport NCCL_DEBUG=INFO\nexport NCCL_IB_HCA=mlx5\n", 1),
+        ("export NCCL_DEBUG=INFO\nexport NCCL_IB_HCA=mlx5\nsrun python train.py\n", 3),
+        ("export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\nexport NCCL_DEBUG=INFO\n", 1),
+        ("export NCCL_DEBUG=INFO\nexport NCCL_IB_TC=$((1+2))\n", 2),
+        ("NCCL_DEBUG=INFO   # talk\nNCCL_ALGO=Ring\n", 1),
+        ("NCCL_ALGO=Ring\nNCCL_DEBUG=INFO torchrun x.py\n", 2),
+        ("NCCL_DEBUG=INFO NCCL_ALGO=Ring torchrun x.py\nNCCL_DEBUG=INFO\n", 1),
+    ],
+)
+def test_scripts_and_notes_are_no_environment(text: str, line: int) -> None:
+    with pytest.raises(UsageError, match=f"x:{line}: this is of a script"):
+        recognise(text.encode(), "x")
+
+
+def test_lines_of_a_training_log_are_no_environment() -> None:
+    with pytest.raises(UsageError, match="not recognised"):
+        recognise(b"NCCL_DEBUG=INFO\nloss=2.3\nlr=1e-4\n", "x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "export NCCL_DEBUG=INFO\nexport NCCL_IB_HCA='mlx5_0'\n",
+        'declare -x NCCL_DEBUG="INFO"\ndeclare -x NCCL_ALGO="Ring"\n',
+        "NCCL_DEBUG=INFO\nNCCL_ALGO=Ring\nPS1=\\u@\\h$ \nNOTE=a\n# b\nSHLVL=1\n",
+        "NCCL_DEBUG=INFO\nNCCL_ALGO=Ring\nBASH_FUNC_ml%%=() {  x\nif y\nfi\n}\n_=/bin/env\n",
+        "NVIDIA_REQUIRE_CUDA=cuda>=9.0 brand=tesla,driver>=450\nTORCH_CUDA_ARCH_LIST=8.0 9.0+PTX\n",
+        "NCCL_DEBUG=INFO\0PATH=/bin\0NCCL_ALGO=Ring\0",
+    ],
+)
+def test_what_env_prints_is_read(text: str) -> None:
+    assert set(probes(text)) == {"env"}
+
+
+def test_notes_beside_a_report_are_left_out() -> None:
+    notes = "$ cat run.sh\nexport NCCL_DEBUG=$X\nexport NCCL_ALGO=Ring\n"
+    assert set(probes(f"{notes}$ nvidia-smi\n{SMI}")) == {"nvidia-smi-table"}
+
+
+def test_what_is_set_twice_is_judged_by_the_last() -> None:
+    found = env("NCCL_DEBUG=INFO\nNCCL_ALGO=Ring\nNCCL_DEBUG=WARN\nNCCL_ALGO=Ring\n")
+    assert {(one.name, one.value, one.before) for one in found} == {
+        ("NCCL_DEBUG", "WARN", "INFO"), ("NCCL_ALGO", "Ring", ""),
+    }  # fmt: skip
+
+
+def test_what_is_kept_of_a_pasted_environment_is_what_a_host_would_tell() -> None:
+    text = (
+        f"NCCL_JWT=hunter2\nOPENAI_KEY=hunter2\n{texts.ENV}FOO=hunter2\nCUDA_X='hunter2\nhunter2'\n"
+    )
+    kept = str(probes(text)["env"].stdout)
+    assert "hunter2" not in kept
+    assert "hf_0000" not in kept
+    assert "NCCL_JWT=***" in kept
+    lines = text.splitlines()
+    for number, line in enumerate(kept.splitlines()):
+        assert not line or line.partition("=")[0] == lines[number].partition("=")[0]
+    report = (
+        texts.COLLECT_ENV_VLLM
+        + "\nCUDA_HOME=/usr/local/cuda\nVLLM_API_KEY=hunter2\nNCCL_X=hunter2\n"
+    )
+    kept = str(probes(report)["collect-env"].stdout)
+    assert "hunter2" not in kept
+    assert "CUDA_HOME=/usr/local/cuda" in kept
 
 
 @pytest.mark.parametrize(

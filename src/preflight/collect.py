@@ -113,7 +113,7 @@ def _facts(host: Host) -> dict[str, Any]:
 
 def summary(host: Host) -> str:
     """One line: GPUs and driver, processors, memory, system. Alike for hosts that are alike."""
-    parts = [_gpus(host), _machine(host)]
+    parts = [_gpus(host), _reported(host), _machine(host)]
     return "; ".join(part for part in parts if part)
 
 
@@ -130,6 +130,23 @@ def _gpus(host: Host) -> str:
     version = "" if isinstance(host.driver, Missing) else host.driver.version
     version = "" if isinstance(version, Missing) else version
     return ", ".join(part for part in (told, f"driver {version}" if version else "") if part)
+
+
+def _reported(host: Host) -> str:
+    """GPUs and torch, where a report or a list of packages tells them; else how many variables a
+    recorded `env` has."""
+    reports = () if isinstance(host.env_reports, Missing) else host.env_reports
+    gpus = next((one.gpus for one in reports if isinstance(one.gpus, tuple) and one.gpus), ())
+    told = [f"{gpus.count(each)} x {each}" for each in dict.fromkeys(gpus)]
+    told = told if isinstance(host.gpus, Missing) else []
+    torch = next((one.torch for one in reports if isinstance(one.torch, str)), "")
+    told += [f"torch {torch}"] if torch else []
+    listed = sum(len(one.packages) for one in reports)
+    told += [f"{listed} packages"] if listed and not told else []
+    variables = () if isinstance(host.environment, Missing) else host.environment
+    if not told and any(one.probe == "env" for one in variables):
+        told = [f"{len(variables)} variables"]
+    return ", ".join(told)
 
 
 def _kernel_log(host: Host) -> str:

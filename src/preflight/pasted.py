@@ -23,6 +23,8 @@ _BINARY = re.compile("[\x00-\x06\x0e-\x1a\x1c-\x1f]")
 _BINARY_SHARE = 0.05
 #: So much of the beginning, or of the end, must be text where the rest is not.
 _EITHER_END = 2048
+#: /proc/PID/environ as it is: settings with a zero behind each.
+_ENVIRON = re.compile(rb"(?:[A-Za-z_]\w{0,120}=[^\0]{0,20000}\0){2}")
 _ZEROS, _ZERO_BYTES, _LINE = re.compile("\0{64,}"), re.compile(b"\0{3,}"), re.compile("[^\n]+")
 
 
@@ -37,6 +39,8 @@ def text_of(data: bytes, source: str) -> str:
     kind = next((name for begin, name in NOT_TEXT.items() if data.startswith(begin)), "")
     if kind or data[257:262] == b"ustar":
         raise UsageError(f"{source} is {kind or 'a tar archive; unpack it'}", READS)
+    if _ENVIRON.match(data):
+        data = data.replace(b"\n", b" ").replace(b"\0", b"\n")
     text = _decoded(data)
     if not text or text.isspace():
         raise UsageError(f"{source} is empty", READS)

@@ -14,6 +14,7 @@ from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.pasted import MAX_BYTES, text_of
 from preflight.probes.bug_report import bug_report_of
+from preflight.probes.env_text import script_line, without_others, without_values
 from preflight.probes.nvidia_smi.reports import tables, text_reports, xml_reports
 from preflight.probes.nvidia_smi.sentences import is_sentence
 from preflight.signatures import (
@@ -46,6 +47,9 @@ _SINGLE: dict[str, tuple[Callable[[str], int], str]] = {
         for probe, (_, typed) in software_signatures.SINGLE.items()
     },
 }
+#: Texts with variables, and what leaves those out that are nobody's business here.
+_ENV = "env"
+_VARIABLES = {_ENV: without_others, "collect-env": without_values, "ds-report": without_values}
 _XML, _XML_BEGIN, _XML_END = "nvidia-smi", "<nvidia_smi_log", "</nvidia_smi_log>"
 _TEXT, _TABLE, _LOG = "nvidia-smi-q", "nvidia-smi-table", "kernel-log"
 #: What `cat` makes of a report without a last line end and a log behind it.
@@ -130,6 +134,7 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     before = _taken_out(mine[_LOG], _of_earlier_boot, text)
     hard = _taken_out(mine[_LIMITS], software_signatures.is_hard, text)
     raws = [_raw(tool, text, mine[tool], source) for tool in TOOLS if mine[tool]]
+    raws = list(map(_without_secrets, _without_scripts(raws, text, source)))
     if before:
         raws.append(_earlier_boots(_raw(_LOG, text, before, source)))
     if hard:
@@ -143,6 +148,25 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     ends = {raw.probe for raw in raws if not report or raw.probe.partition("#")[0] == last}
     told = [replace(raw, truncated=cut and raw.probe in ends) for raw in raws]
     return [*told, report] if report else told
+
+
+def _without_secrets(raw: Raw) -> Raw:
+    """Before anything stores it."""
+    change = _VARIABLES.get(raw.probe)
+    return replace(raw, stdout=change(str(raw.stdout))) if change else raw
+
+
+def _without_scripts(raws: list[Raw], text: str, source: str) -> list[Raw]:
+    """Without what sets variables and is not `env`: what it would set is not known. UsageError
+    where nothing else is there."""
+    told = [raw for raw in raws if raw.probe == _ENV]
+    lines = [script_line(str(raw.stdout), raw.line_offset) for raw in told]
+    line = 1 if text.startswith("#!") and told else max(lines, default=0)
+    if line and len(raws) == 1:
+        what = f"{source}:{line}: this is of a script or notes, not of `env`"
+        raise UsageError(what, "record what it sets: bash -c '. ./SCRIPT; env' > env.txt, or `env` "
+                         "in the job before its start")  # fmt: skip
+    return [raw for raw in raws if raw.probe != _ENV or not line]
 
 
 def _taken_out(

@@ -102,9 +102,9 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"(?:address space limit|locked address space|nofile) +(?:\(\w+\) +)?\(-\w\) ",  # ksh
         r"Maximum (?:size of core files created|number of open file descriptors) +\(",  # fish
     ),
-    # Two in a row: one alone is a line of somebody's script.
+    # Two in a row: one alone is a line of somebody's script. Small letters: loss=2.3 of a log.
     "env": (
-        rf"{_EXPORT}(?:{_FAMILY}|{_PLAIN})=[^\n]{{0,20000}}{_NEXT}{_EXPORT}[A-Za-z_]\w{{0,120}}=",
+        rf"{_EXPORT}(?:{_FAMILY}|{_PLAIN})=[^\n]{{0,20000}}{_NEXT}{_EXPORT}[A-Z_][A-Z0-9_]{{0,120}}=",
     ),
 }
 
@@ -147,7 +147,6 @@ SINGLE = {
     "proc-limits": (r"^[ \t]*(Max open files)", "cat /proc/PID/limits"),
     "prlimit": (r"^[ \t]*(NOFILE)\b", "prlimit"),
     "ulimit": (r"^([^\d\n]{4,80}?)[ \t]+(unlimited|\d{1,20})[ \t]*$", "ulimit -a"),
-    "env": (rf"^[ \t]*(?:export |declare -x )?({_FAMILY})=([^\n]*)", "env"),
 }
 #: Above limits of a shell: which of the two kinds, which look alike, was asked for.
 _ASKED_LIMITS = re.compile(
@@ -159,6 +158,13 @@ _NO_LIMIT_OF_STACK = re.compile(
     r"^[^\n]{0,40}\bstack\b[^\n]{0,60}\sunlimited[ \t]*$", re.MULTILINE | re.IGNORECASE
 )
 SINGLE["ulimit-hard"] = SINGLE["ulimit"]
+
+#: Texts of software, and what prints them: it is said what a file was taken for.
+TYPED = {
+    probe: SINGLE[probe][1]
+    for probe in ("collect-env", "sglang-env", "hf-env", "lightning-env", "ds-report", "pip-list",
+                  "conda-list", "pip-freeze")
+} | {"env": "env"}  # fmt: skip
 
 
 def is_hard(above: str, text: str) -> bool:

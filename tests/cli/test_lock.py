@@ -88,6 +88,41 @@ def test_what_is_new_is_listed_and_no_fault(
     assert "not in the lock: package xformers" in " ".join(ran.out.split())
 
 
+def test_a_variable_that_is_new_is_a_warning(
+    tmp_path: Path, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = tmp_path / "env.lock.json"
+    assert run("versions", "--lock", str(lock), *ONLY).rc == 0
+    monkeypatch.setenv("NCCL_ALGO", "Tree")
+    ran = run("versions", "--against", str(lock), *ONLY, "--format", "json")
+    results = json.loads(ran.out)["hosts"][0]["results"]
+    assert [one["subject"] for one in results if one["status"] == "WARN"] == ["env NCCL_ALGO"]
+    meant = ("--set", "versions.lock.new=[NCCL_ALGO]")
+    assert "WARN " not in run("versions", "--against", str(lock), *ONLY, *meant).out
+
+
+def test_no_secret_is_locked_or_told(
+    tmp_path: Path, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock, report = tmp_path / "env.lock.json", tmp_path / "report.json"
+    for name in ("OMP_PASSPHRASE", "NCCL_Password", "NCCL_JWT"):
+        monkeypatch.setenv(name, "hunter2")
+    assert run("versions", "--lock", str(lock), *ONLY).rc == 0
+    assert entries(lock)["env NCCL_JWT"] == "***"
+    ran = run("versions", "--against", str(lock), "--save", str(report), "--facts", "-v")
+    for text in (lock.read_text(), report.read_text(), ran.out):
+        assert "hunter2" not in text
+
+
+def test_a_lock_that_holds_secrets_tells_none(tmp_path: Path, run: Callable[..., Ran]) -> None:
+    lock = tmp_path / "env.lock.json"
+    told = [{"kind": "env", "name": name, "value": "hunter2"} for name in ("NCCL_JWT", "NCCL_KEY")]
+    lock.write_text(json.dumps({"schema": "preflight.lock/1", "entries": told}))
+    ran = run("versions", "--against", str(lock), *ONLY, "-v")
+    assert "env NCCL_JWT" in ran.out
+    assert "hunter2" not in ran.out
+
+
 def test_notes_and_dates_are_kept_when_the_lock_is_written_again(
     tmp_path: Path, packages: Path, run: Callable[..., Ran]
 ) -> None:
@@ -110,6 +145,14 @@ def test_notes_and_dates_are_kept_when_the_lock_is_written_again(
         (("--lock", "no/such/folder/x.json"), "there is no directory"),
         (("--lock", "."), "is a directory"),
         (("--lock", "other.txt"), "there is another file, and no lock"),
+        (("--lock", "/dev/full"), "is no plain file"),
+        (("--lock", "/dev/stdout"), "is no plain file"),
+        (("--lock", "/dev/zero"), "is no plain file"),
+        (("--lock", "-"), "is no plain file"),
+        (("--against", "/dev/zero"), "is no plain file"),
+        (("--against", "."), "Is a directory"),
+        (("--against", "empty.lock.json"), "no entry is in it"),
+        (("--against", "large.lock.json"), "large.lock.json is over 16 MiB"),
         (("--against", "broken.lock.json"), "broken.lock.json:"),
         (("--against", "good.lock.json", "--lock", "x.lock.json"), "leave one of them out"),
     ],
@@ -119,6 +162,9 @@ def test_what_cannot_be_is_refused_at_once(
 ) -> None:
     (tmp_path / "other.txt").write_text("dear diary")
     (tmp_path / "broken.lock.json").write_text('{"schema": "preflight.lock/1",\n "entries": [')
+    (tmp_path / "empty.lock.json").write_text('{"schema": "preflight.lock/1", "entries": []}')
+    with (tmp_path / "large.lock.json").open("wb") as file:
+        file.truncate(1 << 40)
     (tmp_path / "good.lock.json").write_text(
         '{"schema": "preflight.lock/1", "entries":\n'
         '[{"kind": "package", "name": "torch", "value": "2.5.1"}]}'
@@ -129,6 +175,12 @@ def test_what_cannot_be_is_refused_at_once(
     assert said in ran.err.replace("\n", " ")
     assert "hint: " in ran.err
     assert (tmp_path / "other.txt").read_text() == "dear diary"
+
+
+def test_a_dry_run_names_the_lock(tmp_path: Path) -> None:
+    ran = preflight("versions", "--lock", "x.lock.json", "--dry-run", cwd=tmp_path)
+    assert "would write x.lock.json" in ran.out
+    assert not (tmp_path / "x.lock.json").exists()
 
 
 def test_gpu_health_says_who_compares_locks(tmp_path: Path) -> None:

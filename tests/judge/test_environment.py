@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from preflight.env_table import Recipe, family_of, table
+from preflight.errors import UsageError
 from preflight.facts.accelerators import Accelerator
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Cpu, Host
 from preflight.facts.setup import Package, Software
 from preflight.facts.stack import EnvTargets, EnvVar
-from preflight.judge.environment.table import Recipe, family_of, table
 from preflight.judge.evaluate import judge
 from preflight.judge.load import load
 from preflight.judge.overrides import apply, parse
@@ -153,7 +155,6 @@ TASK_QUEUE_ENABLE=2
 COMBINED_ENABLE=1
 """
 AMD = """
-HSA_OVERRIDE_GFX_VERSION=10.3.0
 ROCR_VISIBLE_DEVICES=0,1,2,3
 HIP_FORCE_DEV_KERNARG=1
 RCCL_MSCCL_ENABLE=0
@@ -213,7 +214,24 @@ CASES = [
     ("HCCL_CONNECT_TIMEOUT=7201", "value HCCL_CONNECT_TIMEOUT"),
     ("ACL_OP_COMPILER_CACHE_MODE=on", "value ACL_OP_COMPILER_CACHE_MODE"),
     ("OMP_NUM_THREADS=many", "value OMP_NUM_THREADS"),
-    ("NCCL_IB_DISABLE=0", "no_effect NCCL_IB_DISABLE"),
+    ("OMP_PLACES=core", "value OMP_PLACES"),
+    ("FI_PROVIDER=eaf", "value FI_PROVIDER"),
+    ("FI_LOG_LEVEL=verbose", "value FI_LOG_LEVEL"),
+    ("UCX_LOG_LEVEL=verbose", "value UCX_LOG_LEVEL"),
+    ("UCX_TLS=rc,gpu", "value UCX_TLS"),
+    ("TASK_QUEUE_ENABLE=on", "value TASK_QUEUE_ENABLE"),
+    ("HSA_OVERRIDE_GFX_VERSION=9.4.2", "harmful HSA_OVERRIDE_GFX_VERSION"),
+    ("UCX_LOG_LEVEL=data", "harmful UCX_LOG_LEVEL"),
+    ("FI_LOG_LEVEL=debug", "harmful FI_LOG_LEVEL"),
+    ("AMD_SERIALIZE_KERNEL=3", "blocking AMD_SERIALIZE_KERNEL"),
+    ("NCCL_ALGO=allreduce:rign", "value NCCL_ALGO"),
+    ("NCCL_PROTO=^LL512", "value NCCL_PROTO"),
+    ("NCCL_MIN_NCHANNELS=32\nNCCL_MAX_NCHANNELS=16", "contradictory NCCL_MIN_NCHANNELS"),
+    (
+        "PYTORCH_CUDA_ALLOC_CONF=backend:native\nPYTORCH_ALLOC_CONF=expandable_segments:True",
+        "contradictory PYTORCH_CUDA_ALLOC_CONF",
+    ),
+    ("CUDA_VISIBLE_DEVICES=0,1\nHIP_VISIBLE_DEVICES=1", "contradictory CUDA_VISIBLE_DEVICES"),
     ("NCCL_SHARP_DISABLE=1", "no_effect NCCL_SHARP_DISABLE"),
     ("NCCL_DEBUG_FILE=/tmp/n.%h", "no_effect NCCL_DEBUG_FILE"),
     ("NVTE_FLASH_ATTN=0\nNVTE_FUSED_ATTN=0\nNVTE_UNFUSED_ATTN=0", "contradictory NVTE_FLASH_ATTN"),
@@ -241,7 +259,12 @@ def test_what_is_told_of_a_variable(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["NCCL_ALGO=allreduce:tree", "NCCL_ALGO=^tree", "NCCL_PROTO=^LL128", "NCCL_IB_HCA=^mlx5_9",
+    ["NCCL_IB_DISABLE=0", "CUDA_LAUNCH_BLOCKING=0", "NCCL_P2P_DISABLE=0", "NCCL_SHM_DISABLE=0",
+     "NCCL_DEBUG=INFO\nNCCL_DEBUG_SUBSYS=INIT,VERSION", "OMP_PLACES={0:4},{4:4}", "UCX_TLS=^dc,ud",
+     "FI_PROVIDER=verbs;ofi_rxm", "CUDA_VISIBLE_DEVICES=0,1\nHIP_VISIBLE_DEVICES=0,1",
+     "NCCL_MIN_NCHANNELS=16\nNCCL_MAX_NCHANNELS=16", "NCCL_ALGO=allreduce:tree,ring;allgather:^pat",
+     "PYTORCH_CUDA_ALLOC_CONF=backend:native\nPYTORCH_ALLOC_CONF=backend:native",
+     "NCCL_ALGO=allreduce:tree", "NCCL_ALGO=^tree", "NCCL_PROTO=^LL128", "NCCL_IB_HCA=^mlx5_9",
      "NCCL_SOCKET_IFNAME=^docker0", "NCCL_SOCKET_IFNAME=ens,eth", "NCCL_BUFFSIZE=0x400000",
      "NCCL_ASYNC_ERROR_HANDLING=1\nTORCH_NCCL_ASYNC_ERROR_HANDLING=1",
      "NCCL_DEBUG=info", "NCCL_DEBUG=", "CUDA_VISIBLE_DEVICES=0,1", "NCCL_IB_GID_INDEX=3",
@@ -322,6 +345,42 @@ def test_gpus_that_are_named_must_be_there(value: str, status: Status | None) ->
 
 
 @pytest.mark.parametrize(
+    ("value", "left"),
+    [("0,1,x", "2 of 3 are seen"), ("x,0", "no GPU at all"), ("GPU-7", "no GPU at all"),
+     ("GPU-5ebe,GPU-9", "1 of 2 are seen"), ("GPU-5e,GPU-aa", ""), ("0,-1,1", ""), ("MIG-7", "")],
+)  # fmt: skip
+def test_what_is_no_gpu_ends_the_list(value: str, left: str) -> None:
+    gpus = (Gpu(0, "gpu0", "0000:1b:00.0", uuid="GPU-5ebe9f43"),
+            Gpu(1, "gpu1", "0000:2c:00.0", uuid="GPU-aa0e"))  # fmt: skip
+    found = odd(host(f"CUDA_VISIBLE_DEVICES={value}", gpus=gpus))
+    assert [one.status for one in found] == ([Status.FAIL] if left else [])
+    assert all(left in one.reason for one in found)
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "names"),
+    [("0,1", "2,3", ["HIP_VISIBLE_DEVICES"]), ("2,3", "0,1", []), ("0,1", "0", []),
+     ("0,9", "0", ["ROCR_VISIBLE_DEVICES"])],
+)  # fmt: skip
+def test_hip_counts_among_what_rocr_left(outer: str, inner: str, names: list[str]) -> None:
+    four = tuple(Accelerator(f"card{at}", "AMD") for at in range(4))
+    text = f"ROCR_VISIBLE_DEVICES={outer}\nHIP_VISIBLE_DEVICES={inner}"
+    found = odd(host(text, accelerators=four))
+    assert [(one.subject, one.status) for one in found] == [(name, Status.FAIL) for name in names]
+
+
+def test_expectations_are_words() -> None:
+    for row in table().variables:
+        assert row.told or not re.search(r"[\\\[(*+?{]", row.like), row.name
+
+
+def test_a_value_that_nearly_fits_takes_no_time() -> None:
+    began = time.monotonic()
+    odd(host(f"NCCL_ALGO={'nvlstree' * 400}x\nNCCL_PROTO={'ll,' * 1000}"))
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(
     ("name", "vendor"),
     [("ASCEND_RT_VISIBLE_DEVICES", "Huawei Ascend"), ("HIP_VISIBLE_DEVICES", "AMD")],
 )
@@ -345,11 +404,24 @@ def test_what_a_process_or_a_file_sets_is_named_with_it() -> None:
     ]
 
 
+def test_what_one_text_sets_twice_is_told() -> None:
+    twice = EnvVar("NCCL_DEBUG", "WARN", "shell", 9, "env", before="INFO")
+    (found,) = odd(Host("x", environment=(twice,), env_targets=PLAIN))
+    assert (found.check, found.status) == ("versions.env.contradictory", Status.WARN)
+    assert "set twice, before this to INFO" in found.reason
+
+
 def test_the_shell_counts_before_nccls_file() -> None:
     file = EnvVar("NCCL_P2P_DISABLE", "1", "/etc/nccl.conf", 9, "environment")
     shell = host("NCCL_P2P_DISABLE=0")
     both = replace(shell, environment=(file, *shell.environment))  # type: ignore[misc]
-    assert told(both) == [("no_effect", "NCCL_P2P_DISABLE")]
+    assert told(both) == []
+
+
+def test_stated_defaults_are_listed() -> None:
+    found = judge(host("NCCL_IB_DISABLE=0\nCUDA_LAUNCH_BLOCKING=0\nNCCL_DEBUG=WARN"), CHECKS)
+    (one,) = [each for each in found if each.check == "versions.env.no_effect"]
+    assert one.measured == "3 set; as by default: NCCL_IB_DISABLE=0, CUDA_LAUNCH_BLOCKING=0"
 
 
 def test_variables_of_a_report_are_not_held_against_devices() -> None:
@@ -360,6 +432,19 @@ def test_a_site_says_what_is_meant() -> None:
     meant = apply(CHECKS, [parse("versions.env.harmful=[NCCL_P2P_DISABLE, NCCL_ALGO]")])
     found = judge(host("NCCL_P2P_DISABLE=1\nNCCL_ALGO=Ring\nNCCL_SHM_DISABLE=1"), meant)
     assert [one.subject for one in found if one.status is not Status.PASS] == ["NCCL_SHM_DISABLE"]
+
+
+def test_advice_names_the_variable_and_a_placeholder_is_refused() -> None:
+    (found,) = odd(host("NCCL_P2P_DISABLE=1"))
+    assert "needed here: --set versions.env.harmful='[NCCL_P2P_DISABLE]'" in found.fix
+    with pytest.raises(UsageError, match="NAME stands for a name"):
+        apply(CHECKS, [parse("versions.env.harmful=[NAME]")])
+
+
+def test_what_is_meant_and_not_set_is_said() -> None:
+    meant = apply(CHECKS, [parse("versions.env.harmful=[NCCL_ALGO]")])
+    found = {one.check: one.measured for one in judge(host("NCCL_DEBUG=WARN"), meant)}
+    assert found["versions.env.harmful"] == "1 set; meant so and not set: NCCL_ALGO"
 
 
 def test_what_could_not_be_read_is_no_pass() -> None:

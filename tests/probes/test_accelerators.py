@@ -116,8 +116,7 @@ def test_a_table_that_somebody_saved_is_recognised() -> None:
     [
         (host_with("0x19e5", 4, raw("npu-smi", npus())), 4),
         (host_with("0x1002", 2, raw("npu-smi", rc=127), raw("rocm-smi", amd())), 2),
-        (host_with("0x19e5", 4), None),
-        (host_with("0x1002", 2), None),
+        (host_with("0x19e5", 4, container="container_file /.dockerenv\n"), None),
     ],
 )
 def test_nothing_is_amiss_with_a_host_of_another_maker(raws: list[Raw], listed: int | None) -> None:
@@ -134,6 +133,41 @@ def test_nothing_is_amiss_with_a_host_of_another_maker(raws: list[Raw], listed: 
     assert bad == []
     assert "Ascend" in report.summary or "AMD GPU" in report.summary
     assert asked >= {one.probe for one in report.missing}
+
+
+@pytest.mark.parametrize(("vendor", "tool"), [("0x19e5", "npu-smi"), ("0x1002", "rocm-smi")])
+def test_accelerators_without_the_makers_tool_are_undetermined(vendor: str, tool: str) -> None:
+    found = examine("node-07", host_with(vendor, 2), CHECKS).results
+    errors = [one for one in found if one.status is Status.ERROR]
+    assert [one.check for one in errors] == ["versions.accelerators.listed"]
+    assert f"{tool} is not installed; it comes with" in errors[0].reason
+
+
+def test_an_accelerator_without_a_driver_is_named() -> None:
+    raws = host_with("0x1002", 2)
+    raws[1] = raw("pci", pci("0x1002", 2).replace(" amdgpu", " ", 1))
+    found = [one for one in examine("node-07", raws, CHECKS).results if one.status is Status.FAIL]
+    assert [(one.check, one.measured) for one in found] == [("versions.accelerators.driver", 1)]
+
+
+def test_graphics_of_a_processor_are_no_accelerator() -> None:
+    raws = host_with("0x1002", 2)
+    text = pci("0x1002", 2).replace("0x120000", "0x038000").replace("0x74a1", "0x1681")
+    raws[1] = raw("pci", text)
+    assert assemble("node-07", raws).host.accelerator_count.on_pci == 0
+
+
+@pytest.mark.parametrize("answer", [raw("npu-smi", rc=124), raw("npu-smi", "dcmi failed", 1)])
+@pytest.mark.parametrize("listed", [True, False])
+def test_in_a_container_a_tool_that_is_there_and_fails_is_undetermined(
+    answer: Raw, listed: bool
+) -> None:
+    raws = host_with("0x19e5", 2, answer, container="container_file /.dockerenv\n")
+    if not listed:
+        raws[1] = raw("pci", rc=2)
+    found = examine("node-07", raws, CHECKS).results
+    errors = {one.check for one in found if one.status is Status.ERROR}
+    assert "versions.accelerators.health" in errors
 
 
 def test_an_npu_that_is_ill_or_not_listed_is_named() -> None:

@@ -64,6 +64,9 @@ def test_values_of_several_lines_are_one_line_and_quotes_stay() -> None:
         "CUDA_PASSWORD",
         "DS_CREDENTIALS",
         "DS_AUTHTOKEN",
+        "OMP_PASSPHRASE",
+        "NCCL_Password",
+        "NCCL_PW",
         "CUDA_ACCESS_KEYS",
     ],
 )
@@ -73,8 +76,27 @@ def test_what_looks_like_a_secret_never_leaves_the_host(name: str) -> None:
 
 
 def test_a_password_in_an_address_is_masked() -> None:
-    found = ask({"NVIDIA_X": "http://me:hunter2@proxy:3128/x"})
-    assert told(found) == {"NVIDIA_X": "http://***@proxy:3128/x"}
+    found = ask({"NCCL_DEBUG_FILE": "http://me:hunter2@proxy:3128/x"})
+    assert told(found) == {"NCCL_DEBUG_FILE": "http://***@proxy:3128/x"}
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=" ".join)
+def test_the_value_of_a_name_that_nobody_knows_stays_on_the_host(shell: list[str]) -> None:
+    if not shutil.which(shell[0]):
+        pytest.skip(f"{shell[0]} is not installed")
+    names = ("NCCL_JWT", "NCCL_PAT", "OMPI_MCA_TKN", "TORCH_WANDB", "NVIDIA_Login", "DS_COOKIE")
+    done = subprocess.run(
+        [*shell, "-c", ASK], capture_output=True, text=True, timeout=20, check=True,
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **dict.fromkeys(names, "hunter2")},
+    )  # fmt: skip
+    assert "hunter2" not in done.stdout
+    assert told(environment(done.stdout)) == dict.fromkeys(names, "***")
+
+
+def test_a_recording_that_holds_more_tells_no_more() -> None:
+    text = ENVIRONMENT.replace("var NCCL_DEBUG=WARN", "var NCCL_JWT=hunter2\nvar OMP_KEY=hunter2")
+    assert told(environment(text))["NCCL_JWT"] == "***"
+    assert "OMP_KEY" not in told(environment(text))
 
 
 def test_nccls_own_file_is_read(tmp_path: Path) -> None:

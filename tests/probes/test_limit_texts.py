@@ -10,10 +10,11 @@ from shutil import which
 
 import pytest
 
+from preflight.env_names import is_felt
 from preflight.errors import ParseError
 from preflight.facts.system import Limit
 from preflight.model import Missing
-from preflight.probes.env_text import env, is_felt
+from preflight.probes.env_text import env
 from preflight.probes.numactl import numactl
 from preflight.probes.sysctl_text import sysctl
 from preflight.probes.sysctls import sysctls
@@ -194,12 +195,23 @@ def test_variables_and_no_secret() -> None:
         "NCCL_DEBUG": "WARN", "OMP_NUM_THREADS": "8",
     }  # fmt: skip
     [one] = env("HTTP_PROXY=x\nNVIDIA_PROXY=http://me:secret@proxy:3128\n")
+    assert one.value == "***"
+    [one] = env("HTTP_PROXY=x\nNCCL_DEBUG_FILE=http://me:secret@proxy:3128\n")
     assert one.value == "http://***@proxy:3128"
 
 
 @pytest.mark.parametrize(
     "name",
-    ["NVIDIA_API_KEY", "TORCH_TOKEN", "CUDA_SECRET", "PYTHON_PASSWORD", "NCCL_AUTH", "HF_TOKEN"],
+    [
+        "NVIDIA_API_KEY",
+        "TORCH_TOKEN",
+        "CUDA_SECRET",
+        "PYTHON_PASSWORD",
+        "NCCL_AUTH",
+        "HF_TOKEN",
+        "OMP_PASSPHRASE",
+        "NCCL_Password",
+    ],
 )
 def test_names_of_secrets(name: str) -> None:
     assert not is_felt(name)

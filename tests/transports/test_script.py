@@ -100,7 +100,9 @@ def test_where_there_is_no_sudo_the_command_runs_without(tmp_path: Path) -> None
     for name in ("sh", "timeout", "printf", "id"):
         (tmp_path / name).symlink_to(shutil.which(name) or f"/bin/{name}")
     script = render([Command("a", ("id", "-u"), needs_root=True)], MARK, sudo=True)
-    script = script.replace("PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin;", f"PATH={tmp_path};")
+    script = script.replace(
+        "PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/opt/rocm/bin;", f"PATH={tmp_path};"
+    )
     run = subprocess.run(["sh", "-s"], input=script.encode(), capture_output=True)
     (frame,) = FrameReader(MARK, [1000], 1000).feed(run.stdout, 0.0)
     assert (frame.rc, frame.data) == (0, f"{os.getuid()}\n".encode())

@@ -9,9 +9,13 @@ from preflight.facts.accelerators import AcceleratorAnswer, AcceleratorCount
 from preflight.facts.host import PciFunction
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
-#: Makers whose tools are read. The graphics of a processor (0300, without a driver of its own
-#: for computing) are no accelerators: those of AMD are told by class 0380 and 1200.
-_READ = {"0x1002": ("0x0380", "0x1200"), "0x19e5": ("0x1200",)}
+#: Makers whose tools are read, and the class of an accelerator (PCI Code and ID Assignment).
+_MAKERS, _ACCELERATOR = ("0x1002", "0x19e5"), "0x1200"
+#: AMD's Instinct cards of class 0380, which the graphics of a processor may have too: MI25, MI50
+#: and MI60, MI100, MI200, MI300 (pci.ids).
+_DISPLAY = "0x0380"
+_INSTINCT = ("0x686", "0x66a", "0x738", "0x740", "0x74a", "0x74b")
+_FAILED = ("exited", "timeout", "unreadable", "denied")
 _NONE = Missing("not-applicable", "no accelerator of AMD or Huawei on PCI")
 
 
@@ -24,12 +28,13 @@ def accelerator_facts(
     or finds none is nothing to be told."""
     told = [one for one in (npus, amd) if isinstance(one, AcceleratorAnswer)]
     on_pci = pci if isinstance(pci, Missing) else _on_pci(pci)
+    bound = _NONE if on_pci == 0 else _bound(pci)
     if told:
         each = tuple(one for answer in told for one in answer.each)
-        count = AcceleratorCount(on_pci, len(each), told[0].version, probe=told[0].probe)
+        count = AcceleratorCount(on_pci, bound, len(each), told[0].version, probe=told[0].probe)
         return {"accelerators": each, "accelerator_count": count}
     why = _why(npus, amd, pci, on_pci)
-    return {"accelerators": why, "accelerator_count": AcceleratorCount(on_pci, why, why)}
+    return {"accelerators": why, "accelerator_count": AcceleratorCount(on_pci, bound, why, why)}
 
 
 def _why(
@@ -39,6 +44,9 @@ def _why(
     if on_pci == 0:
         return _NONE
     if isinstance(on_pci, Missing) or isinstance(pci, Missing):
+        failed = [one for one in (npus, amd) if isinstance(one, Missing) and one.kind in _FAILED]
+        if failed:  # a tool that is there, and tells nothing
+            return failed[0]
         return on_pci if isinstance(on_pci, Missing) else NOT_IN_INPUT
     vendors = {each.vendor_id for each in _accelerators(pci)}
     answer = npus if "0x19e5" in vendors else amd
@@ -53,5 +61,20 @@ def _accelerators(pci: Sequence[PciFunction]) -> list[PciFunction]:
     return [
         each
         for each in pci
-        if each.class_id[:6] in _READ.get(each.vendor_id, ()) and each.driver != "vfio-pci"
+        if each.vendor_id in _MAKERS and _computes(each) and each.driver != "vfio-pci"
     ]
+
+
+def _computes(each: PciFunction) -> bool:
+    kind = each.class_id[:6]
+    instinct = each.vendor_id == "0x1002" and each.device_id.startswith(_INSTINCT)
+    return kind == _ACCELERATOR or (kind == _DISPLAY and instinct)
+
+
+def _bound(pci: Known[Sequence[PciFunction]]) -> Known[int]:
+    """How many have a driver."""
+    if isinstance(pci, Missing):
+        return pci
+    drivers = [each.driver for each in _accelerators(pci)]
+    unknown = next((each for each in drivers if isinstance(each, Missing)), None)
+    return unknown or sum(bool(each) for each in drivers)

@@ -26,6 +26,8 @@ _COMES_WITH = {
     "lspci": "; it comes with pciutils: apt install pciutils, dnf install pciutils",
     "ipmitool": "; on a server with a management controller: `sudo apt install ipmitool`, or dnf",
     "dmidecode": "; `sudo apt install dmidecode`, or dnf",
+    "npu-smi": "; it comes with Ascend's driver, in /usr/local/sbin or /usr/local/bin",
+    "rocm-smi": "; it comes with ROCm (rocm-smi-lib), in /opt/rocm/bin",
     "watch": "; another: --python 'CMD'",
     "packages": "; another: --python 'CMD'",
 }

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 from preflight.cli.wrapped import wrapped
 
 if TYPE_CHECKING:
-    from preflight.judge.environment.table import Recipe
+    from preflight.env_table import Recipe
 
 _NAME = re.compile(r"(?:export\s+)?([A-Z][A-Z0-9]*_[A-Z0-9_]+)(?:=.*)?")
+
+#: A regular expression that is a list of words.
+_ONLY_WORDS = re.compile(r"[\w|]+")
 
 
 def explained(words: str) -> list[str]:
@@ -19,13 +22,13 @@ def explained(words: str) -> list[str]:
     match = _NAME.fullmatch(words)
     if match is None:
         return []
-    from preflight.judge.environment import table
+    from preflight import env_table
 
     name = match[1]
-    recipes = [one for one in table.table().recipes if name in one.set]
-    if name not in table.known_names() and not recipes:
+    recipes = [one for one in env_table.table().recipes if name in one.set]
+    if name not in env_table.known_names() and not recipes:
         return []
-    family = table.family_of(name)
+    family = env_table.family_of(name)
     lines = list(_row(name))
     for recipe in recipes:
         lines += wrapped(_said(recipe), "  - ")
@@ -35,14 +38,14 @@ def explained(words: str) -> list[str]:
 
 
 def _row(name: str) -> Iterator[str]:
-    from preflight.judge.environment.table import variables
+    from preflight.env_table import variables
 
     row = variables().get(name)
     if row is None:
         yield f"{name}\n\n"
         return
     yield f"{name}: {row.does}\n\n" if row.does else f"{name}\n\n"
-    takes = row.one_of or row.like or (row.words and f"a list of {row.words}")
+    takes = row.one_of or row.told or row.like or (row.words and f"a list of {row.words}")
     if row.between:
         takes = f"{row.between[0]:.0f} to {row.between[1]:.0f}"
     told = {
@@ -55,6 +58,10 @@ def _row(name: str) -> Iterator[str]:
 
 
 def _said(recipe: Recipe) -> str:
-    settings = ", ".join(f"{name}={pattern or '...'}" for name, pattern in recipe.set.items())
+    plain = {name: _ONLY_WORDS.fullmatch(pattern) for name, pattern in recipe.set.items()}
+    settings = ", ".join(
+        f"{name}={pattern[0].replace('|', ' or ')}" if pattern else name
+        for name, pattern in plain.items()
+    )
     told = f"{settings}: {recipe.told}"
     return f"{told}; {recipe.instead}" if recipe.instead else told

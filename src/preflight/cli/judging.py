@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 Instead = Callable[[Sequence[Check], Report], Told]
 
 NO_GPU = "no NVIDIA GPU"
+#: What follows where the host has accelerators of another maker.
+_OTHERS = ("AMD GPU", "Ascend accelerator", "Gaudi accelerator")
 SHELL_HINT = (
     "variables are those of the shell that preflight asked; of a job that runs: "
     "preflight versions --pid PID"
@@ -197,7 +199,7 @@ def _report(
 
 def _hints(options: Options, hosts: Sequence[HostReport]) -> Iterator[str]:
     """What a user would want to do next."""
-    if any(host.summary.startswith(NO_GPU) for host in hosts) and not options.set_:
+    if any(map(_is_without, hosts)) and not options.set_:
         yield "no GPU was judged; where there should be some: --set gpu.count=N makes it a failure"
     if options.against is not None:
         from preflight.cli.locking import against, old_pins
@@ -207,6 +209,12 @@ def _hints(options: Options, hosts: Sequence[HostReport]) -> Iterator[str]:
         yield SHELL_HINT
     if not options.from_:
         yield LEVEL_HINT
+
+
+def _is_without(host: HostReport) -> bool:
+    """Whether it has no GPU, nor an accelerator of another maker."""
+    others = any(one in host.summary for one in _OTHERS)
+    return host.summary.startswith(NO_GPU) and not others
 
 
 def _finds_variables(hosts: Sequence[HostReport]) -> bool:
@@ -222,6 +230,7 @@ def _dry_run(plan: Plan, options: Options, streams: Streams) -> int:
     commands = plan.commands()
     many = many_hosts(options, plan.commands, streams)
     streams.report(shown_commands(commands, options, many.told() if many else ""))
-    files = ", ".join([*options.save, *map(str, host_paths(options))]) or "nothing"
+    lock = [options.lock] if options.lock is not None else []
+    files = ", ".join([*options.save, *lock, *map(str, host_paths(options))]) or "nothing"
     streams.report([f"{len(plan.checks)} checks; would write {files}\n"])
     return Exit.OK

@@ -13,6 +13,7 @@ from msgspec.structs import astuple, replace
 from preflight import lockfile
 from preflight.cli.clock import now
 from preflight.cli.options import Options
+from preflight.cli.stored import content
 from preflight.cli.streams import Streams
 from preflight.errors import PreflightError, UsageError
 from preflight.judge.lock import ENTRIES, READS, TELL
@@ -20,9 +21,13 @@ from preflight.lockfile import Locked
 from preflight.model import Check, HostReport, Report, Status
 from preflight.nodesets import fold
 
-CHANGED, ABSENT = "versions.lock.changed", "versions.lock.missing"
+CHANGED = "versions.lock.changed"
 #: A pin that is older is listed: what it was made for may be mended.
 _OLD_MONTHS = 12
+_MADE = "preflight versions --lock env.lock.json makes a lock"
+#: A lock of a thousand packages has a tenth of it.
+_MOST_BYTES = 16 << 20
+_HEAD_BYTES = 100_000
 
 
 def with_lock(checks: Sequence[Check], options: Options) -> list[Check]:
@@ -47,29 +52,41 @@ def with_lock(checks: Sequence[Check], options: Options) -> list[Check]:
 
 
 def _is_on_lock(check: Check) -> bool:
-    return check.id in (CHANGED, ABSENT)
+    return check.rule == "lock"
 
 
 def against(options: Options) -> list[Locked]:
     """The entries of --against where that is a lock, else none."""
     if options.against is None or not is_lock(options):
         return []
-    return lockfile.read(Path(options.against).read_bytes(), options.against)
+    entries = lockfile.read(_read(Path(options.against)), options.against)
+    if not entries:
+        raise UsageError(
+            f"{options.against}: no entry is in it, so nothing would be compared", _MADE
+        )
+    return entries
 
 
 def is_lock(options: Options) -> bool:
     """Whether --against names a lock; what cannot be read is told where reports are read."""
-    if options.against is None:
+    if options.against is None or not Path(options.against).is_file():  # a pipe is read once
         return False
-    with suppress(OSError):
-        return lockfile.is_lock(Path(options.against).read_bytes(), options.against)
+    with suppress(OSError), Path(options.against).open("rb") as file:
+        return lockfile.is_lock(file.read(_HEAD_BYTES), options.against)
     return False
+
+
+def _read(path: Path) -> bytes:
+    return content(path, _MADE, most=_MOST_BYTES)
 
 
 def _hold(path: Path) -> None:
     """Refuse a place that cannot be written, before the work starts."""
     if path.is_dir():
         raise UsageError(f"--lock {path}: is a directory", f"--lock {path}/env.lock.json")
+    of_system = path.parent == Path("/dev") or path.is_relative_to("/proc")
+    if str(path) == "-" or of_system or (path.exists() and not path.is_file()):
+        raise UsageError(f"--lock {path}: is no plain file", "--lock env.lock.json")
     if not path.parent.is_dir():
         raise UsageError(f"--lock {path}: there is no directory {path.parent}", "make it first")
     _before(path)
@@ -77,12 +94,9 @@ def _hold(path: Path) -> None:
 
 def _before(path: Path) -> list[Locked]:
     """The lock that is there already, for its dates and notes. Anything else is not overwritten."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
+    if not path.exists():
         return []
-    except OSError as error:
-        raise UsageError(f"--lock {path}: {error.strerror}", "name another place") from None
+    data = _read(path)
     if data.strip() and not lockfile.is_lock(data, ""):
         raise UsageError(f"--lock {path}: there is another file, and no lock", "name another place")
     return lockfile.read(data, str(path)) if data.strip() else []
@@ -120,6 +134,8 @@ def _uniform(hosts: Sequence[HostReport]) -> list[Locked]:
         told_all = "\n  ".join([*unknown, *unlike])
         raise PreflightError(f"no lock is written: it would not hold for all hosts\n  {told_all}",
                              "mend what differs, or lock one of the hosts")  # fmt: skip
+    if not values:
+        raise PreflightError("no lock is written: nothing is known that could be locked", _MADE)
     return [_locked(subject, next(iter(found))) for subject, found in values.items()]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from shlex import quote
 
 from preflight.cli.options import Options
 from preflight.errors import UsageError
 from preflight.model import Report
+from preflight.pasted import MAX_BYTES
 
 _MADE = "a report is made with --save report.json"
 
@@ -16,14 +18,27 @@ def stored(path: Path) -> Report:
     """A report in JSON; UsageError for anything else, and says what it is."""
     from preflight.reports.json import read
 
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise UsageError(f"there is no {path}", _MADE) from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}", _MADE) from None
+    data = content(path, _MADE)
     _refuse_capture(path, data)
     return read(data, str(path))
+
+
+def content(path: Path, hint: str, *, most: int = MAX_BYTES) -> bytes:
+    """What stands in a file, or comes through a pipe; UsageError for what has no end, is too large
+    or cannot be read."""
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+            raise UsageError(f"{path} is no plain file", hint)
+        with path.open("rb") as file:
+            data = file.read(most + 1)
+    except FileNotFoundError:
+        raise UsageError(f"there is no {path}", hint) from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", hint) from None
+    if len(data) > most:
+        raise UsageError(f"{path} is over {most >> 20} MiB", hint)
+    return data
 
 
 def _refuse_capture(path: Path, data: bytes) -> None:

@@ -34,6 +34,7 @@ class AcceleratorCount(Struct, frozen=True):
     """How many there are, by who says so."""
 
     on_pci: Known[int] = NOT_IN_INPUT
+    bound: Known[int] = NOT_IN_INPUT  # of those on PCI, to a driver
     listed: Known[int] = NOT_IN_INPUT
     version: Known[str] = NOT_IN_INPUT  # of the driver (AMD), of npu-smi, which comes with it
     line: int = 1

@@ -9,13 +9,15 @@ from preflight.model import NOT_IN_INPUT, Known
 
 
 class EnvVar(Struct, frozen=True):
-    """A variable of the environment that training feels. Secrets are never in it."""
+    """A variable of the environment that training feels. The value of one that we do not know
+    is `***`: it may be a secret."""
 
     name: str
     value: str
     of: str = "shell"  # whose environment: shell, pid 4711, /etc/nccl.conf, report
     line: int = 0
     probe: str = ""
+    before: str = ""  # what an earlier line of the same text sets it to
 
 
 class EnvTargets(Struct, frozen=True):

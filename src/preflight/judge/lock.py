@@ -9,9 +9,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from preflight.env_names import is_felt, shown
+from preflight.env_table import family_of
 from preflight.facts.host import Host
-from preflight.judge.environment.table import family_of
-from preflight.judge.results import result, undetermined
+from preflight.judge.results import about, result, undetermined
 from preflight.judge.versions import is_version, version_holds
 from preflight.lockfile import Locked
 from preflight.model import Check, Evidence, Known, Missing, Result, Status
@@ -125,15 +126,22 @@ def _judged(
     if check.row.get(TELL):
         yield from _all(check, now, missing)
         return
-    locked = [Locked(*entry) for entry in check.row.get(ENTRIES, ())]
+    entries = [Locked(*entry) for entry in check.row.get(ENTRIES, ())]
+    locked = [_masked(one) for one in entries if one.kind != "env" or is_felt(one.name)]
     if not locked:
         none = Missing("not-asked", "needs --against env.lock.json, which --lock writes")
         yield undetermined(check, host.name, none)
         return
     meant = (check.fail_unless or check.warn_unless)["subset_of"]
+    locked = [one for one in locked if one.name not in meant]
     yield from _compared(
-        host, check, [one for one in locked if one.name not in meant], now, missing
+        host, check, locked, [one for one in now if one.name not in meant], missing
     )
+
+
+def _masked(one: Locked) -> Locked:
+    """Without what a variable's value in a lock of somebody's own making may give away."""
+    return replace(one, value=shown(one.name, one.value)) if one.kind == "env" else one
 
 
 def _compared(
@@ -146,6 +154,9 @@ def _compared(
     missing = {kind: why for kind, why in missing.items() if not _has_none(host, why)}
     sure = [one for one in locked if (one.kind, one.name) in have or one.kind not in missing]
     unknown = sorted({one.kind for one in locked if one not in sure})
+    if check.id.endswith(".new"):
+        yield from _new(host, check, locked, now, missing)
+        return
     changes = check.id.endswith(".changed")
     found = list(_changed(check, sure, have) if changes else _absent(check, sure, have))
     if changes or not sure:
@@ -155,6 +166,28 @@ def _compared(
     yield from found
     if not found:
         yield result(check, host.name, Status.PASS, _summary(sure, now), "as locked")
+
+
+def _new(
+    host: Host, check: Check, locked: Sequence[Locked], now: Sequence[Now],
+    missing: dict[str, Missing],
+) -> Iterator[Result]:  # fmt: skip
+    """Variables that were not set when the lock was made. What else is new is listed only: who
+    installs a package uses it or not, a variable works at once."""
+    have = {one.name for one in locked if one.kind == "env"}
+    settings = [one for one in now if one.kind == "env"]
+    if "env" in missing:
+        yield undetermined(check, "env", missing["env"])
+        return
+    fresh = [one for one in settings if one.name not in have]
+    for one in fresh:
+        seen = (Evidence(one.probe, line=one.line),) if one.probe else ()
+        yield result(
+            about(check, one.name), f"env {one.name}", _status(check), one.value, "not set",
+            reason="it was not set when the lock was made", evidence=seen,
+        )  # fmt: skip
+    if not fresh:
+        yield result(check, host.name, Status.PASS, f"{len(settings)} set", "as locked")
 
 
 def _has_none(host: Host, why: Missing) -> bool:
@@ -189,7 +222,8 @@ def _changed(
         if have is not None and not _alike(have.value, one.value):
             seen = (Evidence(have.probe, line=have.line),) if have.probe else ()
             yield result(
-                check, f"{one.kind} {one.name}", _status(check), have.value, one.value,
+                about(check, one.name), f"{one.kind} {one.name}", _status(check),
+                have.value, one.value,
                 reason=f"{_order(have.value, one.value)}, locked at {one.told()}", evidence=seen,
             )  # fmt: skip
 

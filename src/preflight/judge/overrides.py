@@ -71,6 +71,9 @@ def _changed(check: Check, side: str, override: Override) -> Check:
         value = {**(built_in if isinstance(built_in, dict) else {}), "value": value}
     if not OPERATORS[name].accepts(value):
         raise UsageError(f"{override.id}={override.value!r}: {name} takes {OPERATORS[name].wants}")
+    if name == "subset_of" and "NAME" in value:
+        hint = f"--set {check.id}='[NCCL_ALGO]'"
+        raise UsageError(f"{override.id}: NAME stands for a name that is meant so", hint)
     if name in _VALUES or stated:
         _hold(check, override, value["value"] if stated else value)
     row = {**check.row, "stated": True}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from preflight.model import (
     STATUS_OF_MISSING,
     Action,
@@ -59,6 +61,11 @@ def _fix(check: Check) -> tuple[str, ...]:
     from preflight.judge.advice import typed  # for few checks only
 
     return typed(check)
+
+
+def about(check: Check, name: str) -> Check:
+    """The check with a name in its advice, to be typed as it is: --set ID='[NAME]'."""
+    return replace(check, fix=tuple(one.replace("[NAME]", f"[{name}]") for one in check.fix))
 
 
 def undetermined(

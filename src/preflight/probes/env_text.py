@@ -5,37 +5,31 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from preflight.env_names import FAMILIES, is_felt, shown
 from preflight.errors import ParseError
 from preflight.facts.stack import EnvVar
 from preflight.probes.spec import probe
 
 _PROBE = "env"
 
-#: What the names of training's variables begin with: NCCL and its plugins, CUDA, PyTorch, OpenMP,
-#: MPI, UCX, libfabric, launchers, and those of other vendors' accelerators.
-FAMILIES = (
-    "NCCL_", "TORCH_", "TORCHELASTIC_", "TORCHINDUCTOR_", "TORCHDYNAMO_", "PYTORCH_", "CUDA_",
-    "CUBLAS_", "CUBLASLT_", "CUDNN_", "NVIDIA_", "NVTE_", "NVSHMEM_", "OMP_", "KMP_", "MKL_",
-    "GOMP_", "OPENBLAS_", "UCX_", "UCC_", "FI_", "OMPI_", "PMIX_", "I_MPI_", "MPICH_", "SHARP_",
-    "GLOO_", "HCCL_", "ASCEND_", "ACL_", "HSA_", "ROCR_", "HIP_", "RCCL_", "MIOPEN_", "DEEPSPEED_",
-    "DS_", "VLLM_", "SGLANG_", "TRITON_", "XLA_", "PYTHON", "TRANSFORMERS_", "FLASH_ATTENTION_",
-    "ACCELERATE_", "IBV_", "MLX5_", "RDMAV_", "EFA_",
-)  # fmt: skip
-NAMES = frozenset(
-    {
-        "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "MASTER_ADDR", "MASTER_PORT", "RANK", "LOCAL_RANK",
-        "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "TOKENIZERS_PARALLELISM",
-    }
-)  # fmt: skip
-#: A variable whose name has such a word holds what opens a door.
-_SECRET = re.compile(
-    r"(?:^|_)(?:[A-Z]*(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL)|PASS|PWD|AUTH)S?(?=_|$)"
-)
-#: A user and a password in an address.
-_LOGIN = re.compile(r"(://)[^\s/@]{0,256}@")
-
 _LINE = re.compile(
     r"[ \t]*(?:(?:export|declare -x|set -gx|setenv)[ \t]+)?([A-Za-z_]\w{0,120})=(.*)", re.ASCII
+)
+_UPPER = re.compile(r"[ \t]*(?:export[ \t]+)?[A-Z_][A-Z0-9_]{1,120}=", re.ASCII)
+#: `env` of a shell, whole.
+_OF_A_SHELL = re.compile(r"^(?:declare -x |export )?(?:SHLVL=['\"]?\d|_=)", re.MULTILINE)
+_FUNCTION = re.compile(
+    r"^[\w%().-]{1,120}=\(\) *\{(?:[^\n]*\n(?!\})){0,500}[^\n]*\n\}", re.MULTILINE
+)
+_COMMANDS = (
+    "if|then|fi|for|do|done|while|case|esac|source|set|cd|echo|exec|ulimit|unset|module|conda|pip3?"
+    "|srun|sbatch|mpirun|mpiexec|torchrun|python3?|deepspeed|accelerate|sudo|apt|docker|bash|sh"
+)
+#: A remark, a command; behind a value those, another setting, and what the shell fills in.
+_OF_A_SCRIPT = re.compile(
+    rf"^(?:#|\. |(?:{_COMMANDS})(?:[ \t]|$)|(?:export[ \t]+)?(?:{'|'.join(FAMILIES)})_\w{{1,120}}="
+    rf"[^\n]*?(?:[$`;]|[ \t]#|&&|[ \t][A-Z_]{{2,120}}=|[ \t](?:{_COMMANDS})[ \t]))",
+    re.MULTILINE | re.ASCII,
 )
 _LONGEST = 4096
 
@@ -49,14 +43,40 @@ def variables(
     for number, line in enumerate(lines, first_line):
         match = _LINE.fullmatch(line)
         if match and is_felt(match[1]):
-            value = _LOGIN.sub(r"\1***@", _unquoted(match[2].strip())[:_LONGEST])
-            found[match[1]] = EnvVar(match[1], value, of, number, probe)
+            value = shown(match[1], _unquoted(match[2].strip())[:_LONGEST])
+            was = found.get(match[1])
+            before = was.value if was and was.value != value else ""
+            found[match[1]] = EnvVar(match[1], value, of, number, probe, before)
     return tuple(found.values())
 
 
-def is_felt(name: str) -> bool:
-    """Whether training feels this variable, and it is no secret."""
-    return name in NAMES or (name.startswith(FAMILIES) and not _SECRET.search(name))
+def without_others(text: str) -> str:
+    """Lines of `env` without what is not to be kept; those that are left out are empty."""
+    return "\n".join(_kept(line, "") for line in text.split("\n"))
+
+
+def without_values(text: str) -> str:
+    """The same for a report that shows variables among other things: `CUDA_X=1`."""
+    return "\n".join(_kept(line, line) if _UPPER.match(line) else line for line in text.split("\n"))
+
+
+def script_line(text: str, before: int = 0) -> int:
+    """The first line of a script or of notes in a text that sets variables, `before` which so many
+    lines stand; 0 where it may be what `env` prints. Values there may have any lines, but then it
+    tells of the shell as well."""
+    if _OF_A_SHELL.search(text):
+        return 0
+    plain = _FUNCTION.sub(lambda match: "\n" * match[0].count("\n"), text)
+    found = _OF_A_SCRIPT.search(plain)
+    return before + plain.count("\n", 0, found.start()) + 1 if found else 0
+
+
+def _kept(line: str, other: str) -> str:
+    match = _LINE.fullmatch(line)
+    if match is None:
+        return other
+    name, value = match[1], match[2]
+    return f"{line[: match.start(2)]}{shown(name, value)}" if is_felt(name) else ""
 
 
 def _unquoted(value: str) -> str:

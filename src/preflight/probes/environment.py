@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
+from preflight.env_names import FELT, MASK, SECRET, is_felt, known, shown
 from preflight.errors import ParseError
 from preflight.facts.stack import Environment, EnvTargets, EnvVar
 from preflight.model import Known, Missing
@@ -12,32 +13,25 @@ from preflight.probes.spec import probe
 
 _PROBE = "environment"
 
-#: The families that are read, by the beginning of their names, and single names. All others are
-#: nobody's business here.
-FAMILIES = (
-    "NCCL", "TORCH", "TORCHINDUCTOR", "TORCHELASTIC", "PYTORCH", "CUDA", "CUBLAS", "CUBLASLT",
-    "CUDNN", "NVTE", "NVIDIA", "NVSHMEM", "NVIDIA_TF32", "OMP", "KMP", "GOMP", "MKL", "OPENBLAS",
-    "NUMEXPR", "GLOO", "UCX", "UCC", "FI", "OFI", "RDMAV", "IBV", "SHARP", "MELLANOX", "OMPI_MCA",
-    "HCCL", "ASCEND", "ACL", "NPU", "HSA", "ROCR", "HIP", "RCCL", "ROCM", "GPU", "AMD", "MIOPEN",
-    "XLA", "TRITON", "DEEPSPEED", "DS", "ACCELERATE", "MALLOC", "TASK_QUEUE",
-)  # fmt: skip
-_SINGLE = (
-    "LD_LIBRARY_PATH", "LD_PRELOAD", "TOKENIZERS_PARALLELISM", "PYTHONPATH", "PYTHONHASHSEED",
-    "PYTHONFAULTHANDLER", "PYTHONNOUSERSITE", "COMBINED_ENABLE", "CPU_AFFINITY_CONF",
-)  # fmt: skip
 #: Variables that name a file which is read.
 _FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_CONF_FILE", "RANK_TABLE_FILE")
 
-# awk knows the environment itself, so that a value of several lines is one line here. What looks
-# like a secret by its name never leaves the host. NCCL reads $NCCL_CONF_FILE, else ~/.nccl.conf,
-# and then /etc/nccl.conf (NCCL User Guide, Environment Variables). Arguments are process ids: the
-# shell is not asked then. /proc/PID/environ is what a process was started with.
+# awk knows the environment itself, so that a value of several lines is one line here. The value of
+# a name that we do not know never leaves the host, nor does what looks like a secret. NCCL reads
+# $NCCL_CONF_FILE, else ~/.nccl.conf, and then /etc/nccl.conf (NCCL User Guide, Environment
+# Variables). Arguments are process ids: the shell is not asked then. /proc/PID/environ is what a
+# process was started with.
 _ASK = f"""\
-p='^(({"|".join(FAMILIES)})_[A-Za-z0-9_]+|{"|".join(_SINGLE)})$'
-s='(^|_)(AUTH|API|ACCESS)?(TOKEN|SECRET|PASSWORD|PASSWD|PASS|PWD|CREDENTIAL|KEY|AUTH)S?(_|$)'
+p='{FELT}'
+s='{SECRET}'
+k='{" ".join(sorted(known()))}'
+tell='BEGIN {{ c = split(k, w, " "); for (i = 1; i <= c; i++) known[w[i]] }}
+function tell(n, v) {{
+  if (n in known) print "var " n "=" substr(v, 1, 4000)
+  else if (n ~ p && toupper(n) !~ s) print "var " n "={MASK}" }}'
 kept() {{
-  awk -v p="$p" -v s="$s" '{{ n = $0; sub(/=.*/, "", n)
-    if (n ~ p && n !~ s) print "var " substr($0, 1, 4000) }}'
+  awk -v p="$p" -v s="$s" -v k="$k" "$tell"'
+  {{ at = index($0, "="); if (at > 1) tell(substr($0, 1, at - 1), substr($0, at + 1)) }}'
 }}
 for n in "$@"; do
   echo "of pid $n"
@@ -48,8 +42,8 @@ for n in "$@"; do
 done
 if [ $# -eq 0 ]; then
   echo 'of shell'
-  awk -v p="$p" -v s="$s" 'BEGIN {{ for (n in ENVIRON) if (n ~ p && n !~ s) {{
-    v = ENVIRON[n]; gsub(/[\\n\\r]/, " ", v); print "var " n "=" substr(v, 1, 4000) }} }}'
+  awk -v p="$p" -v s="$s" -v k="$k" "$tell"'
+  BEGIN {{ for (n in ENVIRON) {{ v = ENVIRON[n]; gsub(/[\\n\\r]/, " ", v); tell(n, v) }} }}'
   for v in {" ".join(_FILES)}; do
     eval "f=\\${{$v-}}"
     if [ -n "$f" ] && [ ! -r "$f" ]; then echo "unreadable $v"; fi
@@ -71,8 +65,6 @@ fi
 echo end"""
 
 _VARIABLE = re.compile(r"var ([A-Za-z][A-Za-z0-9_]{0,100})=(.*)", re.ASCII)
-#: A user and a password in an address.
-_LOGIN = re.compile(r"(://)[^\s/@]{0,256}@")
 _NO_LIST = Missing("unreadable", "/sys/class/net cannot be read")
 
 
@@ -103,8 +95,8 @@ def _variables(lines: list[str]) -> tuple[EnvVar, ...]:
     for number, line in enumerate(lines, 1):
         if line.startswith("of "):
             of = line[3:]
-        elif match := _VARIABLE.fullmatch(line):
-            value = _LOGIN.sub(r"\1***@", match[2].strip())
+        elif (match := _VARIABLE.fullmatch(line)) and is_felt(match[1]):
+            value = shown(match[1], match[2].strip())
             found.append(EnvVar(match[1], value, of, number, _PROBE))
     order = {one.of: at for at, one in reversed(list(enumerate(found)))}
     return tuple(sorted(found, key=lambda one: (order[one.of], one.name)))

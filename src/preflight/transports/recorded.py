@@ -19,6 +19,7 @@ from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.pasted import MAX_BYTES
 from preflight.signatures import READS
+from preflight.software_signatures import TYPED
 from preflight.transports.askings import LeftOut, Piece, askings, latest, notes
 from preflight.transports.joined import Bad, merged
 from preflight.transports.one_file import answers_of, answers_of_stream
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 INPUT = "input"
 _TOLD = 50
 _FOLDERS_TOLD = 5
+_FILES_TOLD = 5
 #: gzip, xz, bzip2: an archive may be within.
 _PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh")
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2")
@@ -73,7 +75,18 @@ class Inputs:
     def notes(self) -> list[str]:
         """What was left out though it could be read: folders, and what `hosts` met of captures that
         are not the last ones of their host."""
-        return [*self._folders_told(), *notes(self._left_out, self._alone)]
+        return [*self._folders_told(), *self._taken(), *notes(self._left_out, self._alone)]
+
+    def _taken(self) -> Iterator[str]:
+        """What plain texts were taken for: a list of packages may be one of wishes."""
+        found: dict[str, list[str]] = {}
+        for source in self._sources:
+            for raw in source.answers if isinstance(source.answers, list) else ():
+                if typed := TYPED.get(raw.probe):
+                    found.setdefault(typed, []).append(source.label)
+        for typed, labels in found.items():
+            more = f" and {len(labels) - _FILES_TOLD} more" if len(labels) > _FILES_TOLD else ""
+            yield f"taken for the output of `{typed}`: {', '.join(labels[:_FILES_TOLD])}{more}"
 
     def _folders_told(self) -> Iterator[str]:
         for folder, within in self._folders.items():

@@ -54,7 +54,7 @@ def render(commands: Sequence[Command], mark: str, *, sudo: bool = False) -> str
         for line in _ask_lines(number, command, sudo)
     ]
     body = [
-        "LC_ALL=C; PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export LC_ALL PATH",
+        "LC_ALL=C; PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/opt/rocm/bin; export LC_ALL PATH",
         f"mark={shlex.quote(mark)}; feed=; hung=; not_asked={NOT_ASKED}",
         _NO_TIMEOUT,
         _ASK,

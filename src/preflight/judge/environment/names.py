@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from preflight.facts.stack import EnvVar
-from preflight.judge.environment.scene import Fault, Scene
-from preflight.judge.environment.table import (
+from preflight.env_table import (
     Family,
     Variable,
     family_of,
@@ -15,6 +13,8 @@ from preflight.judge.environment.table import (
     table,
     variables,
 )
+from preflight.facts.stack import EnvVar
+from preflight.judge.environment.scene import Fault, Scene
 
 #: How much of two names must agree (difflib's ratio) for one to be the other, mistyped: about one
 #: letter in ten, of names for which others use the same beginning one in twenty-five.

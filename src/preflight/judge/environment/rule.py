@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from preflight import env_table as table
 from preflight.facts.host import Host
 from preflight.facts.stack import EnvVar
 from preflight.judge.environment.devices import devices, files
 from preflight.judge.environment.names import early, gone, renamed, unknown
-from preflight.judge.environment.recipes import by_recipe
+from preflight.judge.environment.recipes import all_of, by_recipe, twice
 from preflight.judge.environment.scene import Fault, Scene, scenes
 from preflight.judge.environment.values import threads, values
-from preflight.judge.results import result
+from preflight.judge.results import about, result
 from preflight.model import Check, Evidence, Missing, Result, Status
 
 #: The last word of a check's id -> what looks for its faults.
@@ -24,10 +25,8 @@ _FAULTS: dict[str, Callable[[Scene], Iterator[Fault]]] = {
     "threads": threads,
     "devices": devices,
     "files": files,
-    **{
-        name: by_recipe(name)
-        for name in ("never", "no_effect", "contradictory", "harmful", "blocking")
-    },
+    "contradictory": all_of(twice, by_recipe("contradictory")),
+    **{name: by_recipe(name) for name in ("never", "no_effect", "harmful", "blocking")},
 }
 _LONGEST = 120
 _LISTED = 600
@@ -53,7 +52,10 @@ def _judged(
             found.setdefault(key, fault)
     yield from (_result(check, fault) for fault in found.values())
     if not found:
-        yield result(check, host.name, Status.PASS, _all(check, variables), "no such variable")
+        told = _all(check, variables)
+        idle = sorted(set(meant) - {one.name for one in variables})
+        told += f"; meant so and not set: {', '.join(idle)}" if idle else ""
+        yield result(check, host.name, Status.PASS, told, "no such variable")
 
 
 def _result(check: Check, fault: Fault) -> Result:
@@ -61,14 +63,24 @@ def _result(check: Check, fault: Fault) -> Result:
     subject = one.name if one.of == "shell" else f"{one.name} ({one.of})"
     status = Status.FAIL if check.fail_unless and not fault.mild else Status.WARN
     return result(
-        check, subject, status, f"{one.name}={one.value}"[:_LONGEST], fault.expected,
+        about(check, one.name), subject, status, f"{one.name}={one.value}"[:_LONGEST],
+        fault.expected,
         reason=fault.reason, evidence=(Evidence(one.probe, line=one.line),) if one.probe else (),
     )  # fmt: skip
 
 
 def _all(check: Check, variables: Sequence[EnvVar]) -> str:
     """How many were looked at; they are listed once, with their values."""
+    if check.id.endswith(".no_effect"):
+        stated = [f"{one.name}={one.value}" for one in variables if _is_default(one)]
+        told = f"; as by default: {', '.join(stated)}" if stated else ""
+        return f"{len(variables)} set{told}"[:_LISTED]
     if not check.id.endswith(".unknown"):
         return f"{len(variables)} set"
     listed = ", ".join(f"{one.name}={one.value}" for one in variables)
     return f"{listed[:_LISTED]} ..." if len(listed) > _LISTED else listed or "none is set"
+
+
+def _is_default(one: EnvVar) -> bool:
+    row = table.variables().get(one.name)
+    return bool(row and row.default and one.value.lower() == row.default.lower())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from preflight.env_table import Variable, table, variables
 from preflight.facts.host import Cpu
 from preflight.judge.environment.scene import Fault, Scene
-from preflight.judge.environment.table import Variable, table, variables
 from preflight.units import number
 
 _ALLOCATORS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF",

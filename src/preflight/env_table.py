@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -35,7 +36,7 @@ class Variable(Struct, frozen=True, forbid_unknown_fields=True):
     words: str = ""
     between: tuple[float, float] | None = None
     like: str = ""
-    told: str = ""  # `like` in words
+    told: str = ""
     default: str = ""
     since: str = ""
     until: str = ""
@@ -52,6 +53,7 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
     told: str
     unset: str = ""
     links: str = ""
+    compare: Literal["", "unlike", "above"] = ""
     versions: dict[str, str] = {}
     instead: str = ""
 
