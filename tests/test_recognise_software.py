@@ -16,7 +16,7 @@ from preflight.assemble.host import assemble
 from preflight.errors import UsageError
 from preflight.facts.stack import EnvReport
 from preflight.model import Raw
-from preflight.probes.env_text import env
+from preflight.probes.stack.env_text import env
 from preflight.recognise import recognise
 from tests import software_text as texts
 from tests.conftest import SAMPLES, sample

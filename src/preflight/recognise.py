@@ -14,9 +14,9 @@ from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.pasted import MAX_BYTES, text_of
 from preflight.probes.bug_report import bug_report_of
-from preflight.probes.env_text import script_line, without_others, without_values
 from preflight.probes.nvidia_smi.reports import tables, text_reports, xml_reports
 from preflight.probes.nvidia_smi.sentences import is_sentence
+from preflight.probes.stack.env_text import script_line, without_others, without_values
 from preflight.signatures import (
     BOUNDARIES,
     GOES_ON,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from preflight.probes.sysctls import FILES, NAMES
+from preflight.probes.parameters.sysctls import FILES, NAMES
 
 #: Parameters of sysfs, by our name. The others are settled at boot or by the BIOS.
 SYSFS: dict[str, str] = {

@@ -10,9 +10,9 @@ from preflight.collect import examine
 from preflight.facts.system import Limit
 from preflight.judge.load import load
 from preflight.model import NOT_IN_INPUT, Missing, Raw, Status
-from preflight.probes.limits import limits
-from preflight.probes.process import process
-from preflight.probes.service_limits import service_limits
+from preflight.probes.limits.limits import limits
+from preflight.probes.limits.process import process
+from preflight.probes.limits.service_limits import service_limits
 from tests.system_text import LIMITS, PROCESS, SERVICE_LIMITS
 
 

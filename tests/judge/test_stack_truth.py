@@ -18,7 +18,7 @@ from preflight.judge.evaluate import judge
 from preflight.judge.load import load
 from preflight.judge.stack.compat import driver_fit, driver_knows
 from preflight.model import NOT_IN_INPUT, Missing, Raw, Status
-from preflight.probes.packages import packages
+from preflight.probes.stack.packages import packages
 from tests.judge.test_stack import GPUS, HEALTHY, environment, judged, report, wheel
 
 PASS, WARN, FAIL, SKIP, ERROR = Status.PASS, Status.WARN, Status.FAIL, Status.SKIP, Status.ERROR

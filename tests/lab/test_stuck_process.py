@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.probes.processes import processes
+from preflight.probes.state.processes import processes
 from tests.lab.frozen import frozen_directory
 
 

@@ -11,8 +11,8 @@ from preflight.collect import examine
 from preflight.errors import ParseError
 from preflight.judge.load import load
 from preflight.model import Missing, Raw, Status
-from preflight.probes.npu_smi import npu_smi
-from preflight.probes.rocm_smi import rocm_smi
+from preflight.probes.accelerators.npu_smi import npu_smi
+from preflight.probes.accelerators.rocm_smi import rocm_smi
 from preflight.recognise import recognise
 from tests.accelerator_text import ADDRESSES, amd, npus, pci
 

@@ -11,7 +11,7 @@ import pytest
 from preflight.errors import ParseError
 from preflight.facts.system import UNLIMITED, Cgroup
 from preflight.model import Missing
-from preflight.probes.cgroup import cgroup, locate
+from preflight.probes.state.cgroup import cgroup, locate
 from tests.conftest import require
 from tests.probes.test_setup import asked, write
 from tests.system_text import CGROUP

@@ -14,7 +14,7 @@ import pytest
 from preflight.errors import ParseError
 from preflight.facts.stack import Environment, EnvVar
 from preflight.model import Missing
-from preflight.probes.environment import environment
+from preflight.probes.stack.environment import environment
 from tests.setup_text import ENVIRONMENT
 
 ASK = environment.probe.command.argv[2]  # type: ignore[attr-defined]

@@ -14,11 +14,11 @@ from preflight.env_names import is_felt
 from preflight.errors import ParseError
 from preflight.facts.system import Limit
 from preflight.model import Missing
-from preflight.probes.env_text import env
+from preflight.probes.limits.ulimit import prlimit, proc_limits, ulimit, ulimit_hard
 from preflight.probes.numactl import numactl
-from preflight.probes.sysctl_text import sysctl
-from preflight.probes.sysctls import sysctls
-from preflight.probes.ulimit import prlimit, proc_limits, ulimit, ulimit_hard
+from preflight.probes.parameters.sysctl_text import sysctl
+from preflight.probes.parameters.sysctls import sysctls
+from preflight.probes.stack.env_text import env
 from preflight.recognise import recognise
 from tests import software_text as texts
 from tests.conftest import sample

@@ -14,10 +14,10 @@ from preflight.assemble.host import assemble
 from preflight.errors import ParseError
 from preflight.facts.system import UNLIMITED
 from preflight.model import Missing, Raw
-from preflight.probes.limits import amount, limits
-from preflight.probes.limits_conf import limits_conf
-from preflight.probes.process import process
-from preflight.probes.service_limits import service_limits
+from preflight.probes.limits.limits import amount, limits
+from preflight.probes.limits.limits_conf import limits_conf
+from preflight.probes.limits.process import process
+from preflight.probes.limits.service_limits import service_limits
 from tests.cli.command import with_tool
 from tests.probes.test_setup import asked, write
 from tests.system_text import LIMITS, LIMITS_CONF, PROCESS, SERVICE_LIMITS

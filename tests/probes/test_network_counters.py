@@ -12,7 +12,7 @@ import pytest
 from preflight.errors import ParseError
 from preflight.facts.counters import Counters
 from preflight.model import Missing
-from preflight.probes.network_counters import locate, network_counters
+from preflight.probes.parameters.network_counters import locate, network_counters
 from tests.parameters_text import COUNTERS
 from tests.probes.test_pci_robust import damaged
 

@@ -12,7 +12,7 @@ import pytest
 
 from preflight.facts.stack_pieces import PythonEnv, TorchBuild
 from preflight.model import NOT_IN_INPUT, Missing
-from preflight.probes.packages import packages
+from preflight.probes.stack.packages import packages
 from tests.setup_text import PACKAGES, TORCH
 
 #: Tags of the dynamic section (System V gABI).

@@ -14,7 +14,7 @@ from preflight.collect import examine
 from preflight.errors import ParseError
 from preflight.judge.load import load
 from preflight.model import Raw, Result
-from preflight.probes.persisted import persisted
+from preflight.probes.parameters.persisted import persisted
 from tests.conftest import require
 from tests.parameters_text import FILES, PARAMETERS
 from tests.probes.test_pci_robust import damaged

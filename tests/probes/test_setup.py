@@ -15,9 +15,9 @@ from preflight.assemble.host import assemble
 from preflight.errors import ParseError
 from preflight.model import Missing, Raw
 from preflight.probes.board import board
-from preflight.probes.packages import packages
-from preflight.probes.software import software
-from preflight.probes.sysctls import sysctls
+from preflight.probes.parameters.sysctls import sysctls
+from preflight.probes.stack.packages import packages
+from preflight.probes.stack.software import software
 from tests.conftest import require
 from tests.probes.test_pci_robust import damaged
 from tests.setup_text import BOARD, PACKAGES, SETUP, SOFTWARE, SYSCTLS

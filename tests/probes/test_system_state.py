@@ -17,12 +17,12 @@ from preflight.assemble.host import assemble
 from preflight.errors import ParseError
 from preflight.facts.system import Clock, Disk
 from preflight.model import Missing, Raw
-from preflight.probes.clock import clock
-from preflight.probes.cpu_state import cpu_state
-from preflight.probes.disks import disks
-from preflight.probes.memory_state import memory_state
-from preflight.probes.processes import processes
-from preflight.probes.shared_memory import shared_memory
+from preflight.probes.state.clock import clock
+from preflight.probes.state.cpu_state import cpu_state
+from preflight.probes.state.disks import disks
+from preflight.probes.state.memory_state import memory_state
+from preflight.probes.state.processes import processes
+from preflight.probes.state.shared_memory import shared_memory
 from preflight.probes.system import meminfo
 from tests.cli.command import with_tool
 from tests.conftest import require

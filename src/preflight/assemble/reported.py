@@ -47,7 +47,7 @@ def _cpu(reports: Sequence[EnvReport]) -> Any:
 
 def _packages(reports: Sequence[EnvReport]) -> Any:
     """Those that a host itself is asked for; the first report that names one counts."""
-    from preflight.probes.package_names import matters  # late: most inputs hold no report
+    from preflight.probes.stack.package_names import matters  # late: most inputs hold no report
 
     found: dict[str, Package] = {}
     for report in reports:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from preflight.errors import PreflightError, UsageError
-from preflight.probes.sysctls import NAMES
+from preflight.probes.parameters.sysctls import NAMES
 from preflight.settings.dropins import FILES
 from preflight.writable import FOLLOWS, SYSFS
 

@@ -29,8 +29,8 @@ from preflight.probes.env_reports.told import (
     version,
     words,
 )
-from preflight.probes.env_text import variables
 from preflight.probes.spec import probe
+from preflight.probes.stack.env_text import variables
 from preflight.probes.system import lscpu
 
 _PROBE = "collect-env"

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from preflight.errors import ParseError
 from preflight.facts.setup import AtBoot, Persisted
+from preflight.probes.parameters.sysctls import FILES, NAMES
 from preflight.probes.spec import probe
-from preflight.probes.sysctls import FILES, NAMES
 
 _PROBE = "persisted"
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from preflight.errors import ParseError
 from preflight.facts.setup import Sysctl
+from preflight.probes.parameters.sysctls import NAMES, sysctls
 from preflight.probes.spec import probe
-from preflight.probes.sysctls import NAMES, sysctls
 
 _PROBE = "sysctl"
 

@@ -11,8 +11,8 @@ from preflight.errors import ParseError
 from preflight.facts.setup import Package
 from preflight.facts.stack_pieces import Pin, PythonEnv, TorchBuild, Twice
 from preflight.model import NOT_IN_INPUT, Known, Missing
-from preflight.probes.package_names import NAMES
 from preflight.probes.spec import probe
+from preflight.probes.stack.package_names import NAMES
 
 _PROBE = "packages"
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from preflight.errors import ParseError
 from preflight.facts.system import UNLIMITED, Amount, ConfiguredLimit
 from preflight.model import Known, Missing
-from preflight.probes.limits import amount, read_limits
+from preflight.probes.limits.limits import amount, read_limits
 from preflight.probes.spec import probe
 
 _PROBE = "limits-conf"

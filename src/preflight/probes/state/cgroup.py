@@ -11,7 +11,8 @@ from typing import Any
 from preflight.errors import ParseError
 from preflight.facts.system import UNLIMITED, Amount, Cgroup, Unlimited
 from preflight.model import Known, Missing
-from preflight.probes.cgroup_tree import (
+from preflight.probes.spec import probe
+from preflight.probes.state.cgroup_tree import (
     Level,
     by_controller,
     counted,
@@ -20,7 +21,6 @@ from preflight.probes.cgroup_tree import (
     quota_of,
     trees_of,
 )
-from preflight.probes.spec import probe
 
 _PROBE = "cgroup"
 

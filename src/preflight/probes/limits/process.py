@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from preflight.errors import ParseError
 from preflight.facts.system import AskedProcess, Limit
 from preflight.model import Known, Missing
-from preflight.probes.limits import RESOURCES, read_limits
+from preflight.probes.limits.limits import RESOURCES, read_limits
 from preflight.probes.spec import probe
 
 _PROBE = "process"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from preflight.errors import ParseError
 from preflight.facts.system import Limit
 from preflight.model import Known, Missing
-from preflight.probes.limits import amount
+from preflight.probes.limits.limits import amount
 from preflight.probes.spec import probe
 
 _PROBE = "service-limits"

@@ -1,0 +1,1 @@
+"""Accelerators of other makers than NVIDIA."""

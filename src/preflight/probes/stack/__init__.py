@@ -1,0 +1,1 @@
+"""The software under a run: libraries, Python packages, variables of the environment."""
