@@ -248,6 +248,11 @@ def test_scripts_and_notes_are_no_environment(text: str, line: int) -> None:
         recognise(text.encode(), "x")
 
 
+def test_a_value_with_semicolons_is_one_of_env() -> None:
+    (raw,) = recognise(b"NCCL_ALGO=allreduce:ring,tree;broadcast:ring\nNCCL_DEBUG=INFO\n", "x")
+    assert raw.probe == "env"
+
+
 def test_lines_of_a_training_log_are_no_environment() -> None:
     with pytest.raises(UsageError, match="not recognised"):
         recognise(b"NCCL_DEBUG=INFO\nloss=2.3\nlr=1e-4\n", "x")

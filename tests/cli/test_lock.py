@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from preflight.capture import Writer
 from preflight.model import Raw
 from tests.cli.command import Ran, preflight
+from tests.conftest import SAMPLES, sample
 
 ONLY = ("--only", "versions.lock.*", "--color", "never")
 
@@ -269,3 +271,56 @@ def test_what_the_host_says_it_has_not_is_gone(tmp_path: Path) -> None:
         ran = preflight("versions", "--from", str(path), "--against", str(lock), *ONLY)
         assert ran.rc == rc, ran.out
         assert ("driver nvidia" in ran.out) is (rc == 1)
+
+
+COLLECT_ENV = "torch_collect_env/vllm_h100_x8_vm_torch2.5.1_cu124_ngc23.10.txt"
+
+
+def test_what_a_report_tells_is_locked_too(tmp_path: Path) -> None:
+    (tmp_path / "new.txt").write_text(
+        sample(COLLECT_ENV)
+        .replace("550.90.12", "525.105.17")
+        .replace("build PyTorch: 12.4", "build PyTorch: 12.1")
+        .replace("H100 80GB HBM3", "H200")
+    )
+    lock = str(tmp_path / "l.json")
+    assert preflight("versions", "--from", str(SAMPLES / COLLECT_ENV), "--lock", lock).rc == 0
+    ran = preflight(
+        "versions",
+        "--from",
+        str(tmp_path / "new.txt"),
+        "--against",
+        lock,
+        *ONLY,
+        "--format",
+        "json",
+    )
+    failed = {one["subject"] for one in json.loads(ran.out)["hosts"][0]["results"]
+              if one["status"] == "FAIL"}  # fmt: skip
+    assert {"driver nvidia", "torch cuda", "gpu model"} <= failed
+
+
+def test_a_value_that_is_not_kept_is_not_compared(
+    tmp_path: Path, run: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = str(tmp_path / "l.json")
+    monkeypatch.setenv("NCCL_FOO", "one")
+    run("versions", "--lock", lock, *ONLY)
+    monkeypatch.setenv("NCCL_FOO", "two")
+    ran = run("versions", "--against", lock, *ONLY, "-v")
+    assert ran.rc == 0
+    assert re.search(r"\b1 more by\s+name\s+alone", ran.out)
+
+
+def test_a_lock_of_what_read_no_variables_says_nothing_of_new_ones(tmp_path: Path) -> None:
+    lock = str(tmp_path / "l.json")
+    smi = str(SAMPLES / "nvidia_smi_q" / "h100_sxm_x8_535.161_power_brake.txt")
+    assert preflight("versions", "--from", smi, "--lock", lock).rc == 0
+    ran = preflight("versions", "--from", str(SAMPLES / COLLECT_ENV), "--against", lock, *ONLY)
+    assert "made where no variable was read" in " ".join(ran.out.split())
+
+
+def test_a_choice_of_checks_that_reads_nothing_gives_no_lock(tmp_path: Path) -> None:
+    ran = preflight("versions", "--only", "versions.env.*", "--lock", str(tmp_path / "l.json"))
+    assert ran.rc == 2
+    assert "--only or --skip" in ran.err

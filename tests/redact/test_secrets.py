@@ -37,6 +37,7 @@ def full(text: str, *hosts: str, users: tuple[str, ...] = ()) -> str:
         ("got bearer abcdefgh.hunter2", "got bearer ***"),
         ("Set-Cookie: id=hunter2; Path=/", "Set-Cookie: ***"),
         ("https://me:hunter2@git.example.com/x", "https://***@git.example.com/x"),
+        ("git+https://hunter2@git.example.com/x", "git+https://***@git.example.com/x"),
         ("postgres://me:hunt@er2@db:5432/x", "postgres://***@db:5432/x"),
         ("?X-Amz-Signature=hunter2&a=b", "?X-Amz-Signature=***&a=b"),
         ("<ns:Password a='b'>hunter2</ns:Password>", "<ns:Password a='b'>***</ns:Password>"),

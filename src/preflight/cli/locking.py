@@ -129,6 +129,13 @@ def _uniform(hosts: Sequence[HostReport]) -> list[Locked]:
                 )
             elif one.status is Status.ERROR:
                 unknown.append(f"{host.host}: {one.subject}: {one.reason}")
+    if (
+        not values
+        and all(host.results for host in hosts)
+        and not any(one.check == CHANGED for host in hosts for one in host.results)
+    ):
+        raise PreflightError("no lock is written: --only or --skip leaves out what reads it",
+                             "without them; or --only 'versions.lock.*' too")  # fmt: skip
     unlike = list(_unlike(values, len(hosts)))
     if unlike or unknown:
         told_all = "\n  ".join([*unknown, *unlike])

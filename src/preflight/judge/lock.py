@@ -17,7 +17,7 @@ from preflight.judge.versions import is_version, version_holds
 from preflight.lockfile import Locked
 from preflight.model import Check, Evidence, Known, Missing, Result, Status
 from preflight.printable import printable
-from preflight.redact.secrets import secrets
+from preflight.redact.secrets import MASK, secrets
 
 #: Of a check, as the command line puts it there: the entries to compare with, or that all are to be
 #: told, to make a lock of them.
@@ -25,7 +25,7 @@ ENTRIES, TELL = "lock_entries", "lock_tell"
 #: The facts that it takes.
 READS = (
     "os", "identity", "driver", "board", "gpus", "nics", "fabric_manager", "software", "packages",
-    "environment", "accelerator_count",
+    "environment", "accelerator_count", "stack",
 )  # fmt: skip
 #: Name the devices that a process was granted, not a setting.
 _GRANTS = re.compile(r".*_VISIBLE_DEVICES|SLURM_.*|TORCHELASTIC_RUN_ID|NVIDIA_IMEX_CHANNELS")
@@ -46,7 +46,10 @@ def of_host(host: Host) -> Iterator[Now | tuple[str, Missing]]:
     """All that is locked, by kinds; a kind that is not known, and why."""
     yield _text("os", "release", host.os)
     yield _text("kernel", "linux", _of(host.identity, "kernel"))
-    yield _text("driver", "nvidia", _of(host.driver, "version"))
+    yield _text("driver", "nvidia", host.stack.driver)
+    yield _text("torch", "cuda", host.stack.torch_cuda)
+    yield _text("toolkit", "nvcc", host.stack.toolkit)
+    yield _products(host)
     yield _text("accelerator", "driver", host.accelerator_count.version)
     yield _text("bios", "system", _of(host.board, "bios_version"))
     yield from _of_devices("vbios", host.gpus, "product", "vbios")
@@ -55,6 +58,15 @@ def of_host(host: Host) -> Iterator[Now | tuple[str, Missing]]:
     yield from _named("software", host.software, "version")
     yield from _named("package", host.packages, "version")
     yield from _named("env", _settings(host), "value")
+
+
+def _products(host: Host) -> Now | tuple[str, Missing]:
+    """The models of the GPUs; how many of them a job is granted is no version."""
+    if isinstance(host.stack.gpus, Missing):
+        return "gpu", host.stack.gpus
+    models = {one.product for one in host.stack.gpus if isinstance(one.product, str)}
+    none = Missing("not-applicable", "no GPU here")
+    return Now("gpu", "model", ", ".join(sorted(models))) if models else ("gpu", none)
 
 
 def _of(part: Any, field: str) -> Known[str]:
@@ -179,6 +191,10 @@ def _new(
     if "env" in missing:
         yield undetermined(check, "env", missing["env"])
         return
+    if not any(one.kind in ("env", "software") for one in locked):  # of tools' output
+        unread = Missing("not-applicable", "the lock was made where no variable was read")
+        yield undetermined(check, "env", unread)
+        return
     fresh = [one for one in settings if one.name not in have]
     for one in fresh:
         seen = (Evidence(one.probe, line=one.line),) if one.probe else ()
@@ -210,7 +226,9 @@ def _all(check: Check, now: Sequence[Now], missing: dict[str, Missing]) -> Itera
 def _summary(locked: Sequence[Locked], now: Sequence[Now]) -> str:
     have = {(one.kind, one.name) for one in locked}
     fresh = [f"{one.kind} {one.name}" for one in now if (one.kind, one.name) not in have]
-    told = f"{len(locked)} entries"
+    unkept = sum(one.value == MASK for one in locked)
+    told = f"{len(locked) - unkept} entries"
+    told += f", {unkept} more by name alone: their values are not kept" if unkept else ""
     return f"{told}; not in the lock: {', '.join(fresh)}" if fresh else told
 
 
@@ -219,7 +237,8 @@ def _changed(
 ) -> Iterator[Result]:
     for one in locked:
         have = now.get((one.kind, one.name))
-        if have is not None and not _alike(have.value, one.value):
+        kept = have is not None and MASK not in (have.value, one.value)  # else there is no value
+        if have is not None and kept and not _alike(have.value, one.value):
             seen = (Evidence(have.probe, line=have.line),) if have.probe else ()
             yield result(
                 about(check, one.name), f"{one.kind} {one.name}", _status(check),

@@ -34,10 +34,10 @@ def nccl_loaded(host: Host, check: Check) -> Iterator[Result]:
         yield skip(host, check, "torch brings no NCCL as a package", loaded)
         return
     reason = _not_its_own(stack, own, loaded)
-    built = text(stack, "nccl_cuda")
+    built, cuda = text(stack, "nccl_cuda"), text(stack, "torch_cuda") or text(stack, "nccl_cuda")
     yield result(
         check, host.name, Status.WARN if reason else Status.PASS, loaded,
-        f"{own}, for CUDA {built}" if built else own, reason=reason,
+        f"{own}, for CUDA {cuda.partition('.')[0]}" if built else own, reason=reason,
         evidence=shown(stack, "nccl_preload", "nccl_path", "nccl_bundled"),
     )  # fmt: skip
 

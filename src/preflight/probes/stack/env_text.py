@@ -28,7 +28,7 @@ _COMMANDS = (
 #: A remark, a command; behind a value those, another setting, and what the shell fills in.
 _OF_A_SCRIPT = re.compile(
     rf"^(?:#|\. |(?:{_COMMANDS})(?:[ \t]|$)|(?:export[ \t]+)?(?:{'|'.join(FAMILIES)})_\w{{1,120}}="
-    rf"[^\n]*?(?:[$`;]|[ \t]#|&&|[ \t][A-Z_]{{2,120}}=|[ \t](?:{_COMMANDS})[ \t]))",
+    rf"[^\n]*?(?:[$`]|;(?:[ \t]|$)|[ \t]#|&&|[ \t][A-Z_]{{2,120}}=|[ \t](?:{_COMMANDS})[ \t]))",
     re.MULTILINE | re.ASCII,
 )
 _LONGEST = 4096
