@@ -331,7 +331,7 @@ flash-attn @ file:///build/flash_attn-2.5.8%2Bcu122torch2.3cxx11abiFALSE-cp310-c
 nvidia-nccl-cu12==2.20.5
 # a comment
 torch==2.3.0+cu121
-numpy @ file:///croot/numpy_1708638617955/work/dist
+numpy @ file:///croot/numpy_1708638617955/dist
 ruamel.yaml[jinja2]==0.18.6 ; python_version >= "3.8"
 triton===2.3.0
 """
