@@ -44,6 +44,8 @@ LOGIN_S = 30.0
 #: hundred of them would keep a core busy with nothing.
 _IDLE_LOOK_S = 20.0
 _READ_BYTES = 1 << 16
+#: So often before it is the next host's turn.
+_READS = 8
 
 
 class Ssh(Struct):
@@ -226,9 +228,14 @@ class SshSession:
         """What is there of both streams; both have ended when the channel has."""
         self._bell.hear()  # first: what comes from now on rings again
         over = self._channel.eof_received or self._channel.closed
-        parts = list(self._parts())
-        if parts:
-            self._bell.set()  # there may be more
+        parts: list[tuple[int, bytes]] = []
+        for _ in range(_READS):
+            more = list(self._parts())
+            parts += more
+            if not more:
+                break
+        if parts and (more or over):
+            self._bell.set()  # there is more, or the end is yet to be told
         return parts or ([(OUT, b""), (ERR, b"")] if over else [])
 
     def _parts(self) -> Iterator[tuple[int, bytes]]:
