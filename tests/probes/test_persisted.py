@@ -95,6 +95,27 @@ def test_patterns_comments_slashes_and_signs(tmp_path: Path) -> None:
     assert "secret" not in _asked(root)
 
 
+def test_a_later_line_for_the_same_pattern_or_name_counts_even_if_it_only_excludes(
+    tmp_path: Path,
+) -> None:
+    """Debian 13 sets all.rp_filter in 10-network-security.conf and excludes it in 50-default.conf,
+    so that nothing sets it."""
+    root = write(tmp_path, {
+        "/etc/sysctl.d/10-network-security.conf": "net.ipv4.conf.all.rp_filter = 2\n"
+        "-net.ipv4.conf.all.arp_filter\n",
+        "/usr/lib/sysctl.d/50-default.conf": "net.ipv4.conf.*.rp_filter = 2\n"
+        "-net.ipv4.conf.all.rp_filter\nnet.ipv4.conf.*.arp_ignore = 1\n"
+        "net.ipv4.conf.*.arp_announce = 1\nnet.ipv4.conf.all.arp_filter = 1\n",
+        "/etc/sysctl.d/90-site.conf": "net.ipv4.conf.*.arp_ignore = 2\n"
+        "net.ipv4.*.all.arp_announce = 2\n",
+    })  # fmt: skip
+    assert _values(root) == {
+        "net.ipv4.conf.all.arp_announce": ("2", "/etc/sysctl.d/90-site.conf:2"),
+        "net.ipv4.conf.all.arp_filter": ("1", "/usr/lib/sysctl.d/50-default.conf:5"),
+        "net.ipv4.conf.all.arp_ignore": ("2", "/etc/sysctl.d/90-site.conf:1"),
+    }
+
+
 def test_parameters_of_sysfs_in_tmpfiles_d(tmp_path: Path) -> None:
     enabled = "/sys/kernel/mm/transparent_hugepage/enabled"
     root = write(tmp_path, {

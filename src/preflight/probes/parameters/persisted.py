@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from preflight.errors import ParseError
 from preflight.facts.setup import AtBoot, Persisted
 from preflight.probes.parameters.sysctls import FILES, NAMES
@@ -83,27 +85,38 @@ def _order(paths: Iterable[str], *, systemd: bool) -> list[str]:
 
 
 def _sysctls(lines: Iterable[Line]) -> Iterator[AtBoot]:
-    """The last that sets a name counts; a name in full counts before any pattern."""
-    named: dict[str, AtBoot] = {}
-    patterns: list[tuple[re.Pattern[str], AtBoot]] = []
-    excluded: set[str] = set()
-    for file, at, text, line in lines:
-        match = _SETTING.fullmatch(text)
-        if not match or "/tmpfiles.d/" in file:
-            continue
-        name = match[2].replace("/", ".")
-        if match[3] is None:
-            excluded |= {name} if match[1] else set()
-            continue
-        one = AtBoot(name, " ".join(match[3].split()) or "none", file, at, line, _PROBE)
-        if name in NAMES:
-            named[name] = one
-        elif "*" in name:
-            patterns.append((_pattern(name), one))
-    for pattern, one in patterns:
-        for name in sorted(filter(pattern.fullmatch, NAMES - excluded - set(named))):
-            named[name] = AtBoot(name, one.value, one.file, one.at, one.line, _PROBE)
-    yield from (named[name] for name in sorted(named))
+    """As systemd does: of lines for one name, or for one pattern, the last counts, be it a `-name`
+    that only keeps patterns off; a name in full counts before any pattern, a later pattern before
+    an earlier one."""
+    told: dict[str, AtBoot | None] = {}
+    for line in lines:
+        if named := _named(*line):
+            told.pop(named[0], None)  # it counts where it stands last
+            told[named[0]] = named[1]
+    found: dict[str, AtBoot] = {}
+    for name, one in told.items():
+        for each in _meant(name) - (told.keys() - {name}):
+            if one:
+                found[each] = replace(one, name=each)
+    yield from (found[name] for name in sorted(found))
+
+
+def _named(file: str, at: int, text: str, line: int) -> tuple[str, AtBoot | None] | None:
+    """The name or pattern that a line sets, and to what: to nothing in `-name`."""
+    match = _SETTING.fullmatch(text)
+    if not match or "/tmpfiles.d/" in file or (match[3] is None and not match[1]):
+        return None
+    name = match[2].replace("/", ".")
+    if match[3] is None:
+        return name, None
+    return name, AtBoot(name, " ".join(match[3].split()) or "none", file, at, line, _PROBE)
+
+
+def _meant(name: str) -> frozenset[str]:
+    """Those of ours that a name or a pattern means."""
+    if "*" not in name:
+        return NAMES & {name}
+    return frozenset(filter(_pattern(name).fullmatch, NAMES))
 
 
 def _pattern(name: str) -> re.Pattern[str]:
