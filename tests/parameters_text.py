@@ -26,6 +26,7 @@ net/ipv4/tcp_window_scaling:1
 thp.enabled always [madvise] never
 thp.defrag always defer defer+madvise [madvise] never
 cpu.governor performance
+cpu.driver acpi-cpufreq
 cpu.no_turbo 0
 cpu.boost 1
 clocksource tsc

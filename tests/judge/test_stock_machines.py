@@ -112,3 +112,17 @@ def test_a_governor_that_follows_the_preference_is_what_that_says(
     raws = [Raw("h", "sysctls", ("sh",), 0, text), Raw("h", "identity", ("sh",), 0, _IDENTITY)]
     [found] = examine("h", raws, checks).results
     assert found.status is status
+
+
+@pytest.mark.parametrize(
+    ("driver", "status"),
+    [("acpi-cpufreq", Status.WARN), ("amd-pstate-epp", Status.WARN), ("cppc_cpufreq", Status.SKIP)],
+)
+def test_a_switch_of_arm_processors_that_is_off_by_default_accuses_nobody(
+    driver: str, status: Status
+) -> None:
+    text = f"cpu.governor performance\ncpu.driver {driver}\ncpu.boost 0\nend\n"
+    checks = [one for one in load(("parameters",)).checks if one.id == "system.sysctl.boost"]
+    raws = [Raw("h", "sysctls", ("sh",), 0, text), Raw("h", "identity", ("sh",), 0, _IDENTITY)]
+    [found] = examine("h", raws, checks).results
+    assert found.status is status

@@ -17,6 +17,7 @@ from preflight.writable import faults as set_faults
 from tests.parameters_text import BASES, PARAMETERS
 
 CHECKS = load(("system", "parameters"), hold=True).checks
+DRIVER = "cpu.driver acpi-cpufreq\n"
 SETTABLE = {check.id: check for check in CHECKS if check.set}
 
 
@@ -105,7 +106,7 @@ def test_every_value_passes_its_own_check(name: str) -> None:
     line = f"{parameter} {value}" if kind == "sysfs" else f"{parameter.replace('.', '/')}:{value}"
     raws = [
         Raw("node-07", probe, ("sh",), 0, answer)
-        for probe, answer in {**BASES["parameters"], "sysctls": f"{line}\nend\n"}.items()
+        for probe, answer in {**BASES["parameters"], "sysctls": f"{DRIVER}{line}\nend\n"}.items()
     ]
     (one,) = examine("node-07", raws, [check]).results
     assert one.status.value == "PASS"
