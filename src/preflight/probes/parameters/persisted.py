@@ -90,7 +90,7 @@ def _sysctls(lines: Iterable[Line]) -> Iterator[AtBoot]:
     an earlier one."""
     told: dict[str, AtBoot | None] = {}
     for line in lines:
-        if named := _named(*line):
+        if named := _setting(*line):
             told.pop(named[0], None)  # it counts where it stands last
             told[named[0]] = named[1]
     found: dict[str, AtBoot] = {}
@@ -101,7 +101,7 @@ def _sysctls(lines: Iterable[Line]) -> Iterator[AtBoot]:
     yield from (found[name] for name in sorted(found))
 
 
-def _named(file: str, at: int, text: str, line: int) -> tuple[str, AtBoot | None] | None:
+def _setting(file: str, at: int, text: str, line: int) -> tuple[str, AtBoot | None] | None:
     """The name or pattern that a line sets, and to what: to nothing in `-name`."""
     match = _SETTING.fullmatch(text)
     if not match or "/tmpfiles.d/" in file or (match[3] is None and not match[1]):

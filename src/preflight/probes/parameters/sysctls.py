@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
 
 from msgspec.structs import replace
 
@@ -215,7 +214,7 @@ def sysctls(text: str) -> tuple[Sysctl, ...]:
         elif key == "cmdline":
             whole, ended = len(options), number
         elif key:
-            one = parameter(key, value, number)
+            one = _parameter(key, value, number)
             found.setdefault(one.name, one)
     if ended:
         found["cmdline"] = _cmdline(_by_name(options[:whole]), ended)
@@ -239,17 +238,7 @@ def _works_as(governor: Sysctl, found: Mapping[str, Sysctl]) -> Known[str]:
     )
 
 
-def asked_for(name: str) -> bool:
-    """Whether a parameter, vm.swappiness, is one of those below /proc/sys that hosts are asked."""
-    return name in _named()
-
-
-@cache
-def _named() -> frozenset[str]:
-    return frozenset(path.replace("/", ".") for path in _SYSCTLS)
-
-
-def parameter(key: str, value: str, line: int, probe_name: str = _PROBE) -> Sysctl:
+def _parameter(key: str, value: str, line: int) -> Sysctl:
     """One parameter by its path below /proc/sys, vm/swappiness, or by a name of ours."""
     chosen = _CHOSEN.search(value)
     told = chosen[1] if chosen else " ".join(value.split())
@@ -261,7 +250,7 @@ def parameter(key: str, value: str, line: int, probe_name: str = _PROBE) -> Sysc
         of_host=not key.startswith("net/"),
         scaled=name in _SCALED,
         line=line,
-        probe=probe_name,
+        probe=_PROBE,
     )
 
 
