@@ -241,6 +241,27 @@ def test_no_limit_is_written_that_the_kernel_would_refuse(
     assert outcomes["vm.swappiness"] == ""
 
 
+def test_no_limit_is_written_where_nr_open_may_only_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = _with(machine(tmp_path), "proc/sys/fs/nr_open", "1048576\n")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "access", lambda path, _: path.name != "nr_open")
+    planned = plan(NOFILE, MADE_AT, root)
+    assert [one.name for one in planned.refused] == ["fs.nr_open"]
+    (one,) = carry_out(planned, root)
+    assert "left alone" in one.problem
+    assert not (root / "etc/security/limits.d/90-preflight.conf").exists()
+
+
+def test_a_file_of_limits_that_is_a_link_is_not_told_as_written(tmp_path: Path) -> None:
+    root = machine(tmp_path)
+    (root / "etc/security/limits.d/90-preflight.conf").symlink_to("/dev/null")
+    planned = plan(NOFILE, MADE_AT, root)
+    assert [one.name for one in planned.refused] == ["/etc/security/limits.d/90-preflight.conf"]
+    assert planned.left_out == ()
+
+
 def test_open_files_below_nr_open_leave_it_alone(tmp_path: Path) -> None:
     root = _with(machine(tmp_path), "proc/sys/fs/nr_open", "2000000\n")
     assert [one.change.name for one in plan(NOFILE, MADE_AT, root).steps] == ["nofile"]

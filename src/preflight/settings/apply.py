@@ -70,14 +70,14 @@ def plan(changes: Sequence[Change], made_at: str, root: Path = Path("/")) -> Pla
     rest = [one for one in (*found, *files) if not isinstance(one, (Step, File))]
     open_ = [step for step in steps if _is_open(step, written, root)]
     left = [one for one in rest if isinstance(one, LeftOut)]
+    refused = tuple(one for one in rest if isinstance(one, Outcome))
     left += [
         LeftOut(one.change.name, "written already: it counts for who logs in anew")
         for one in steps
-        if one not in open_ and not one.paths
+        if one not in open_ and not one.paths and not _of_limits(refused)
     ]
     entries = (*_values(open_, root), *(each for one in written for each in _before(one, root)))
     undo = Undo(SCHEMA, __version__, socket.gethostname(), made_at, entries)
-    refused = tuple(one for one in rest if isinstance(one, Outcome))
     return Plan(tuple(open_), tuple(written), tuple(left), undo, refused, tuple(_notes(kept, root)))
 
 
@@ -196,17 +196,21 @@ def _values(steps: Iterable[Step], root: Path) -> Iterator[Value]:
 def carry_out(planned: Plan, root: Path = Path("/")) -> list[Outcome]:
     """Do it; the undo file must be in place by now. What fails does not stop the rest."""
     values = [_written(step, root) for step in planned.steps if step.paths]
-    stuck = any(one.problem and one.name == NR_OPEN for one in values)
+    stuck = any(one.problem and one.name == NR_OPEN for one in (*planned.refused, *values))
     files = [
         Outcome(file.path, "", f"left alone, as a login beyond {NR_OPEN} may be refused")
         if stuck and file.path.startswith(LIMITS_FOLDER)
         else _put(file, root)
         for file in planned.files
     ]
-    broken = any(one.problem and one.name.startswith(LIMITS_FOLDER) for one in files)
-    limits = (one.change for one in planned.steps if not one.paths and not broken)
+    limits = (one.change for one in planned.steps if not one.paths and not _of_limits(files))
     told = (Outcome(one.name, f"{one.value}, for who logs in from now on") for one in limits)
     return [*values, *files, *told]
+
+
+def _of_limits(outcomes: Iterable[Outcome]) -> bool:
+    """Whether the file of limits is among what failed."""
+    return any(one.problem and one.name.startswith(LIMITS_FOLDER) for one in outcomes)
 
 
 def _put(file: File, root: Path) -> Outcome:
