@@ -26,9 +26,15 @@ CHECKS = [
 ]  # fmt: skip
 
 
-def _asked(root: Path, shell: tuple[str, ...] = ("sh",)) -> str:
+READABLE = '[ -r "$f" ]'
+
+
+def _asked(
+    root: Path, shell: tuple[str, ...] = ("sh",), uid: int = 0, readable: str = READABLE
+) -> str:
     """The answer of a machine below the folder, with its paths as they are there."""
     script = persisted.probe.command.argv[-1]  # type: ignore[attr-defined]
+    script = script.replace("$(id -u)", str(uid)).replace(READABLE, readable)
     script = re.sub(r"(?<![\w*/])/(etc|run|usr|lib)/", rf"{root}/\1/", script)
     done = subprocess.run([*shell, "-c", script], capture_output=True, text=True, timeout=10)
     assert (done.returncode, done.stderr) == (0, "")
@@ -136,10 +142,23 @@ def test_nothing_is_set_and_tuned_is_told(tmp_path: Path) -> None:
     assert persisted(_asked(tmp_path)).tuned == "hpc-compute"
 
 
+@pytest.mark.parametrize("shell", [("dash",), ("bash", "--posix"), ("busybox", "sh")])
+def test_a_link_that_leads_nowhere_sets_nothing_which_only_root_can_tell(
+    tmp_path: Path, shell: tuple[str, ...]
+) -> None:
+    require(shell[0], shutil.which(shell[0]) is not None)
+    root = write(tmp_path, {"/usr/lib/sysctl.d/99-sysctl.conf": "vm.swappiness=1\n"})
+    (root / "etc/sysctl.d").mkdir(parents=True)
+    (root / "etc/sysctl.d/99-sysctl.conf").symlink_to("../sysctl.conf")
+    found = persisted(_asked(root, shell, uid=0))
+    assert (found.denied, found.settings) == ((), ())
+    assert persisted(_asked(root, shell, uid=1000)).denied == ("/etc/sysctl.d/99-sysctl.conf",)
+
+
 def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
-    (tmp_path / "etc/sysctl.d").mkdir(parents=True)
-    (tmp_path / "etc/sysctl.d/90-x.conf").symlink_to("/nonexistent/x")
-    assert persisted(_asked(tmp_path)).denied == ("/etc/sysctl.d/90-x.conf",)
+    root = write(tmp_path, {"/etc/sysctl.d/90-x.conf": "# nothing of ours\n"})
+    assert persisted(_asked(root)).denied == ()
+    assert persisted(_asked(root, readable="false")).denied == ("/etc/sysctl.d/90-x.conf",)
 
 
 def _judged(files: str, parameters: str = PARAMETERS, **more: str) -> dict[str, Result]:

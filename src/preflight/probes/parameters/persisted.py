@@ -30,10 +30,13 @@ _LINES = (
 _SYSCTL_D = " ".join(f"{folder}/sysctl.d" for folder in _FOLDERS)
 _TMPFILES_D = " ".join(f"{folder}/tmpfiles.d" for folder in _FOLDERS)
 _ALL = " ".join(f"{folder}/*.conf" for folder in f"{_SYSCTL_D} {_TMPFILES_D}".split())
-# A file that is a link to /dev/null takes the place of one of the same name further down.
+# A file that is a link to /dev/null takes the place of one of the same name further down; so does
+# one that leads nowhere, which only root can tell from one whose end may not be seen.
 _ASK = f"""\
 for f in {_ALL} {_SYSCTL_CONF}; do
-  if [ -r "$f" ]; then echo "file $f"; elif [ -L "$f" ] || [ -e "$f" ]; then echo "denied $f"; fi
+  if [ -r "$f" ]; then echo "file $f"
+  elif [ -e "$f" ]; then echo "denied $f"
+  elif [ -L "$f" ]; then if [ "$(id -u)" = 0 ]; then echo "file $f"; else echo "denied $f"; fi; fi
 done
 if [ -d /run/systemd/system ]; then echo systemd; fi
 if [ -e /run/tuned/tuned.pid ]; then
