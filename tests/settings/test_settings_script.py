@@ -32,7 +32,6 @@ def _run(shell: tuple[str, ...], root: Path, text: str) -> subprocess.CompletedP
         text = re.sub(rf"(?<![\w*/]){place}", f"{root}{place}", text)
     text = text.replace('"$(id -u)"', '"0"').replace("$(uname -n", "$(echo node-07")
     text = re.sub(r'\[ -n "\$\{container-.*\]', "false", text)
-    # A pattern of tmpfiles.d that holds a place is as the place.
     return subprocess.run([*shell], input=text, capture_output=True, text=True, timeout=30)
 
 
@@ -48,6 +47,7 @@ def test_it_sets_what_is_wanted_and_may_be_run_again(
     assert (root / "sys/kernel/mm/transparent_hugepage/enabled").read_text() == "madvise\n"
     governors = list(root.glob("sys/devices/system/cpu/*/cpufreq/scaling_governor"))
     assert {one.read_text() for one in governors} == {"performance\n"}
+    assert done.stdout.count("cpu.governor: performance\n") == 1  # not for each processor
     ours = (root / "etc/sysctl.d/90-preflight.conf").read_text()
     assert "vm.swappiness = 1\n" in ours
     assert "fs.aio-max-nr = 1048576\n" in ours
@@ -173,6 +173,7 @@ def test_elsewhere_it_warns(tmp_path: Path) -> None:
     done = _run(("sh",), root, _script(names=("node-08.cluster",)))
     assert "this was made for node-08, and here is node-07" in done.stderr
     assert "uname" not in _script(names=("node-07", "node-08"))
+    assert "uname" not in _script(names=("10.1.2.3",))  # no machine is called so
 
 
 def test_what_it_does_not_set_is_told() -> None:

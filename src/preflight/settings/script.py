@@ -50,12 +50,14 @@ now() {
   for file in "$@"; do
     if [ ! -e "$file" ]; then
       echo "$name: not on this machine"
-    elif { printf '%s\\n' "$value" >"$file"; } 2>/dev/null; then
-      echo "$name: $value"
-    else
+      return
+    fi
+    if ! { printf '%s\\n' "$value" >"$file"; } 2>/dev/null; then
       failed "$name" "$file cannot be written here"
+      return
     fi
   done
+  echo "$name: $value"
 }
 
 # others FILE PATTERN: its lines that do not match; an error of the disk is one.
@@ -140,7 +142,10 @@ fi
 echo "check: preflight sysctl"
 exit "$left"
 """
-_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}(?:\.[A-Za-z0-9._-]{0,190})?", re.ASCII)
+#: No address: a machine is not called so.
+_HOST = re.compile(
+    r"(?![0-9.]+\Z)[A-Za-z0-9][A-Za-z0-9_-]{0,62}(?:\.[A-Za-z0-9._-]{0,190})?", re.ASCII
+)
 
 
 def scripts(hosts: Sequence[tuple[str, Wanted]]) -> Iterator[str]:
