@@ -105,6 +105,8 @@ PRELOADED = (Software("nccl", "2.18.3"), Software("nccl-preload", "2.19.3"))
     ("wheel", (Software("nccl", "2.18.3"),), "2.21.5"),
     ("wheel", (Software("nccl-path", "2.18.3"),), "2.21.5"),  # DT_RPATH comes first
     ("wheel", PRELOADED, "2.19.3"),
+    ("runpath", (Software("nccl", "2.18.3"),), "2.21.5"),  # DT_RUNPATH comes before ldconfig's
+    ("runpath", (Software("nccl-path", "2.18.3"),), "2.18.3"),
     ("loader", (Software("nccl", "2.18.3"),), "2.18.3"),
     ("loader", (Software("nccl", "2.18.3"), Software("nccl-path", "2.20.5")), "2.20.5"),
     (NOT_IN_INPUT, (Software("nccl", "2.18.3"),), "2.21.5"),
