@@ -118,6 +118,18 @@ def test_which_nccl_is_loaded(how: Any, software: tuple[Software, ...], loaded: 
     assert (one.status is Status.PASS) is (loaded == "2.21.5")
 
 
+@pytest.mark.parametrize(("on_path", "status"), [
+    ({"8": "8.9.7"}, "SKIP"),  # torch asks for libcudnn.so.9
+    ({"8": "8.9.7", "9": "9.1.0"}, "PASS"), ({"8": "8.9.7", "9": "9.5.1"}, "WARN"),
+])  # fmt: skip
+def test_a_cudnn_of_another_first_number_is_never_loaded(
+    on_path: dict[str, str], status: str
+) -> None:
+    software = tuple(Software(f"cudnn-{at}-path", version) for at, version in on_path.items())
+    one = judged(HEALTHY, software=software)["versions.cudnn.path"]
+    assert one.status.value == status
+
+
 def test_a_nccl_for_another_cuda_is_not_torch_s_own() -> None:
     python = environment(wheel(), "torch==2.5.1+cu124", "nvidia-nccl-cu11==2.21.5")
     one = judged(python)["versions.nccl.loaded"]

@@ -153,13 +153,15 @@ def _library_words(
     listed: Known[tuple[Software, ...]], packages: Known[tuple[Package, ...]],
     build: Known[TorchBuild],
 ) -> dict[str, list[Word]]:  # fmt: skip
-    names = {"nccl_system": "nccl", "nccl_path": "nccl-path", "nccl_preload": "nccl-preload",
-             "cudnn_path": "cudnn-path"}  # fmt: skip
+    names = {"nccl_system": "nccl", "nccl_path": "nccl-path", "nccl_preload": "nccl-preload"}
     found = {field: [_software(listed, name)] for field, name in names.items()}
     own, beside = list(_field(build, "nccl_version")), bundled(packages, "nvidia-nccl-cu*")
     found["nccl_bundled"] = own if beside.value == "none" and _tells(own) else [beside]
     found["nccl_cuda"] = [cuda_of(packages, "nvidia-nccl")]
-    found["cudnn_bundled"] = [bundled(packages, "nvidia-cudnn-cu*")]
+    cudnn = bundled(packages, "nvidia-cudnn-cu*")
+    # Another first number has names of its own (libcudnn.so.8): torch's libraries never load it.
+    first = cudnn.value.partition(".")[0] if isinstance(cudnn.value, str) else ""
+    found |= {"cudnn_bundled": [cudnn], "cudnn_path": [_software(listed, f"cudnn-{first}-path")]}
     return found
 
 
