@@ -235,6 +235,14 @@ def test_the_first_driver_of_a_gpu_is_not_that_of_its_generation() -> None:
     assert driver_knows("396.26", "turing", "7.5")
 
 
+def test_a_card_of_unknown_form_is_not_taken_for_a_desktop_s() -> None:
+    libcuda = (Software("compat-driver", "550.54.14", probe="software"),)
+    for gpu, status in (("NVIDIA X900", PASS), ("NVIDIA GeForce RTX 3090", FAIL)):
+        found = judged(HEALTHY, driver=of_driver("470.57.02", "12.4"), software=libcuda,
+                       env_reports=(report(gpus=(gpu,)),))  # fmt: skip
+        assert found["versions.cuda.driver"].status is status
+
+
 def test_a_gpu_newer_than_the_table_is_no_pass_of_the_toolkit() -> None:
     told = report(toolkit="12.4.131", gpus=("NVIDIA X900",), capabilities=("14.0",))
     found = judged(env_reports=(told,))

@@ -8,7 +8,7 @@ from preflight.facts.host import Host
 from preflight.facts.stack_pieces import Stack, StackGpu
 from preflight.judge.results import result, undetermined
 from preflight.judge.stack.answer import NONE, shown, skip, text, undetermined_for, unknown
-from preflight.judge.stack.archs import archs_of
+from preflight.judge.stack.archs import archs_of, built_elsewhere
 from preflight.judge.stack.compat import (
     DATA_CENTRE,
     DriverFit,
@@ -168,6 +168,8 @@ def _code_for(stack: Stack, gpu: StackGpu, check: Check) -> Result:
     if isinstance(archs, Missing):
         return undetermined(check, gpu.name, archs, expected=expected)
     state = code_fit(archs, gpu.capability)
+    if state == "none" and (elsewhere := built_elsewhere(stack)) is not None:
+        return undetermined(check, gpu.name, elsewhere, expected=expected)
     fit = fit_of(stack)
     older = isinstance(fit, DriverFit) and fit.state == "minor"
     status = {"code": Status.PASS, "ptx": Status.FAIL if older else Status.WARN}.get(
