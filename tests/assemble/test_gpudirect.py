@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from preflight.assemble.gpudirect import gpudirect, imex
 from preflight.facts.gpu import Fabric, Gpu
@@ -30,6 +31,12 @@ def test_peermem_or_dma_buf_or_none() -> None:
     closed = DriverModule(flavour="proprietary", peermem=False)
     assert gpudirect(host(driver_module=closed)) == "none"
     assert gpudirect(host(identity=Identity("n", kernel="5.4.0-100"))) == "none"
+
+
+def test_an_adapter_that_is_renamed_is_known_by_its_type() -> None:
+    closed = DriverModule(flavour="proprietary", peermem=False)
+    port = replace(FAST, name="ibp65s0/1", nic="ibp65s0", hca="MT4129")
+    assert gpudirect(host(nic_ports=(port,), driver_module=closed)) == "none"
 
 
 @pytest.mark.parametrize("port", [

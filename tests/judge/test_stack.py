@@ -19,7 +19,7 @@ from preflight.judge.load import load
 from preflight.judge.stack.compat import code_fit, cuda_of_driver, driver_fit
 from preflight.judge.stack.known_bad import known_bad_checks
 from preflight.judge.stack.pairs import meets_pin
-from preflight.judge.stack.tables import is_between_releases, torch_release
+from preflight.judge.stack.tables import cuda_table, is_between_releases, torch_release
 from preflight.judge.versions import at_least, is_of, release
 from preflight.model import NOT_IN_INPUT, Known, Missing, Result, Status
 
@@ -105,6 +105,8 @@ PRELOADED = (Software("nccl", "2.18.3"), Software("nccl-preload", "2.19.3"))
     ("wheel", (Software("nccl", "2.18.3"),), "2.21.5"),
     ("wheel", (Software("nccl-path", "2.18.3"),), "2.21.5"),  # DT_RPATH comes first
     ("wheel", PRELOADED, "2.19.3"),
+    ("runpath", (Software("nccl", "2.18.3"),), "2.21.5"),  # DT_RUNPATH comes before ldconfig's
+    ("runpath", (Software("nccl-path", "2.18.3"),), "2.18.3"),
     ("loader", (Software("nccl", "2.18.3"),), "2.18.3"),
     ("loader", (Software("nccl", "2.18.3"), Software("nccl-path", "2.20.5")), "2.20.5"),
     (NOT_IN_INPUT, (Software("nccl", "2.18.3"),), "2.21.5"),
@@ -114,6 +116,18 @@ def test_which_nccl_is_loaded(how: Any, software: tuple[Software, ...], loaded: 
     one = judged(python, software=software)["versions.nccl.loaded"]
     assert one.measured == loaded
     assert (one.status is Status.PASS) is (loaded == "2.21.5")
+
+
+@pytest.mark.parametrize(("on_path", "status"), [
+    ({"8": "8.9.7"}, "SKIP"),  # torch asks for libcudnn.so.9
+    ({"8": "8.9.7", "9": "9.1.0"}, "PASS"), ({"8": "8.9.7", "9": "9.5.1"}, "WARN"),
+])  # fmt: skip
+def test_a_cudnn_of_another_first_number_is_never_loaded(
+    on_path: dict[str, str], status: str
+) -> None:
+    software = tuple(Software(f"cudnn-{at}-path", version) for at, version in on_path.items())
+    one = judged(HEALTHY, software=software)["versions.cudnn.path"]
+    assert one.status.value == status
 
 
 def test_a_nccl_for_another_cuda_is_not_torch_s_own() -> None:
@@ -204,6 +218,14 @@ def test_an_exact_version_is_met_as_pip_meets_it(version: str, exact: str, meets
     assert meets_pin(version, exact) is meets
 
 
+def test_what_tells_no_torch_is_no_pass() -> None:
+    found = judged(environment(wheel(), "torch==2.5.1+cu124", "numpy==2.1.2"))
+    assert found["versions.packages.torch"].status is Status.SKIP
+    listed = (Package("torchvision", Missing("unreadable", "no version")),)
+    one = judged(PythonEnv(listed, wheel()))["versions.packages.torch"]
+    assert (one.subject, one.status) == ("torchvision", Status.ERROR)
+
+
 def test_either_of_two_pins_will_do() -> None:
     """A wheel may ask for one version on each platform."""
     pins = tuple(Pin("torch", "triton", version) for version in ("3.1.0", "3.1.1"))
@@ -230,6 +252,9 @@ def test_a_driver_newer_than_the_table_is_judged_by_what_it_says() -> None:
     assert driver_fit("620.10", "13.9", told="13.9").state == "own"
     assert driver_fit("620.10", "13.0").state == "own"
     assert driver_fit("620.10", "13.9").state == "newer"
+    assert driver_fit("620.10", "13.9", told="13.5").state == "minor"
+    last = cuda_table().releases[-1]  # of a branch that is there: what is more is of a package
+    assert driver_fit(last.driver, "13.9", told="13.9").state == "forward"
     assert driver_fit("200.10", "12.4").state == "too-old"
     assert driver_fit("535.54.03", "12.4", told="12.4").state == "forward"
 

@@ -27,10 +27,9 @@ def test_compatibility_begins_with_a_driver_of_that_cuda() -> None:
 def test_every_gpu_has_a_capability_and_a_generation_that_are_known() -> None:
     capabilities = {row.capability for row in cuda_table().capabilities}
     generations = {row.generation for row in cuda_table().generations}
-    turing = {"turing"}  # every driver that is of use has it
     for model in models():
         assert model.capability in capabilities, model
-        assert model.generation in generations | turing, model
+        assert model.generation in generations, model
 
 
 def test_every_build_of_torch_is_for_gpus_that_its_cuda_knows() -> None:

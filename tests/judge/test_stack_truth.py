@@ -232,6 +232,22 @@ def test_the_first_driver_of_a_gpu_is_not_that_of_its_generation() -> None:
     assert not driver_knows("455.45.01", "ampere", "8.6")
     assert not driver_knows("450.80.02", "ampere", "8.0")
     assert driver_knows("570.124.06", "blackwell", "10.3")
+    assert driver_knows("396.26", "turing", "7.5")
+
+
+def test_a_card_of_unknown_form_is_not_taken_for_a_desktop_s() -> None:
+    libcuda = (Software("compat-driver", "550.54.14", probe="software"),)
+    for gpu, status in (("NVIDIA X900", PASS), ("NVIDIA GeForce RTX 3090", FAIL)):
+        found = judged(HEALTHY, driver=of_driver("470.57.02", "12.4"), software=libcuda,
+                       env_reports=(report(gpus=(gpu,)),))  # fmt: skip
+        assert found["versions.cuda.driver"].status is status
+
+
+def test_a_gpu_newer_than_the_table_is_no_pass_of_the_toolkit() -> None:
+    told = report(toolkit="12.4.131", gpus=("NVIDIA X900",), capabilities=("14.0",))
+    found = judged(env_reports=(told,))
+    assert found["versions.toolkit.gpu"].status is SKIP
+    assert "cuda_compat.yaml" in found["versions.toolkit.gpu"].reason
 
 
 @pytest.mark.parametrize(("product", "capability"), [

@@ -73,7 +73,7 @@ def test_a_torch_tells_its_version_and_its_cuda(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("entries", "how"), [
     ([(NEEDED, "libnccl.so.2"), (RPATH, "$ORIGIN/../../nvidia/nccl/lib:$ORIGIN")], "wheel"),
-    ([(NEEDED, "libnccl.so.2"), (RUNPATH, "$ORIGIN:$ORIGIN/../../nvidia/nccl/lib")], "loader"),
+    ([(NEEDED, "libnccl.so.2"), (RUNPATH, "$ORIGIN:$ORIGIN/../../nvidia/nccl/lib")], "runpath"),
     ([(NEEDED, "libnccl.so.2"), (RPATH, "$ORIGIN")], "loader"),
     ([(NEEDED, "libnccl.so.2")], "loader"),
     ([(NEEDED, "libc.so.6"), (RPATH, "$ORIGIN/../../nvidia/nccl/lib")], "static"),

@@ -181,7 +181,7 @@ def test_software_is_asked_and_read(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert isinstance(found.pop("nccl-net-gib"), Missing)  # its name tells no version
     assert found == {
         "nvcc": "12.3.107", "cuda-toolkits": "11.8, 12.4", "nccl-path": "2.18.3",
-        "cudnn-path": "9.1.0", "compat-driver": "550.54.15",
+        "cudnn-9-path": "9.1.0", "compat-driver": "550.54.15",
         "nccl": "2.21.5", "rdma-core": "50.0", "cuda-toolkit": "12.4.1",
         "ofed": "OFED-internal-24.10-0.7.0",
     }  # fmt: skip

@@ -10,8 +10,9 @@ from preflight.facts.nics import NicPort
 from preflight.facts.services import DriverModule
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
-#: NVIDIA's adapters; others (EFA, irdma, bnxt_re) bring or need something of their own.
-_OURS = "mlx5"
+#: NVIDIA's adapters, by the kernel's name or by their type (MT4129): the rules of rdma-core rename
+#: them, ibp65s0. Others (EFA, irdma, bnxt_re) bring or need something of their own.
+_OURS, _OUR_TYPES = "mlx5", "MT"
 #: Ports that carry training: any InfiniBand of 100 Gbit/s, Ethernet from 200 (slower ones are for
 #: storage and logins more often than not).
 _FAST_GBITS = {"InfiniBand": 100.0, "Ethernet": 200.0}
@@ -37,8 +38,13 @@ def gpudirect(host: Host) -> Known[str]:
     return _lent(module, host) if isinstance(module, DriverModule) else NOT_IN_INPUT
 
 
+def _ours(port: NicPort) -> bool:
+    known = isinstance(port.hca, str) and port.hca.startswith(_OUR_TYPES)
+    return known or port.nic.startswith(_OURS)
+
+
 def _fast(port: NicPort) -> bool:
-    if isinstance(port.rate_gbits, Missing) or not port.nic.startswith(_OURS):
+    if isinstance(port.rate_gbits, Missing) or not _ours(port):
         return False
     least = _FAST_GBITS.get(str(port.link_layer))
     return port.state == "ACTIVE" and least is not None and port.rate_gbits >= least

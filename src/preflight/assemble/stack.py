@@ -153,13 +153,15 @@ def _library_words(
     listed: Known[tuple[Software, ...]], packages: Known[tuple[Package, ...]],
     build: Known[TorchBuild],
 ) -> dict[str, list[Word]]:  # fmt: skip
-    names = {"nccl_system": "nccl", "nccl_path": "nccl-path", "nccl_preload": "nccl-preload",
-             "cudnn_path": "cudnn-path"}  # fmt: skip
+    names = {"nccl_system": "nccl", "nccl_path": "nccl-path", "nccl_preload": "nccl-preload"}
     found = {field: [_software(listed, name)] for field, name in names.items()}
     own, beside = list(_field(build, "nccl_version")), bundled(packages, "nvidia-nccl-cu*")
     found["nccl_bundled"] = own if beside.value == "none" and _tells(own) else [beside]
     found["nccl_cuda"] = [cuda_of(packages, "nvidia-nccl")]
-    found["cudnn_bundled"] = [bundled(packages, "nvidia-cudnn-cu*")]
+    cudnn = bundled(packages, "nvidia-cudnn-cu*")
+    # Another first number has names of its own (libcudnn.so.8): torch's libraries never load it.
+    first = cudnn.value.partition(".")[0] if isinstance(cudnn.value, str) else ""
+    found |= {"cudnn_bundled": [cudnn], "cudnn_path": [_software(listed, f"cudnn-{first}-path")]}
     return found
 
 
@@ -190,9 +192,8 @@ def _variables(host: Host) -> tuple[EnvVar, ...]:
 
 
 def _nccl_loaded(found: dict[str, Any], reports: tuple[EnvReport, ...]) -> Known[str]:
-    """What a process of this Python would load: LD_PRELOAD; where the library's own path leads
-    (DT_RPATH, ld.so(8): before LD_LIBRARY_PATH); LD_LIBRARY_PATH; ldconfig's. The wheels of
-    pytorch.org have such a path."""
+    """What a process of this Python would load (ld.so(8)): LD_PRELOAD; where the library's DT_RPATH
+    leads, which the wheels of pytorch.org have; LD_LIBRARY_PATH; DT_RUNPATH; ldconfig's."""
     told = _best(_of_reports(reports, "nccl")).value
     own, how = found["nccl_bundled"], found["torch_nccl"]
     if how == "static":
@@ -203,9 +204,9 @@ def _nccl_loaded(found: dict[str, Any], reports: tuple[EnvReport, ...]) -> Known
     untold = isinstance(how, Missing) and how is not NOT_IN_INPUT
     if untold and first == "none" and path not in ("none", own, NOT_IN_INPUT):
         return Missing("unreadable", how.text)  # it or its own may be the one
-    by_loader = (path, found["nccl_system"])
     inside = (own,) if how != "loader" and isinstance(own, str) else ()
-    order = (first, told, *inside, *by_loader)
+    by_path = (path, *inside) if how == "runpath" else (*inside, path)
+    order = (first, told, *by_path, found["nccl_system"])
     return next(
         (one for one in order if one not in ("none", NOT_IN_INPUT) and not _left_out(one)),
         Missing("not-applicable", "no NCCL is known here"),

@@ -16,7 +16,8 @@ class TorchBuild(Struct, frozen=True):
     cuda: Known[str] = NOT_IN_INPUT  # 12.4; "none": built without
     hip: Known[str] = NOT_IN_INPUT
     #: How it comes to its NCCL: wheel (a path in the library leads to its own, which comes before
-    #: LD_LIBRARY_PATH), loader (LD_LIBRARY_PATH first), static (inside the library), none.
+    #: LD_LIBRARY_PATH), runpath (such a path that comes behind it), loader (LD_LIBRARY_PATH, then
+    #: ldconfig), static (inside the library).
     nccl: Known[str] = NOT_IN_INPUT
     path: str = ""
     line: int = 0
@@ -96,11 +97,11 @@ class Stack(Struct, frozen=True):
     torch_whole: Known[bool] = NOT_IN_INPUT  # False: its folder lacks what it cannot be without
     #: What hosts must have alike for one job: "2.5, CUDA 12.4"; "no torch".
     torch_build: Known[str] = NOT_IN_INPUT
-    torch_nccl: Known[str] = NOT_IN_INPUT  # wheel | loader | static | none, see TorchBuild
+    torch_nccl: Known[str] = NOT_IN_INPUT  # wheel | runpath | loader | static, see TorchBuild
     cuda_found: Known[bool] = NOT_IN_INPUT  # whether torch found a GPU to compute on
     gpus: Known[tuple[StackGpu, ...]] = NOT_IN_INPUT
     cudnn_bundled: Known[str] = NOT_IN_INPUT  # the wheel beside torch
-    cudnn_path: Known[str] = NOT_IN_INPUT  # on LD_LIBRARY_PATH; "none"
+    cudnn_path: Known[str] = NOT_IN_INPUT  # of the same first number, on LD_LIBRARY_PATH; "none"
     nccl_bundled: Known[str] = NOT_IN_INPUT  # the wheel beside torch
     nccl_cuda: Known[str] = NOT_IN_INPUT  # the CUDA that this wheel was built for: 12
     nccl_system: Known[str] = NOT_IN_INPUT  # what ldconfig lists; "none"

@@ -22,10 +22,20 @@ def archs_of(stack: Stack) -> tuple[str, ...] | Missing:
     row = torch_release(torch)
     key = ".".join(map(str, release(cuda)[:2]))
     if row is None or key not in row.archs:
-        where = "is a state between releases" if is_between_releases(torch) else "has no row in "
-        where += "" if is_between_releases(torch) else "checks/data/torch_releases.yaml"
+        own = is_between_releases(torch)
+        where = "is no release" if own else "has no row in checks/data/torch_releases.yaml"
         return Missing("not-applicable", f"torch {torch} with CUDA {key} {where}; {_ASK}")
     return tuple(row.archs[key].split())
+
+
+def built_elsewhere(stack: Stack) -> Missing | None:
+    """Why the published list may leave out what this torch has: the wheels of pytorch.org name
+    their CUDA in the version (2.7.0+cu128), the builds of conda-forge and of sites do not."""
+    torch = text(stack, "torch")
+    if not isinstance(stack.torch_archs, Missing) or _of_image(stack, torch) or "+cu" in torch:
+        return None
+    why = f"torch {torch} names no CUDA as the wheels of pytorch.org do: their list is not its own"
+    return Missing("not-applicable", f"{why}; {_ASK}")
 
 
 def _of_image(stack: Stack, torch: str) -> tuple[str, ...]:

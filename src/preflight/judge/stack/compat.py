@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from preflight.judge.stack.tables import Capability, cuda_table
 from preflight.judge.versions import at_least, release
+from preflight.model import Missing
 
 #: own: the driver's own CUDA is not older; minor: by minor version compatibility; forward: by a
 #: package that is there; too-old: not at all; unfit: the package does not serve this GPU or driver;
@@ -66,9 +67,9 @@ def driver_fit(
         fault = package_fault(driver, package, data_centre=data_centre)
         text = fault or f"driver {driver} with the libcuda of {package}"
         return DriverFit("unfit" if fault else "forward", text)
-    if _is_newer(driver) and not told and at_least(cuda, own):
+    if _is_newer(driver) and not told:
         return DriverFit("newer", f"driver {driver} is newer than checks/data/cuda_compat.yaml")
-    if told and not _is_newer(driver) and at_least(told, cuda):
+    if told and at_least(told, cuda):
         return DriverFit("forward", f"driver {driver} is of CUDA {own}, nvidia-smi names {told}: "
                                     "it was given the libcuda of a package")  # fmt: skip
     least = next(
@@ -142,13 +143,13 @@ def _arch(word: str) -> tuple[tuple[int, ...], bool, bool, bool] | None:
     return (at, not virtual, ptx or virtual, exact) if len(at) == 2 else None
 
 
-def cuda_knows(cuda: str, capability: str) -> str:
+def cuda_knows(cuda: str, capability: str) -> str | Missing:
     """Why no build with this CUDA can have code for the GPU; empty where one can."""
     gpu = short(capability)
     rows = [row for row in cuda_table().capabilities if release(row.capability)[:1] == gpu[:1]]
     rows = [row for row in rows if release(row.capability) <= gpu]
     if not rows:
-        return ""
+        return Missing("not-applicable", f"{capability} has no row in checks/data/cuda_compat.yaml")
     since = min((row.since for row in rows), key=release)
     if not at_least(cuda, since):
         return f"CUDA {cuda} is older than the GPU, which needs {since}"

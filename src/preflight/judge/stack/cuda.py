@@ -8,7 +8,7 @@ from preflight.facts.host import Host
 from preflight.facts.stack_pieces import Stack, StackGpu
 from preflight.judge.results import result, undetermined
 from preflight.judge.stack.answer import NONE, shown, skip, text, undetermined_for, unknown
-from preflight.judge.stack.archs import archs_of
+from preflight.judge.stack.archs import archs_of, built_elsewhere
 from preflight.judge.stack.compat import (
     DATA_CENTRE,
     DriverFit,
@@ -162,12 +162,14 @@ def _code_for(stack: Stack, gpu: StackGpu, check: Check) -> Result:
     torch, cuda = text(stack, "torch"), text(stack, "torch_cuda")
     archs, expected = archs_of(stack), f"code for {gpu.capability}"
     impossible = cuda_knows(cuda, gpu.capability)
-    if impossible:
+    if impossible and not isinstance(impossible, Missing):
         return result(check, gpu.name, Status.FAIL, f"CUDA {cuda}", expected, reason=impossible,
                       evidence=_both(stack, gpu))  # fmt: skip
     if isinstance(archs, Missing):
         return undetermined(check, gpu.name, archs, expected=expected)
     state = code_fit(archs, gpu.capability)
+    if state == "none" and (elsewhere := built_elsewhere(stack)) is not None:
+        return undetermined(check, gpu.name, elsewhere, expected=expected)
     fit = fit_of(stack)
     older = isinstance(fit, DriverFit) and fit.state == "minor"
     status = {"code": Status.PASS, "ptx": Status.FAIL if older else Status.WARN}.get(
@@ -232,14 +234,17 @@ def toolkit_knows_gpu(host: Host, check: Check) -> Iterator[Result]:
         yield skip(host, check, _NO_TOOLKIT)
     elif not isinstance(stack.gpus, Missing):
         for gpu in stack.gpus:
-            if isinstance(gpu.capability, Missing):
-                yield undetermined(check, gpu.name, gpu.capability)
-                continue
-            reason = cuda_knows(text(stack, "toolkit"), gpu.capability)
-            yield result(
-                check, gpu.name, Status.WARN if reason else Status.PASS, text(stack, "toolkit"),
-                f"knows {gpu.capability}", reason=reason, evidence=shown(stack, "toolkit"),
-            )  # fmt: skip
+            yield _known_to(stack, gpu, check)
+
+
+def _known_to(stack: Stack, gpu: StackGpu, check: Check) -> Result:
+    toolkit, capability = text(stack, "toolkit"), gpu.capability
+    reason = capability if isinstance(capability, Missing) else cuda_knows(toolkit, capability)
+    if isinstance(reason, Missing):
+        return undetermined(check, gpu.name, reason)
+    status = Status.WARN if reason else Status.PASS
+    return result(check, gpu.name, status, toolkit, f"knows {capability}", reason=reason,
+                  evidence=shown(stack, "toolkit"))  # fmt: skip
 
 
 _NO_TOOLKIT = "no CUDA toolkit here: only what compiles extensions needs one"

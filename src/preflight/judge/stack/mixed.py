@@ -62,7 +62,8 @@ def cudnn_path(host: Host, check: Check) -> Iterator[Result]:
         return
     own, other = text(stack, "cudnn_bundled"), text(stack, "cudnn_path")
     if not own or not other:
-        reason = "LD_LIBRARY_PATH has no cuDNN" if own else "torch brings no cuDNN as a package"
+        none = f"LD_LIBRARY_PATH has no cuDNN {own.partition('.')[0]}"
+        reason = none if own else "torch brings no cuDNN as a package"
         yield skip(host, check, reason, own or None)
         return
     same = release(own)[:2] == release(other)[:2]

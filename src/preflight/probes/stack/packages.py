@@ -88,7 +88,7 @@ def nccl(folder):
             place = place.replace("$ORIGIN", lib)
             if os.path.exists(os.path.join(place, "libnccl.so.2")):
                 say("torch library", os.path.realpath(os.path.join(place, "libnccl.so.2")))
-                return "wheel" if tag == 15 else "loader"
+                return "wheel" if tag == 15 else "runpath"
     return "loader"
 def literal(text):
     try:
@@ -282,7 +282,7 @@ def _torch(lines: list[str], unreadable: tuple[str, ...]) -> Known[TorchBuild]:
 
 
 def _way_to_nccl(told: str, path: str) -> Known[str]:
-    if told in ("wheel", "loader", "static"):
+    if told in ("wheel", "runpath", "loader", "static"):
         return told
     unknown = Missing("unreadable", f"{path}/lib/libtorch_cuda.so does not tell its libraries")
     return unknown if told else NOT_IN_INPUT

@@ -36,8 +36,8 @@ _LIBRARIES = {
 #: libcuda there is of a forward-compatibility package, or the driver's own in a place of its own.
 _BEFORE = {
     "path libnccl.so.2": "nccl-path",
-    "path libcudnn.so.8": "cudnn-path",
-    "path libcudnn.so.9": "cudnn-path",
+    "path libcudnn.so.8": "cudnn-8-path",
+    "path libcudnn.so.9": "cudnn-9-path",
     "path libcuda.so.1": "compat-driver",
     "preload libnccl.so.2": "nccl-preload",
     "absent libnccl.so.2": "nccl-preload",
