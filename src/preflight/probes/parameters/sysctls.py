@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
 
 from msgspec.structs import replace
 
@@ -113,6 +112,14 @@ _SCALED = frozenset({
 })  # fmt: skip
 #: Of three numbers (least, at first, most) the last is what is judged.
 _TRIPLES = frozenset({"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"})
+
+#: Below /proc/sys, but no numbers: names, a range, a list.
+_WORDS = frozenset({
+    "net.core.default_qdisc", "net.ipv4.tcp_congestion_control", "net.ipv4.ip_local_port_range",
+    "net.ipv4.ip_local_reserved_ports",
+})  # fmt: skip
+#: Whose value is a number wherever there is one.
+_NUMBERS = (NAMES - _WORDS) | {"cpu.no_turbo", "cpu.boost"}
 
 #: Our name -> files; several are one value, or "mixed". Where a value stands in brackets among
 #: those possible, it is the one.
@@ -239,16 +246,6 @@ def _works_as(governor: Sysctl, found: Mapping[str, Sysctl]) -> Known[str]:
     )
 
 
-def asked_for(name: str) -> bool:
-    """Whether a parameter, vm.swappiness, is one of those below /proc/sys that hosts are asked."""
-    return name in _named()
-
-
-@cache
-def _named() -> frozenset[str]:
-    return frozenset(path.replace("/", ".") for path in _SYSCTLS)
-
-
 def parameter(key: str, value: str, line: int, probe_name: str = _PROBE) -> Sysctl:
     """One parameter by its path below /proc/sys, vm/swappiness, or by a name of ours."""
     chosen = _CHOSEN.search(value)
@@ -270,7 +267,8 @@ def number_of(name: str, value: str) -> Known[float]:
     word = value.split()[-1] if name in _TRIPLES and value.strip() else value.strip()
     if _NUMBER.fullmatch(word):
         return int(word)
-    return Missing("not-applicable", f"{name} is {value.strip() or 'empty'}, which is no number")
+    told = f"{name} is {value.strip()[:60] or 'empty'}, which is no number"
+    return Missing("unreadable" if name in _NUMBERS else "not-applicable", told)
 
 
 def _by_name(options: list[str]) -> str:
