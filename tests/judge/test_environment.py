@@ -387,6 +387,17 @@ def test_hip_counts_among_what_rocr_left(outer: str, inner: str, names: list[str
     assert [(one.subject, one.status) for one in found] == [(name, Status.FAIL) for name in names]
 
 
+def test_hip_is_judged_by_what_rocr_left_where_the_gpus_are_not_known() -> None:
+    one = host("ROCR_VISIBLE_DEVICES=0,1\nHIP_VISIBLE_DEVICES=2")
+    assert [each.subject for each in odd(one)] == ["HIP_VISIBLE_DEVICES"]
+    assert [each for each in skipped(one) if "HIP" in each[1]] == []
+
+
+def test_a_host_without_any_adapter_says_so() -> None:
+    (found,) = odd(host("NCCL_IB_HCA=mlx5_0"))
+    assert "it has none" in found.reason
+
+
 def test_expectations_are_words() -> None:
     for row in table().variables:
         assert row.told or not re.search(r"[\\\[(*+?{]", row.like), row.name
