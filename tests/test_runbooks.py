@@ -72,6 +72,11 @@ def test_one_letter_may_be_wrong() -> None:
                 assert book in found, wrong
 
 
+def test_the_first_line_of_a_runbook_keeps_its_indentation() -> None:
+    lines = runbooks.load()["lock-differs"].body.splitlines()
+    assert [line[:14] for line in lines[:3]] == ["    preflight "] * 3
+
+
 @pytest.mark.parametrize("book", runbooks.load().values(), ids=lambda book: book.id)
 def test_a_runbook_says_what_to_do_on_one_screen(book: runbooks.Runbook) -> None:
     assert book.symptoms

@@ -156,11 +156,12 @@ BASES["npus"] = {
     "pci": accelerator_text.pci("0x19e5", 4),
     "identity": "hostname node-07\nuid 0\n",
 }
-BASES["environment"] = {"environment": ENVIRONMENT}
 BASES["clock"] = {"identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\n"}
 #: When the base's host was asked.
 ASKED = {"clock": "2026-01-02T03:04:05Z"}
 _X8 = "nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt"
+#: With the GPUs that a variable may name.
+BASES["environment"] = {"environment": ENVIRONMENT, "nvidia-smi-q": _X8}
 #: A table and a full report of one host, as a ticket holds them.
 BASES["two_looks"] = {
     "nvidia-smi-table": sample("nvidia_smi_table/h100_sxm_x8_550.90_idle.txt").replace(

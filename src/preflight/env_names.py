@@ -24,6 +24,8 @@ SINGLE = (
     "LD_LIBRARY_PATH", "LD_PRELOAD", "TOKENIZERS_PARALLELISM", "PYTHONPATH", "PYTHONHASHSEED",
     "PYTHONFAULTHANDLER", "PYTHONNOUSERSITE", "COMBINED_ENABLE", "CPU_AFFINITY_CONF",
 )  # fmt: skip
+#: Names of files that are read.
+FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_CONF_FILE", "RANK_TABLE_FILE")
 #: Extended regular expressions, for awk as well; letters are large when they are held against it.
 FELT = rf"^(({'|'.join(FAMILIES)})_[A-Za-z0-9_]+|{'|'.join(SINGLE)})$"
 SECRET = (

@@ -54,7 +54,6 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
     unset: str = ""
     links: str = ""
     compare: Literal["", "unlike", "above"] = ""
-    versions: dict[str, str] = {}
     instead: str = ""
 
 

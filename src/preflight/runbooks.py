@@ -40,7 +40,7 @@ def _read(path: Path) -> Runbook:
         raise UsageError(f"runbooks/{path.name}: the front matter has id, title and symptoms")
     if head["id"] != path.stem:
         raise UsageError(f"runbooks/{path.name}: its id is {head['id']!r}, not the file's name")
-    return Runbook(head["id"], head["title"], tuple(head["symptoms"]), parts[2].strip() + "\n")
+    return Runbook(head["id"], head["title"], tuple(head["symptoms"]), parts[2].strip("\n") + "\n")
 
 
 #: Words that say nothing of a symptom.

@@ -9,23 +9,26 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from preflight.assemble.stack import stack_of
 from preflight.env_table import Recipe, family_of, table
 from preflight.errors import UsageError
 from preflight.facts.accelerators import Accelerator
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Cpu, Host
 from preflight.facts.setup import Package, Software
-from preflight.facts.stack import EnvTargets, EnvVar
+from preflight.facts.stack import EnvReport, EnvTargets, EnvVar
+from preflight.facts.stack_pieces import PythonEnv
 from preflight.judge.evaluate import judge
 from preflight.judge.load import load
 from preflight.judge.overrides import apply, parse
-from preflight.model import Missing, Result, Status
+from preflight.model import NOT_IN_INPUT, Missing, Result, Status
 
 CHECKS = [one for one in load(("environment",)).checks if one.id.startswith("versions.env.")]
-IB = EnvTargets(("lo", "eth0", "ib0"), ("mlx5_0", "mlx5_1", "mlx5_10"), ("InfiniBand",))
-ROCE = EnvTargets(("lo", "eth0"), ("mlx5_0",), ("Ethernet",))
-EFA = EnvTargets(("lo", "ens32"), ("rdmap16s27",), ("Unspecified",))
-PLAIN = EnvTargets(("lo", "eth0", "docker0"), (), ())
+IB = EnvTargets(("lo", "eth0", "ib0"), ("mlx5_0", "mlx5_1", "mlx5_10"), ("InfiniBand",), ())
+ROCE = EnvTargets(("lo", "eth0"), ("mlx5_0",), ("Ethernet",), ())
+EFA = EnvTargets(("lo", "ens32"), ("rdmap16s27",), ("Unspecified",), ())
+PLAIN = EnvTargets(("lo", "eth0", "docker0"), (), (), ())
+GPUS = (Gpu(0, "gpu0", "0000:1b:00.0"), Gpu(1, "gpu1", "0000:2c:00.0"))
 
 
 def host(text: str, targets: EnvTargets = PLAIN, of: str = "shell", **parts: Any) -> Host:
@@ -35,11 +38,22 @@ def host(text: str, targets: EnvTargets = PLAIN, of: str = "shell", **parts: Any
         EnvVar(name, value, of, at, "environment") for at, (name, _, value) in enumerate(pairs, 2)
     )
     given = {"cpu": Cpu(cpus=192), **parts}
-    return Host("node-07", environment=variables, env_targets=targets, **given)
+    one = Host("node-07", environment=variables, env_targets=targets, **given)
+    packages = given.get("packages", NOT_IN_INPUT)
+    python = packages if isinstance(packages, Missing) else PythonEnv(packages)
+    return replace(one, stack=stack_of(one, python))
 
 
 def odd(one: Host) -> list[Result]:
-    return [each for each in judge(one, CHECKS) if each.status is not Status.PASS]
+    """What is told of the host; what nobody can tell is no fault."""
+    quiet = (Status.PASS, Status.SKIP)
+    return [each for each in judge(one, CHECKS) if each.status not in quiet]
+
+
+def skipped(one: Host) -> list[tuple[str, str]]:
+    """(last word of the check, reason) of all that nobody can tell."""
+    found = [each for each in judge(one, CHECKS) if each.status is Status.SKIP]
+    return [(each.check.rpartition(".")[2], each.reason) for each in found]
 
 
 def told(one: Host) -> list[tuple[str, str]]:
@@ -165,13 +179,17 @@ SOUND = {
     "empty": ("", PLAIN), "ngc": (NGC, IB), "azure": (AZURE, IB), "amazon": (AMAZON, EFA),
     "google": (GOOGLE, PLAIN), "training": (TRAINING, IB), "ascend": (ASCEND, PLAIN),
     "amd": (AMD, ROCE),
-    "coreweave": (COREWEAVE, EnvTargets(("lo", "eth0"), ("ibp0", "ibp1"), ("InfiniBand",))),
+    "coreweave": (COREWEAVE, EnvTargets(("lo", "eth0"), ("ibp0", "ibp1"), ("InfiniBand",), ())),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_environment_passes(name: str) -> None:
     text, targets = SOUND[name]
+    cards = tuple(Accelerator(f"card{at}", "AMD") for at in range(4))
+    packages = (Package("torch", "2.8.0"), Package("nvidia-nccl-cu12", "2.27.3"))
+    one = host(text, targets, packages=packages, accelerators=cards, gpus=GPUS)
+    assert {each.status for each in judge(one, CHECKS)} == {Status.PASS}
     assert odd(host(text, targets)) == []
 
 
@@ -339,9 +357,9 @@ def test_one_adapter_of_several_that_is_absent_is_a_warning() -> None:
      ("-1", Status.WARN), ("GPU-5ebe9f43", None), ("MIG-0f1e", None)],
 )  # fmt: skip
 def test_gpus_that_are_named_must_be_there(value: str, status: Status | None) -> None:
-    gpus = (Gpu(0, "gpu0", "0000:1b:00.0"), Gpu(1, "gpu1", "0000:2c:00.0"))
-    found = [one.status for one in odd(host(f"CUDA_VISIBLE_DEVICES={value}", gpus=gpus))]
-    assert found == ([status] if status else [])
+    one = host(f"CUDA_VISIBLE_DEVICES={value}", gpus=GPUS)
+    assert [each.status for each in odd(one)] == ([status] if status else [])
+    assert skipped(one) == []
 
 
 @pytest.mark.parametrize(
@@ -367,6 +385,17 @@ def test_hip_counts_among_what_rocr_left(outer: str, inner: str, names: list[str
     text = f"ROCR_VISIBLE_DEVICES={outer}\nHIP_VISIBLE_DEVICES={inner}"
     found = odd(host(text, accelerators=four))
     assert [(one.subject, one.status) for one in found] == [(name, Status.FAIL) for name in names]
+
+
+def test_hip_is_judged_by_what_rocr_left_where_the_gpus_are_not_known() -> None:
+    one = host("ROCR_VISIBLE_DEVICES=0,1\nHIP_VISIBLE_DEVICES=2")
+    assert [each.subject for each in odd(one)] == ["HIP_VISIBLE_DEVICES"]
+    assert [each for each in skipped(one) if "HIP" in each[1]] == []
+
+
+def test_a_host_without_any_adapter_says_so() -> None:
+    (found,) = odd(host("NCCL_IB_HCA=mlx5_0"))
+    assert "it has none" in found.reason
 
 
 def test_expectations_are_words() -> None:
@@ -425,13 +454,61 @@ def test_stated_defaults_are_listed() -> None:
 
 
 def test_variables_of_a_report_are_not_held_against_devices() -> None:
-    assert odd(host("NCCL_SOCKET_IFNAME=eth7\nCUDA_VISIBLE_DEVICES=9", of="report")) == []
+    one = host("NCCL_SOCKET_IFNAME=eth7\nCUDA_VISIBLE_DEVICES=9\nOMP_NUM_THREADS=999", of="report")
+    assert odd(one) == []
+    assert [check for check, _ in skipped(one)] == ["devices", "devices", "threads"]
+
+
+@pytest.mark.parametrize(
+    ("of", "probe", "value", "expected"),
+    [("shell", "collect-env", "0,2", "FAIL"), ("report", "collect-env", "0,2", "FAIL"),
+     ("shell", "collect-env", "0,1", "PASS"), ("shell", "collect-env", "GPU-5ebe", "PASS"),
+     # These list the GPUs that the variable left, from 0 again.
+     ("shell", "sglang-env", "4,5", "SKIP"), ("shell", "lightning-env", "4,5", "SKIP")],
+)  # fmt: skip
+def test_gpus_of_a_report_are_held_against(of: str, probe: str, value: str, expected: str) -> None:
+    report = EnvReport(gpus=("NVIDIA H100 80GB HBM3",) * 2, probe=probe)
+    one = host(f"CUDA_VISIBLE_DEVICES={value}", of=of, env_reports=(report,))
+    (found,) = [each for each in judge(one, CHECKS) if each.check == "versions.env.devices"]
+    assert found.status.value == expected
+
+
+#: What is not known of the host -> what is said in place of a pass.
+UNTOLD = [
+    ("CUDA_VISIBLE_DEVICES=0", {}, "devices", "CUDA_VISIBLE_DEVICES: the host's GPUs are"),
+    ("NCCL_IB_HCA=mlx5_0", {}, "devices", "NCCL_IB_HCA: the host's adapters are"),
+    ("NCCL_SOCKET_IFNAME=eth0\nGLOO_SOCKET_IFNAME=eth0", {}, "devices",
+     "NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME: the host's interfaces are"),
+    ("ASCEND_RT_VISIBLE_DEVICES=0", {}, "devices", "ASCEND_RT_VISIBLE_DEVICES: the host's acc"),
+    ("HIP_VISIBLE_DEVICES=0", {"accelerators": Missing("no-tool", "no rocm-smi")}, "devices",
+     "HIP_VISIBLE_DEVICES: the host's accelerators are not known: no rocm-smi"),
+    ("RANK_TABLE_FILE=/x.json", {}, "files", "RANK_TABLE_FILE: the host's files are not known"),
+    ("OMP_NUM_THREADS=8", {"cpu": NOT_IN_INPUT}, "threads", "OMP_NUM_THREADS: the host's CPUs"),
+    ("NCCL_IB_DISABLE=1", {}, "harmful", "NCCL_IB_DISABLE: the host's RDMA adapters are"),
+    ("NCCL_RAS_ENABLE=1", {}, "early", "NCCL_RAS_ENABLE: the version of NCCL is not known"),
+    ("PYTORCH_CUDA_ALLOC_CONF=backend:native", {}, "renamed",
+     "PYTORCH_CUDA_ALLOC_CONF: the version of torch is not known"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "parts", "check", "reason"), UNTOLD)
+def test_what_is_not_known_does_not_pass(
+    text: str, parts: dict[str, Any], check: str, reason: str
+) -> None:
+    one = host(text, EnvTargets(), **parts)
+    assert odd(one) == []
+    assert [said[: len(reason)] for name, said in skipped(one) if name == check] == [reason]
+
+
+@pytest.mark.parametrize("text", ["OMP_NUM_THREADS=1", "NCCL_IB_HCA=^mlx5_0", "NCCL_IB_HCA="])
+def test_what_needs_no_host_is_judged_without(text: str) -> None:
+    assert skipped(host(text, EnvTargets(), cpu=NOT_IN_INPUT)) == []
 
 
 def test_a_site_says_what_is_meant() -> None:
     meant = apply(CHECKS, [parse("versions.env.harmful=[NCCL_P2P_DISABLE, NCCL_ALGO]")])
     found = judge(host("NCCL_P2P_DISABLE=1\nNCCL_ALGO=Ring\nNCCL_SHM_DISABLE=1"), meant)
-    assert [one.subject for one in found if one.status is not Status.PASS] == ["NCCL_SHM_DISABLE"]
+    assert [one.subject for one in found if one.status is Status.WARN] == ["NCCL_SHM_DISABLE"]
 
 
 def test_advice_names_the_variable_and_a_placeholder_is_refused() -> None:

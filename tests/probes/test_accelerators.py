@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from preflight.assemble.accelerators import accelerator_facts
 from preflight.assemble.host import assemble
 from preflight.collect import examine
 from preflight.errors import ParseError
@@ -168,6 +169,13 @@ def test_in_a_container_a_tool_that_is_there_and_fails_is_undetermined(
     found = examine("node-07", raws, CHECKS).results
     errors = {one.check for one in found if one.status is Status.ERROR}
     assert "versions.accelerators.health" in errors
+
+
+def test_why_there_is_no_answer_is_the_tools_reason_where_it_is_there() -> None:
+    hangs, absent = Missing("timeout", "npu-smi hangs"), Missing("no-tool", "not installed")
+    unknown = Missing("exited", "no /sys")
+    assert accelerator_facts(absent, hangs, unknown)["accelerators"] == hangs
+    assert accelerator_facts(absent, absent, unknown)["accelerators"] == unknown
 
 
 def test_an_npu_that_is_ill_or_not_listed_is_named() -> None:

@@ -149,6 +149,7 @@ def test_a_process_is_asked_in_place_of_the_shell(process: int) -> None:
     assert [(one.of, one.name, one.value) for one in found.variables] == [
         (f"pid {process}", "NCCL_ALGO", "Ring"), (f"pid {process}", "NCCL_DEBUG", "IN FO"),
     ]  # fmt: skip
+    assert isinstance(found.targets.unreadable, Missing)  # nobody looks for a process's files
 
 
 def test_a_process_that_is_not_there_leaves_it_unknown(process: int) -> None:

@@ -227,3 +227,16 @@ def test_names_of_no_secrets(name: str) -> None:
 def test_what_is_none_is_refused(read, text: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ParseError, match=r"expected lines"):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [("net.core.somaxconn = abc", "unreadable"), ("vm.swappiness =", "unreadable"),
+     ("net.ipv4.tcp_rmem = 4096 131072 lots", "unreadable"),
+     ("net.core.default_qdisc = fq", "not-applicable"),
+     ("net.ipv4.ip_local_port_range = 32768\t60999", "not-applicable")],
+)  # fmt: skip
+def test_what_should_be_a_number_and_is_none_is_unreadable(line: str, kind: str) -> None:
+    (found,) = sysctl(f"{line}\n")
+    assert isinstance(found.number, Missing)
+    assert found.number.kind == kind

@@ -43,11 +43,9 @@ def _why(
 ) -> Missing:  # fmt: skip
     if on_pci == 0:
         return _NONE
-    if isinstance(on_pci, Missing) or isinstance(pci, Missing):
+    if isinstance(pci, Missing):
         failed = [one for one in (npus, amd) if isinstance(one, Missing) and one.kind in _FAILED]
-        if failed:  # a tool that is there, and tells nothing
-            return failed[0]
-        return on_pci if isinstance(on_pci, Missing) else NOT_IN_INPUT
+        return failed[0] if failed else pci  # a tool that is there, and tells nothing
     vendors = {each.vendor_id for each in _accelerators(pci)}
     answer = npus if "0x19e5" in vendors else amd
     return answer if isinstance(answer, Missing) else NOT_IN_INPUT

@@ -26,7 +26,9 @@ class EnvTargets(Struct, frozen=True):
     netdevs: Known[tuple[str, ...]] = NOT_IN_INPUT  # ("lo", "eth0")
     adapters: Known[tuple[str, ...]] = NOT_IN_INPUT  # RDMA: ("mlx5_0",)
     link_layers: Known[tuple[str, ...]] = NOT_IN_INPUT  # of their first ports: InfiniBand, Ethernet
-    unreadable: tuple[str, ...] = ()  # variables that name a file which cannot be read
+    unreadable: Known[tuple[str, ...]] = (
+        NOT_IN_INPUT  # variables that name a file that cannot be read
+    )
 
 
 class Environment(Struct, frozen=True):

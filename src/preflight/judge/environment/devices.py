@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
+from preflight.env_names import FILES
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.stack import EnvVar
-from preflight.judge.environment.scene import Fault, Scene
-from preflight.model import Missing
+from preflight.facts.stack_pieces import StackGpu
+from preflight.judge.environment.scene import Fault, Found, Scene, unseen
+from preflight.model import Known, Missing
+
+T = TypeVar("T")
 
 #: Lists by commas; ^ leaves out, = wants the whole name, else a name's beginning is enough
 #: (NCCL User Guide). gloo wants whole names, of which a beginning is one too.
@@ -23,42 +28,74 @@ _DEVICES = {
 }
 _OUTER, _INNER = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"
 _HIDDEN = ("", "-1", "NoDevFiles", "void", "none")
+#: Reports that list all GPUs, as nvidia-smi -L does; others those that CUDA_VISIBLE_DEVICES left.
+_LIST_ALL = ("collect-env",)
+_OF_REPORT = Missing("not-in-input", "a report does not list them")
+_NOT_OF_SHELL = Missing(
+    "not-asked", "only those that the shell's own variables name are looked for"
+)
 
 
-def devices(scene: Scene) -> Iterator[Fault]:
+def devices(scene: Scene) -> Found:
     """Of which nothing or not all is there."""
-    for one in scene.variables if scene.here else ():
-        if one.name in _INTERFACES:
-            yield from _interfaces(scene, one)
-        elif one.name == _ADAPTERS:
-            yield from _adapters(scene, one)
-        elif one.name == "CUDA_VISIBLE_DEVICES" and (gpus := _gpus(scene.host)):
-            yield from _of_cuda(one, gpus)
-        elif one.name in _DEVICES and (count := _count(scene, one.name)):
-            yield from _listed(one, count)
+    targets = scene.host.env_targets
+    for one in scene.variables:
+        if one.name in _INTERFACES and _takes(one):
+            yield from _held(one, "interfaces", _here(scene, targets.netdevs), _interfaces)
+        elif one.name == _ADAPTERS and _takes(one):
+            yield from _held(one, "adapters", _here(scene, targets.adapters), _adapters)
+        elif one.name == "CUDA_VISIBLE_DEVICES":
+            yield from _held(one, "GPUs", _gpus(scene.host), _of_cuda)
+        elif one.name in _DEVICES:
+            yield from _held(one, "accelerators", _here(scene, _count(scene, one.name)), _listed)
 
 
-def _gpus(host: Host) -> Sequence[Gpu]:
-    return () if isinstance(host.gpus, Missing) else host.gpus
+def _takes(one: EnvVar) -> bool:
+    """Whether a list takes devices; with ^ it leaves them out."""
+    return bool(one.value) and not one.value.startswith("^")
 
 
-def _count(scene: Scene, name: str) -> int:
-    """How many devices the variable chooses from; 0 where that is not known. HIP counts among what
-    ROCR_VISIBLE_DEVICES left (ROCm documentation, GPU isolation techniques)."""
-    others = () if isinstance(scene.host.accelerators, Missing) else scene.host.accelerators
-    have = sum(one.vendor == _DEVICES[name] for one in others)
+def _here(scene: Scene, have: Known[T]) -> Known[T]:
+    return have if scene.here else _OF_REPORT
+
+
+def _held(
+    one: EnvVar, what: str, have: Known[T], judge: Callable[[EnvVar, T], Iterator[Fault]]
+) -> Found:
+    """The variable held against what there is, where that is known."""
+    if isinstance(have, Missing):
+        yield unseen(one, what, have)
+    else:
+        yield from judge(one, have)
+
+
+def _gpus(host: Host) -> Known[Sequence[Gpu | StackGpu]]:
+    told = host.stack.gpus
+    if not isinstance(host.gpus, Missing):
+        return host.gpus
+    if isinstance(told, Missing):
+        return told
+    return told if all(gpu.probe in _LIST_ALL for gpu in told) else _OF_REPORT
+
+
+def _count(scene: Scene, name: str) -> Known[int]:
+    """How many devices the variable chooses from. HIP counts among what ROCR_VISIBLE_DEVICES left
+    (ROCm documentation, GPU isolation techniques)."""
+    others = scene.host.accelerators
+    have = (
+        others
+        if isinstance(others, Missing)
+        else sum(one.vendor == _DEVICES[name] for one in others)
+    )
     outer = scene.value(_OUTER) if name == _INNER else None
     if not outer or outer.strip() in _HIDDEN:
         return have
     left = len(outer.split(","))
-    return min(have, left) if have else left
+    return left if isinstance(have, Missing) else min(have, left)
 
 
-def _interfaces(scene: Scene, one: EnvVar) -> Iterator[Fault]:
+def _interfaces(one: EnvVar, have: Sequence[str]) -> Iterator[Fault]:
     """A list of beginnings is meant for hosts of several kinds: one that is there is enough."""
-    have = scene.host.env_targets.netdevs
-    if isinstance(have, Missing) or not one.value or one.value.startswith("^"):
-        return
     if not any(_matching(name, one.value, have) for name in _names(one.value)):
         told = ", ".join(have[:12]) or "none"
         yield Fault(
@@ -66,10 +103,7 @@ def _interfaces(scene: Scene, one: EnvVar) -> Iterator[Fault]:
         )
 
 
-def _adapters(scene: Scene, one: EnvVar) -> Iterator[Fault]:
-    have = scene.host.env_targets.adapters
-    if isinstance(have, Missing) or not one.value or one.value.startswith("^"):
-        return
+def _adapters(one: EnvVar, have: Sequence[str]) -> Iterator[Fault]:
     absent = [name for name in _names(one.value) if not _matching(name, one.value, have)]
     told = ", ".join(have[:12]) or "none"
     if len(absent) == len(_names(one.value)):
@@ -89,9 +123,11 @@ def _matching(name: str, value: str, have: Sequence[str]) -> bool:
     return any(one == name if exact else one.startswith(name) for one in have)
 
 
-def _of_cuda(one: EnvVar, gpus: Sequence[Gpu]) -> Iterator[Fault]:
+def _of_cuda(one: EnvVar, gpus: Sequence[Gpu | StackGpu]) -> Iterator[Fault]:
     """CUDA takes the list up to the first entry that is no GPU; one that stands twice hides all
     (CUDA C++ Programming Guide, CUDA Environment Variables)."""
+    if not gpus:
+        return
     words = [word.strip() for word in one.value.split(",")]
     wrong = next((at for at, word in enumerate(words) if not _is_gpu(word, gpus)), None)
     if one.value.strip() in _HIDDEN or _twice(words):
@@ -102,12 +138,13 @@ def _of_cuda(one: EnvVar, gpus: Sequence[Gpu]) -> Iterator[Fault]:
         yield Fault(one, f"{told}; the list counts up to there: {left}")
 
 
-def _is_gpu(word: str, gpus: Sequence[Gpu]) -> bool:
+def _is_gpu(word: str, gpus: Sequence[Gpu | StackGpu]) -> bool:
     """By its number or the beginning of its UUID; what cannot be known is one."""
     if word.startswith("MIG-"):
         return True
     if word.startswith("GPU-"):
-        known = [gpu.uuid for gpu in gpus if isinstance(gpu.uuid, str)]
+        uuids = [gpu.uuid for gpu in gpus if isinstance(gpu, Gpu)]  # a report tells none
+        known = [uuid for uuid in uuids if isinstance(uuid, str)]
         return len(known) < len(gpus) or any(uuid.startswith(word) for uuid in known)
     return word.isdecimal() and int(word) < len(gpus)
 
@@ -118,6 +155,8 @@ def _twice(words: Sequence[str]) -> list[str]:
 
 def _listed(one: EnvVar, count: int) -> Iterator[Fault]:
     """The same of other makers, whose runtimes do alike."""
+    if not count:
+        return
     words = [word.strip() for word in one.value.split(",")]
     if one.value.strip() in _HIDDEN:
         yield Fault(one, f"it hides all {count} devices", mild=True)
@@ -132,9 +171,14 @@ def _listed(one: EnvVar, count: int) -> Iterator[Fault]:
         yield Fault(one, f"{told}; the list counts up to there")
 
 
-def files(scene: Scene) -> Iterator[Fault]:
+def files(scene: Scene) -> Found:
     """Files that are named and cannot be read."""
     unreadable = scene.host.env_targets.unreadable
-    for one in scene.variables if scene.here else ():
-        if one.of == "shell" and one.name in unreadable:
+    for one in scene.variables:
+        if one.name not in FILES or not one.value:
+            continue
+        if isinstance(unreadable, Missing) or one.of != "shell":
+            why = unreadable if isinstance(unreadable, Missing) else _NOT_OF_SHELL
+            yield unseen(one, "files", why)
+        elif one.name in unreadable:
             yield Fault(one, "there is no such file, or it cannot be read")

@@ -14,7 +14,7 @@ from preflight.env_table import (
     variables,
 )
 from preflight.facts.stack import EnvVar
-from preflight.judge.environment.scene import Fault, Scene
+from preflight.judge.environment.scene import Fault, Found, Scene, unversioned
 
 #: How much of two names must agree (difflib's ratio) for one to be the other, mistyped: about one
 #: letter in ten, of names for which others use the same beginning one in twenty-five.
@@ -66,22 +66,29 @@ def gone(scene: Scene) -> Iterator[Fault]:
             yield Fault(one, "; ".join(filter(None, (told, row.does))))
 
 
-def renamed(scene: Scene) -> Iterator[Fault]:
+def renamed(scene: Scene) -> Found:
     """Names that have a successor, which is not set beside them. Of one that still works the
     version must be known."""
     for one, row, of in _rows(scene):
         late = row.until and scene.holds(of, f"<{row.until}") is not True
-        old = row.deprecated and scene.holds(of, f">={row.deprecated}")
-        if row.successor and (late or old) and scene.value(row.successor) is None:
+        old = bool(row.deprecated) and scene.holds(of, f">={row.deprecated}")
+        if not row.successor or scene.value(row.successor) is not None:
+            continue
+        if late or old:
             since = row.until or row.deprecated
             told = f"{_shown(of)} {since} and later want {row.successor}{_have(scene, of)}"
             yield Fault(one, told, row.successor)
+        elif old is None:
+            yield unversioned(one, _shown(of))
 
 
-def early(scene: Scene) -> Iterator[Fault]:
+def early(scene: Scene) -> Found:
     """Names that the version which is installed does not read yet."""
     for one, row, of in _rows(scene):
-        if row.since and scene.holds(of, f"<{row.since}"):
+        soon = bool(row.since) and scene.holds(of, f"<{row.since}")
+        if soon is None:
+            yield unversioned(one, _shown(of))
+        elif soon:
             yield Fault(one, f"{_shown(of)} reads it from {row.since} on{_have(scene, of)}")
 
 

@@ -7,25 +7,26 @@ from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 
 from preflight.env_table import Recipe, table
-from preflight.judge.environment.scene import Fault, Scene
-from preflight.model import Missing
+from preflight.facts.stack import EnvVar
+from preflight.judge.environment.scene import Fault, Found, Scene, unseen
+from preflight.model import NOT_IN_INPUT, Missing
 
 #: Links that NCCL reaches by verbs itself.
 _VERBS = ("InfiniBand", "Ethernet")
 
 
-def by_recipe(check: str) -> Callable[[Scene], Iterator[Fault]]:
+def by_recipe(check: str) -> Callable[[Scene], Found]:
     """The judge of the recipes of one check."""
 
-    def judge(scene: Scene) -> Iterator[Fault]:
+    def judge(scene: Scene) -> Found:
         for recipe in table().recipes:
-            if recipe.check == check and _fits(scene, recipe):
-                yield _fault(scene, recipe)
+            if recipe.check == check and _is_set(scene, recipe):
+                yield from _judged(scene, recipe)
 
     return judge
 
 
-def all_of(*judges: Callable[[Scene], Iterator[Fault]]) -> Callable[[Scene], Iterator[Fault]]:
+def all_of(*judges: Callable[[Scene], Found]) -> Callable[[Scene], Found]:
     """The faults that any of them finds."""
     return lambda scene: (fault for judge in judges for fault in judge(scene))
 
@@ -37,18 +38,28 @@ def twice(scene: Scene) -> Iterator[Fault]:
             yield Fault(one, f"set twice, before this to {one.before}; the last counts")
 
 
-def _fits(scene: Scene, recipe: Recipe) -> bool:
+def _is_set(scene: Scene, recipe: Recipe) -> bool:
+    """Whether the variables have these values."""
     for name, pattern in recipe.set.items():
         value = scene.value(name)
         if value is None or (pattern and not re.fullmatch(pattern, value, re.IGNORECASE)):
             return False
     if recipe.compare and not _compared(recipe.compare, *map(scene.value, recipe.set)):
         return False
-    if any(fnmatchcase(one.name, glob) for one in scene.variables for glob in recipe.unset.split()):
-        return False
-    if not all(scene.holds(of, wanted) for of, wanted in recipe.versions.items()):
-        return False
-    return not recipe.links or _has(scene, recipe.links)
+    unset = recipe.unset.split()
+    return not any(fnmatchcase(one.name, glob) for one in scene.variables for glob in unset)
+
+
+def _judged(scene: Scene, recipe: Recipe) -> Found:
+    """The fault, where the adapters of the host are those that it takes."""
+    first = _first(scene, recipe)
+    links = scene.host.env_targets.link_layers if scene.here else NOT_IN_INPUT
+    if not recipe.links:
+        yield _fault(scene, recipe, first)
+    elif isinstance(links, Missing):
+        yield unseen(first, "RDMA adapters", links)
+    elif _has(links, recipe.links):
+        yield _fault(scene, recipe, first)
 
 
 def _compared(how: str, first: str | None, second: str | None) -> bool:
@@ -58,18 +69,19 @@ def _compared(how: str, first: str | None, second: str | None) -> bool:
     return len(numbers) == 2 and numbers[0] > numbers[1]
 
 
-def _has(scene: Scene, links: str) -> bool:
-    """Whether the host's RDMA adapters are of this kind; what is not known is not."""
-    have = scene.host.env_targets.link_layers
-    if not scene.here or isinstance(have, Missing):
-        return False
+def _has(have: tuple[str, ...], links: str) -> bool:
+    """Whether the host's RDMA adapters are of this kind."""
     return bool(set(have) & set(_VERBS)) if links == "any" else have == (links,)
 
 
-def _fault(scene: Scene, recipe: Recipe) -> Fault:
+def _first(scene: Scene, recipe: Recipe) -> EnvVar:
+    name = next(iter(recipe.set))
+    return next(one for one in reversed(scene.variables) if one.name == name)
+
+
+def _fault(scene: Scene, recipe: Recipe, variable: EnvVar) -> Fault:
     """Told of the first variable; the others are named beside it."""
-    first, *others = recipe.set
-    variable = next(one for one in reversed(scene.variables) if one.name == first)
+    _, *others = recipe.set
     beside = ", ".join(f"{name}={scene.value(name)}" for name in others)
     told = f"beside {beside}: {recipe.told}" if beside else recipe.told
     return Fault(variable, "; ".join(filter(None, (told, recipe.instead))))

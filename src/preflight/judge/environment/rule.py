@@ -10,13 +10,13 @@ from preflight.facts.stack import EnvVar
 from preflight.judge.environment.devices import devices, files
 from preflight.judge.environment.names import early, gone, renamed, unknown
 from preflight.judge.environment.recipes import all_of, by_recipe, twice
-from preflight.judge.environment.scene import Fault, Scene, scenes
+from preflight.judge.environment.scene import Fault, Found, Scene, scenes
 from preflight.judge.environment.values import threads, values
-from preflight.judge.results import about, result
+from preflight.judge.results import about, result, undetermined
 from preflight.model import Check, Evidence, Missing, Result, Status
 
 #: The last word of a check's id -> what looks for its faults.
-_FAULTS: dict[str, Callable[[Scene], Iterator[Fault]]] = {
+_FAULTS: dict[str, Callable[[Scene], Found]] = {
     "unknown": unknown,
     "gone": gone,
     "renamed": renamed,
@@ -46,12 +46,18 @@ def _judged(
     meant = (check.fail_unless or check.warn_unless).get("subset_of", ())
     find = _FAULTS[check.id.rpartition(".")[2]]
     found: dict[tuple[str, str, str], Fault] = {}
+    unknown: dict[Missing, list[str]] = {}
     for fault in (fault for scene in seen for fault in find(scene)):
-        if fault.variable.name not in meant:
-            key = (fault.variable.name, fault.variable.of, fault.reason)
-            found.setdefault(key, fault)
+        name = fault.variable.name
+        if name in meant:
+            continue
+        if isinstance(fault, Fault):
+            found.setdefault((name, fault.variable.of, fault.reason), fault)
+        elif name not in unknown.setdefault(fault.why, []):
+            unknown[fault.why].append(name)
     yield from (_result(check, fault) for fault in found.values())
-    if not found:
+    yield from (_unknown(host, check, why, names) for why, names in unknown.items())
+    if not found and not unknown:
         told = _all(check, variables)
         idle = sorted(set(meant) - {one.name for one in variables})
         told += f"; meant so and not set: {', '.join(idle)}" if idle else ""
@@ -67,6 +73,12 @@ def _result(check: Check, fault: Fault) -> Result:
         fault.expected,
         reason=fault.reason, evidence=(Evidence(one.probe, line=one.line),) if one.probe else (),
     )  # fmt: skip
+
+
+def _unknown(host: Host, check: Check, why: Missing, names: Sequence[str]) -> Result:
+    """Variables that could not be judged, for one reason."""
+    told = f"{', '.join(names)[:_LONGEST]}: {why.text}"
+    return undetermined(check, host.name, Missing(why.kind, told))
 
 
 def _all(check: Check, variables: Sequence[EnvVar]) -> str:

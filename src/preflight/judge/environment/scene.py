@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from preflight.facts.host import Host
-from preflight.facts.setup import Package, Software
 from preflight.facts.stack import EnvVar
 from preflight.judge.versions import version_holds
 from preflight.model import Missing
@@ -20,6 +19,29 @@ class Fault(Struct, frozen=True):
     reason: str
     expected: str = ""
     mild: bool = False
+
+
+class Unknown(Struct, frozen=True):
+    """A variable of which nobody can tell whether something is wrong with it, and why."""
+
+    variable: EnvVar
+    why: Missing
+
+
+#: What a look for faults finds.
+Found = Iterator[Fault | Unknown]
+
+
+def unversioned(one: EnvVar, of: str) -> Unknown:
+    """One that a version decides which is not known."""
+    return Unknown(
+        one, Missing("not-in-input", f"the version of {of or 'its library'} is not known")
+    )
+
+
+def unseen(one: EnvVar, what: str, why: Missing) -> Unknown:
+    """One that the host's devices decide, which are not known."""
+    return Unknown(one, Missing(why.kind, f"the host's {what} are not known: {why.text}"))
 
 
 class Scene(Struct, frozen=True):
@@ -54,19 +76,6 @@ def scenes(host: Host, variables: Sequence[EnvVar]) -> Iterator[Scene]:
 
 
 def _versions(host: Host) -> dict[str, str]:
-    """Of what variables belong to; torch's own NCCL counts before the system's."""
-    found: dict[str, str] = {}
-    parts: list[Software | Package] = []
-    parts += () if isinstance(host.packages, Missing) else host.packages
-    parts += () if isinstance(host.software, Missing) else host.software
-    for one in parts:
-        name = "nccl" if one.name.startswith("nvidia-nccl-cu") else one.name
-        if isinstance(one.version, str):
-            found.setdefault(name, one.version)
-    told = getattr(host, "env_reports", ())
-    for report in () if isinstance(told, Missing) else told:
-        for name in ("torch", "nccl"):
-            version = getattr(report, name, None)
-            if isinstance(version, str):
-                found.setdefault(name, version)
-    return found
+    """Of what variables belong to, as a process of the Python that was asked would load it."""
+    told = {"nccl": host.stack.nccl_loaded, "torch": host.stack.torch}
+    return {name: version for name, version in told.items() if isinstance(version, str)}

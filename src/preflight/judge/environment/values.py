@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from preflight.env_table import Variable, table, variables
 from preflight.facts.host import Cpu
-from preflight.judge.environment.scene import Fault, Scene
+from preflight.judge.environment.scene import Fault, Found, Scene, unseen
+from preflight.model import NOT_IN_INPUT, Missing
 from preflight.units import number
 
 _ALLOCATORS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF",
@@ -70,11 +71,15 @@ def _near(key: str, keys: dict[str, str]) -> str:
     return f"; the nearest is {near[0]}" if near else ""
 
 
-def threads(scene: Scene) -> Iterator[Fault]:
+def threads(scene: Scene) -> Found:
     """More threads in one process than the host has CPUs."""
-    cpus = scene.host.cpu.cpus if isinstance(scene.host.cpu, Cpu) else None
-    for one in scene.variables if scene.here else ():
+    cpu = scene.host.cpu
+    cpus = cpu.cpus if isinstance(cpu, Cpu) else cpu
+    for one in scene.variables:
         first = one.value.partition(",")[0].strip()
-        counted = one.name in _THREADS and first.isdecimal()
-        if counted and isinstance(cpus, int) and int(first) > cpus:
+        if one.name not in _THREADS or not first.isdecimal() or int(first) < 2:
+            continue
+        if isinstance(cpus, Missing) or not scene.here:
+            yield unseen(one, "CPUs", cpus if isinstance(cpus, Missing) else NOT_IN_INPUT)
+        elif int(first) > cpus:
             yield Fault(one, f"the host has {cpus} CPUs", f"at most {cpus}")

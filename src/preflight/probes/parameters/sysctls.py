@@ -113,6 +113,14 @@ _SCALED = frozenset({
 #: Of three numbers (least, at first, most) the last is what is judged.
 _TRIPLES = frozenset({"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"})
 
+#: Below /proc/sys, but no numbers: names, a range, a list.
+_WORDS = frozenset({
+    "net.core.default_qdisc", "net.ipv4.tcp_congestion_control", "net.ipv4.ip_local_port_range",
+    "net.ipv4.ip_local_reserved_ports",
+})  # fmt: skip
+#: Whose value is a number wherever there is one.
+_NUMBERS = (NAMES - _WORDS) | {"cpu.no_turbo", "cpu.boost"}
+
 #: Our name -> files; several are one value, or "mixed". Where a value stands in brackets among
 #: those possible, it is the one.
 FILES = {
@@ -259,7 +267,8 @@ def number_of(name: str, value: str) -> Known[float]:
     word = value.split()[-1] if name in _TRIPLES and value.strip() else value.strip()
     if _NUMBER.fullmatch(word):
         return int(word)
-    return Missing("not-applicable", f"{name} is {value.strip() or 'empty'}, which is no number")
+    told = f"{name} is {value.strip()[:60] or 'empty'}, which is no number"
+    return Missing("unreadable" if name in _NUMBERS else "not-applicable", told)
 
 
 def _by_name(options: list[str]) -> str:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from preflight.env_names import FELT, MASK, SECRET, is_felt, known, shown
+from preflight.env_names import FELT, FILES, MASK, SECRET, is_felt, known, shown
 from preflight.errors import ParseError
 from preflight.facts.stack import Environment, EnvTargets, EnvVar
 from preflight.model import Known, Missing
 from preflight.probes.spec import probe
 
 _PROBE = "environment"
-
-#: Variables that name a file which is read.
-_FILES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_CONF_FILE", "RANK_TABLE_FILE")
 
 # awk knows the environment itself, so that a value of several lines is one line here. The value of
 # a name that we do not know never leaves the host, nor does what looks like a secret. NCCL reads
@@ -44,7 +41,7 @@ if [ $# -eq 0 ]; then
   echo 'of shell'
   awk -v p="$p" -v s="$s" -v k="$k" "$tell"'
   BEGIN {{ for (n in ENVIRON) {{ v = ENVIRON[n]; gsub(/[\\n\\r]/, " ", v); tell(n, v) }} }}'
-  for v in {" ".join(_FILES)}; do
+  for v in {" ".join(FILES)}; do
     eval "f=\\${{$v-}}"
     if [ -n "$f" ] && [ ! -r "$f" ]; then echo "unreadable $v"; fi
   done
@@ -65,6 +62,7 @@ fi
 echo end"""
 
 _VARIABLE = re.compile(r"var ([A-Za-z][A-Za-z0-9_]{0,100})=(.*)", re.ASCII)
+_NOT_ASKED = Missing("not-asked", "those that a process names are not looked for")
 _NO_LIST = Missing("unreadable", "/sys/class/net cannot be read")
 
 
@@ -107,7 +105,11 @@ def _targets(lines: list[str]) -> EnvTargets:
     for line in lines:
         key, *words = line.split(" ")
         told.setdefault(key, []).append(words)
-    unreadable = tuple(words[0] for words in told.get("unreadable", []) if words)
+    unreadable: Known[tuple[str, ...]] = tuple(
+        words[0] for words in told.get("unreadable", []) if words
+    )
+    if ["shell"] not in told["of"]:
+        unreadable = _NOT_ASKED
     if "netdevs" not in told or "adapters" not in told:
         return EnvTargets(_NO_LIST, _NO_LIST, _NO_LIST, unreadable)
     adapters = [words for words in told.get("adapter", []) if words]
