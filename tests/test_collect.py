@@ -93,3 +93,10 @@ def test_an_answer_that_did_not_end_well_is_not_believed(
     assert result.status is Status.ERROR
     assert words in result.reason
     assert [(one.probe, one.kind) for one in told.missing] == [("nvidia-smi", kind)]
+
+
+def test_a_script_that_hangs_is_told_by_what_it_asks_for() -> None:
+    hung = Raw("n1", "identity", ("sh", "-c", "cat /proc/uptime"), 124, elapsed_s=10.0)
+    (result,) = examine("n1", [hung], [shipped("system.uptime")]).results
+    assert result.status is Status.ERROR
+    assert result.reason == "the script identity did not end within 10 s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, Literal, TypeVar, Union
 
@@ -111,6 +112,18 @@ class Raw(Struct, frozen=True, omit_defaults=True):
     #: Where recorded text came from; `argv` is empty then.
     source: str = ""
     line_offset: int = 0  # lines of the source before this text begins (two tools in one paste)
+
+    @property
+    def tool(self) -> str:
+        """What was asked, as a person is told."""
+        return tool_of(self.probe, self.argv)
+
+
+def tool_of(probe: str, argv: Sequence[str]) -> str:
+    """The program that is run; a script of our own by what it asks for: all of them are sh."""
+    if not argv:
+        return probe
+    return f"the script {probe}" if argv[0] == "sh" else argv[0]
 
 
 class Evidence(Struct, frozen=True, omit_defaults=True):

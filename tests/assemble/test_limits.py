@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from preflight.assemble.limits import system_facts
+from preflight.assemble.limits import limit_facts
 from preflight.assemble.sources import SUPPLIERS
 from preflight.collect import examine
-from preflight.facts.system import Limit
 from preflight.judge.load import load
 from preflight.model import NOT_IN_INPUT, Missing, Raw, Status
 from preflight.probes.limits.limits import limits
@@ -21,7 +20,7 @@ def _parts(**known: Any) -> dict[str, Any]:
 
 
 def test_of_the_shell_of_services_and_of_processes() -> None:
-    found = system_facts(_parts(
+    found = limit_facts(_parts(
         limits=limits(LIMITS), service_limits=service_limits(SERVICE_LIMITS),
         asked_processes=process(PROCESS),
     ))["limits"]  # fmt: skip
@@ -35,13 +34,7 @@ def test_of_the_shell_of_services_and_of_processes() -> None:
 def test_without_those_of_the_shell_there_are_none() -> None:
     denied = Missing("denied", "?")
     parts = _parts(limits=denied, service_limits=service_limits(SERVICE_LIMITS))
-    assert system_facts(parts)["limits"] is denied
-
-
-def test_what_a_text_lists_is_that_of_a_shell() -> None:
-    listed = (Limit("memlock (report)", "memlock", "report", 65536, 65536),)
-    (found,) = system_facts(_parts(limits=listed))["limits"]
-    assert (found.name, found.of, found.lifted) == ("memlock (shell)", "shell", False)
+    assert limit_facts(parts)["limits"] is denied
 
 
 def test_unlimited_is_more_than_any_number() -> None:

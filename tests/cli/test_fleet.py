@@ -197,7 +197,7 @@ def test_a_host_that_did_not_tell_is_no_pass_and_gets_no_job(tmp_path: Path) -> 
     (tmp_path / "hosts").mkdir()
     ran = preflight(*silent(tmp_path / "hosts"), "--save-hosts", "x", cwd=tmp_path)
     assert ran.rc == 3
-    assert "ERROR  fleet.told.same  n3 nics  nics: sh did not end within 12 s" in ran.out
+    assert "n3 nics  nics: the script nics did not end within 12 s" in ran.out
     assert (tmp_path / "x.fail").read_text().split() == ["n3"]
     assert (tmp_path / "x.pass").read_text().split() == ["n1", "n2", "n4", "n5"]
 

@@ -17,7 +17,7 @@ from preflight.expect.system import (
 )
 from preflight.facts.gpu import GpuInventory
 from preflight.facts.host import Host, HostMemory, Identity
-from preflight.facts.system import Disk, JobService, Limit
+from preflight.facts.system import AskedProcess, Disk, JobService, Limit
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
 GIB = 1 << 30
@@ -89,6 +89,9 @@ def test_locked_memory_is_for_rdma() -> None:
     assert value(memlock_bytes(root, service)) == 16 * GIB  # its jobs are not root's
     assert value(memlock_bytes(_host(nic_count=0), service)) is None
     assert value(memlock_bytes(_host(), None)) == 16 * GIB  # a text that tells of no devices
+    of_root, of_user = (AskedProcess("pid 7", memlock_lifted=lifted) for lifted in (True, False))
+    assert value(memlock_bytes(limited, of_root)) is None  # it is not held to it
+    assert value(memlock_bytes(root, of_user)) == 16 * GIB
     hidden = Missing("denied", "?")
     assert memlock_bytes(_host(nic_count=hidden), None) is hidden
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from preflight.collect import examine
 from preflight.judge.load import load
 from preflight.judge.steps import fitting
-from preflight.model import Raw
+from preflight.model import Raw, Status
 from tests.system_text import LIMITS
 
 STEPS = ("ulimit -n $(ulimit -Hn)", "printf x | sudo tee y", "docker run --ulimit nofile=9 ...")
@@ -38,3 +39,18 @@ def test_a_soft_limit_at_its_top_is_not_raised(hard: str, raises: bool, mark: st
     assert one.fix[0].startswith("docker run") == bool(mark)
     (line,) = [step for step in one.fix if "limits.d" in step]
     assert "root" in line  # `*` is everybody but root
+
+
+def test_of_many_limits_each_is_held_against_its_own_hard_one() -> None:
+    """As a check of a site may ask for them."""
+    limits = LIMITS.replace("files            1048576              1048576",
+                            "files            1024                 1024")  # fmt: skip
+    check = replace(CHECKS[0], fact="limits[*].soft", warn_unless={"min": 1 << 62})
+    raws = [Raw("n", "limits", ("sh",), 0, limits)]
+    raised = {
+        one.subject: any("ulimit -Hn" in step for step in one.fix)
+        for one in examine("n", raws, [check]).results
+        if one.status is Status.WARN
+    }
+    assert raised["nofile (shell)"] is False
+    assert raised["stack (shell)"] is True

@@ -163,6 +163,18 @@ def test_a_container_runtime_starts_jobs_only_for_the_kubelet() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["k3s", "k3s-agent", "rke2-server", "rke2-agent"])
+def test_pods_descend_from_a_distribution_that_has_its_own_containerd(name: str) -> None:
+    """And not from the one that Docker uses beside it."""
+    block = "Id={}.service\nActiveState=active\nLimitNOFILE=1048576\nLimitNOFILESoft=1048576\n\n"
+    found = service_limits(block.format("containerd") + block.format(name) + "end\n")
+    assert not isinstance(found, Missing)
+    assert [(one.of, one.for_jobs) for one in found] == [
+        ("containerd.service", False), (f"{name}.service", True),
+    ]  # fmt: skip
+    assert f"{name}.service" in service_limits.probe.command.argv[2]  # type: ignore[attr-defined]
+
+
 def test_an_old_systemd_tells_one_limit() -> None:
     found = service_limits("Id=slurmd.service\nActiveState=active\nLimitNOFILE=4096\nend\n")
     assert not isinstance(found, Missing)

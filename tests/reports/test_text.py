@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from preflight.judge.load import DOMAINS as CATALOGUE
+from preflight.judge.load import load
 from preflight.model import (
     Action,
     Evidence,
@@ -14,6 +16,7 @@ from preflight.model import (
     Result,
     Status,
 )
+from preflight.reports.wording import DOMAINS
 from tests.reports.built import (
     failed,
     host,
@@ -231,6 +234,11 @@ def test_the_checklist_has_a_line_for_each_domain() -> None:
     assert "GPUs  FAIL   1 failed, 1 passed" in text_of(told)
     assert "NICs  SKIP   1 skipped" in text_of(told)
     assert "GPUs  FAIL" not in text_of(report(host("n1", *results)))
+
+
+def test_each_domain_of_the_catalogue_has_a_name_for_people() -> None:
+    known = {check.id.partition(".")[0] for check in load(CATALOGUE).checks}
+    assert known - set(DOMAINS) == set()
 
 
 def test_changed_values_and_the_profile_are_told() -> None:

@@ -98,6 +98,16 @@ def test_what_waits_for_a_thing_that_hangs_is_not_asked_again() -> None:
     assert b.missing.text.startswith("not asked (echo b); before it sleep hung for 1 s")
 
 
+def test_of_many_scripts_the_one_that_hung_is_named() -> None:
+    commands = [
+        Command("libraries", ("sh", "-c", "sleep 983"), timeout_s=1),
+        Command("b", ("sleep", "983")),
+    ]
+    _, b = Local("here", deadline_s=2).run(commands)
+    assert b.missing is not None
+    assert "before it the script libraries hung for 1 s" in b.missing.text
+
+
 def test_what_was_never_started_is_told_apart_from_what_was_cut_off() -> None:
     commands = [Command("a", ("sleep", "984")), Command("b", ("true",))]
     a, b = Local("here", deadline_s=1).run(commands)

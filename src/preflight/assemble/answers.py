@@ -138,7 +138,7 @@ def _text(data: str | bytes) -> str:
 
 def _failed(raw: Raw) -> Missing | None:
     """What the exit status alone says; 124, 125, 126, 127, 137 are those of timeout(1)."""
-    tool = raw.argv[0] if raw.argv else raw.probe
+    tool = raw.tool
     if raw.missing is not None:
         return Missing(raw.missing.kind, f"{tool}: {raw.missing.text}")
     if raw.rc == 127 and any(word in _text(raw.stderr) for word in _LOADER):
@@ -180,14 +180,13 @@ def _cut_log(raw: Raw, probe: Probe) -> KernelLog | None:
 
 
 def _exited(raw: Raw) -> Missing:
-    tool = raw.argv[0] if raw.argv else raw.probe
     said = _python_error(raw.stderr) or _first_line(raw.stderr) or _first_line(raw.stdout)
     if any(word in said for word in _DENIED):
         command = " ".join(raw.argv)
         if said.startswith("sudo:"):
             return Missing("denied", f"{said}; `sudo -n {command}` must work for this user")
         return Missing("denied", f"{said}; run preflight as root or with --sudo (`sudo {command}`)")
-    return Missing("exited", f"{tool} exited with {raw.rc}: {said or 'it printed nothing'}")
+    return Missing("exited", f"{raw.tool} exited with {raw.rc}: {said or 'it printed nothing'}")
 
 
 def _python_error(data: str | bytes) -> str:

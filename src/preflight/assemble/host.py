@@ -35,7 +35,7 @@ from preflight.assemble.gpu_looks import looks
 from preflight.assemble.gpu_peers import with_peers
 from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
-from preflight.assemble.limits import processes_of, system_facts
+from preflight.assemble.limits import limit_facts, processes_of
 from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
 from preflight.assemble.reported import as_reported, both_limits, reports_of
 from preflight.assemble.sources import SUPPLIERS, probe_of
@@ -48,7 +48,8 @@ from preflight.model import NOT_IN_INPUT, Known, Missing, MissingProbe, Raw
 #: Parts that are facts as their probe tells them.
 _AS_TOLD = (
     "board", "sysctls", "counters", "persisted", "software", "packages", "env_reports",
-    "numa_nodes",
+    "numa_nodes", "configured_limits", "asked_processes", "cgroup", "shared_memory", "disks",
+    "processes", "clock", "cpu_state", "memory_state",
 )  # fmt: skip
 
 
@@ -123,7 +124,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         watch=told_once(parts["watch"], gpus),
         bug_report=parts["bug_report"],
         **{part: parts[part] for part in _AS_TOLD},
-        **system_facts(parts),
+        **limit_facts(parts),
         **nic_facts(parts["nics"]),
         **accelerator_facts(parts["npus"], parts["amd_gpus"], pci),
         **environment_facts(parts["environment"], parts.values()),

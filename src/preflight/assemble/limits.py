@@ -1,29 +1,21 @@
-"""The limits of all that were asked for them as one list, and the rest of the system's facts."""
+"""The limits of all that were asked for them as one list, and of services that start jobs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec.structs import replace
-
 from preflight.facts.system import AskedProcess, JobService, Limit
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
-#: Parts that are facts of the host as they are.
-_AS_THEY_ARE = (
-    "configured_limits", "asked_processes", "cgroup", "shared_memory", "disks", "processes",
-    "clock", "cpu_state", "memory_state",
-)  # fmt: skip
 _NO_PROCESS = Missing("not-asked", "needs --pid PID, such as that of a rank of the training run")
 
 
-def system_facts(parts: Mapping[str, Any]) -> dict[str, Any]:
+def limit_facts(parts: Mapping[str, Any]) -> dict[str, Any]:
     """Facts of the host, by their names."""
     return {
         "limits": _limits(parts),
         "job_services": _job_services(parts["service_limits"]),
-        **{name: parts[name] for name in _AS_THEY_ARE},
     }
 
 
@@ -32,14 +24,6 @@ def processes_of(
 ) -> Known[tuple[AskedProcess, ...]]:
     """The processes that the user named, or why there are none."""
     return _NO_PROCESS if asked and found is NOT_IN_INPUT else found
-
-
-def _of_shell(limit: Limit) -> Limit:
-    """What somebody's shell listed is looked up as that of the shell that was asked; such a list
-    does not tell what lifts a limit."""
-    if limit.of != "report":
-        return limit
-    return replace(limit, name=f"{limit.resource} (shell)", of="shell", lifted=False)
 
 
 def _job_services(found: Known[tuple[Limit, ...]]) -> Known[tuple[JobService, ...]]:
@@ -63,7 +47,7 @@ def _limits(parts: Mapping[str, Any]) -> Known[tuple[Limit, ...]]:
     if isinstance(shell, Missing):
         return shell
     services, named = parts["service_limits"], parts["asked_processes"]
-    found = [_of_shell(each) for each in shell]
+    found = list(shell)
     found += () if isinstance(services, Missing) else services
     for process in () if isinstance(named, Missing) else named:
         found += process.limits

@@ -19,7 +19,7 @@ class Limit(Struct, frozen=True):
 
     name: str  # nofile (shell)
     resource: str  # nofile | memlock | nproc | stack
-    of: str  # shell | pid 4711 | slurmd.service | systemd's default | report
+    of: str  # shell | pid 4711 | slurmd.service | systemd's default
     soft: Known[Amount] = NOT_IN_INPUT
     hard: Known[Amount] = NOT_IN_INPUT
     lifted: Known[bool] = NOT_IN_INPUT  # memlock: CAP_IPC_LOCK, so it is not applied

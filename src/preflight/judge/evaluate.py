@@ -129,8 +129,8 @@ def _at_top(host: Host, check: Check, one: Reached) -> bool:
     stem, dot, field = check.fact.rpartition(".")
     if field != "soft":
         return False
-    (hard,) = paths.reach(host, parsed(f"{stem}{dot}hard"))
-    return bool(hard.value == one.value)
+    hard = {each.subject: each.value for each in paths.reach(host, parsed(f"{stem}{dot}hard"))}
+    return bool(hard[one.subject] == one.value)
 
 
 def _said(one: Reached) -> str:

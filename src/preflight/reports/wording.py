@@ -48,6 +48,7 @@ DOMAINS = {
     "host": "Host",
     "cpu": "CPUs",
     "memory": "Memory",
+    "system": "System",
     "versions": "Versions",
     "training": "Training",
     "fleet": "Across hosts",

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from preflight.model import Command, Missing, Raw
+from preflight.model import Command, Missing, Raw, tool_of
 from preflight.transports.script import NOT_ASKED, Frame, FrameReader, render
 
 #: Bytes of all answers of one host that are kept.
@@ -129,7 +129,8 @@ class Conversation:
             told = Missing(missing.kind, text + before, missing.fault)
             found.append(_raw(self.host, command, out, err, told))
             if begun:
-                before = before or f"; {_tool(command.argv)} was waited for until then"
+                tool = tool_of(command.probe, command.argv)
+                before = before or f"; {tool} was waited for until then"
         self.told += found
         return found
 
@@ -157,15 +158,10 @@ def _those_that_hung(told: Sequence[Raw]) -> str:
     each = []
     for raw in told:
         if raw.rc == 124 or (raw.rc == 137 and raw.elapsed_s >= _KILLED_S):
-            each.append(f"{_tool(raw.argv)} hung for {raw.elapsed_s:.0f} s")
+            each.append(f"{raw.tool} hung for {raw.elapsed_s:.0f} s")
         elif raw.rc == 137:
-            each.append(f"{_tool(raw.argv)} was killed")
+            each.append(f"{raw.tool} was killed")
     return f"; before it {', '.join(each)}" if each else ""
-
-
-def _tool(argv: Sequence[str]) -> str:
-    """The name of a command; a script that reads files has none."""
-    return "a script" if argv[0] == "sh" else argv[0]
 
 
 def _raw(

@@ -29,6 +29,8 @@ cat /proc/self/limits
 grep -s CapEff: /proc/self/status
 echo end"""
 
+#: RLIM_INFINITY as a number, or what a tool makes of it that counts in KiB.
+_INFINITY = (1 << 63) - 1024
 _LINE = re.compile(r"(Max [a-z ]+?) {2,}(\S+) +(\S+)(?: .*)?")
 
 
@@ -69,7 +71,8 @@ def amount(text: str, unit: int = 1) -> Known[Amount]:
     if text in ("unlimited", "infinity", "max", "-1"):
         return UNLIMITED
     if re.fullmatch(r"[0-9]{1,20}", text):
-        return UNLIMITED if int(text) >= (1 << 63) - 1 else int(text) * unit
+        value = int(text) * unit
+        return UNLIMITED if value >= _INFINITY else value
     return Missing("unreadable", f"{text[:60]!r} is no limit")
 
 

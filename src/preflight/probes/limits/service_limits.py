@@ -15,7 +15,8 @@ _PROBE = "service-limits"
 
 #: From whose limits those of the jobs come, directly or by a container's runtime.
 _SERVICES = (
-    "slurmd", "containerd", "crio", "docker", "kubelet", "pbs", "k3s", "ssh", "sshd",
+    "slurmd", "containerd", "crio", "docker", "kubelet", "pbs", "k3s", "k3s-agent", "rke2-server",
+    "rke2-agent", "ssh", "sshd",
 )  # fmt: skip
 _RESOURCES = ("nofile", "memlock", "nproc", "stack")
 _PROPERTIES = ",".join(
@@ -31,8 +32,10 @@ if [ -d /run/systemd/system ] && command -v systemctl >/dev/null 2>&1; then
 else echo none; fi
 echo end"""
 
-#: Those that a job's processes descend from.
-_OF_JOBS = frozenset({"slurmd.service", "pbs.service"})
+#: Those that a job's processes descend from; k3s and rke2 start a containerd of their own.
+_OF_JOBS = frozenset(
+    f"{name}.service" for name in ("slurmd", "pbs", "k3s", "k3s-agent", "rke2-server", "rke2-agent")
+)
 #: A pod's do from these, and nobody can state a limit for a pod: a container that somebody starts
 #: by hand gets its limits by options.
 _OF_PODS = frozenset({"containerd.service", "crio.service"})
@@ -53,7 +56,7 @@ def service_limits(text: str) -> Known[tuple[Limit, ...]]:
             return Missing("exited", f"systemctl show exited with {failed[7:17]}")
         raise ParseError("expected lines `Id=slurmd.service` of systemctl show", 1)
     active = {told["Id"]: (at, told) for at, told in blocks if told.get("ActiveState") == "active"}
-    pods = bool({"kubelet.service", "k3s.service"} & set(active))
+    pods = "kubelet.service" in active
     found = tuple(limit for at, told in active.values() for limit in _limits(told, at, pods))
     return found or Missing("not-applicable", "none of the services that start jobs runs here")
 

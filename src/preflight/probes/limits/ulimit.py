@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from preflight.errors import ParseError
 from preflight.facts.system import UNLIMITED, Amount, Limit
 from preflight.model import Known, Missing
+from preflight.probes.limits.limits import RESOURCES, amount
 from preflight.probes.spec import probe
 
 #: Whose limits they are: those of the shell that listed them, or started what was looked at.
@@ -23,10 +24,6 @@ _RESOURCES = {"n": "nofile", "l": "memlock", "u": "nproc", "s": "stack"}
 _WORDS = {
     "nofiles": "nofile", "locked memory": "memlock", "lockedmem": "memlock", "process": "nproc",
     "processes": "nproc", "stack": "stack",
-}  # fmt: skip
-_PROC = {
-    "Max open files": "nofile", "Max locked memory": "memlock", "Max processes": "nproc",
-    "Max stack size": "stack",
 }  # fmt: skip
 _PRLIMIT = {"NOFILE": "nofile", "MEMLOCK": "memlock", "NPROC": "nproc", "STACK": "stack"}
 
@@ -58,14 +55,6 @@ _NO_SOFT = Missing(
 )
 
 
-def _amount(text: str, bytes_each: int = 1) -> Known[Amount]:
-    if text == UNLIMITED:
-        return UNLIMITED
-    value = int(text) * bytes_each
-    # RLIM_INFINITY, as tools print it that do not know the word.
-    return UNLIMITED if value >= 2**63 - 1024 else value
-
-
 def _one_of_each(form: str, found: Iterator[Limit]) -> tuple[Limit, ...]:
     """One limit of each resource; raises ParseError where there is none."""
     each: dict[str, Limit] = {}
@@ -93,24 +82,24 @@ def ulimit_hard(text: str) -> tuple[Limit, ...]:
 def _of_shell(text: str) -> Iterator[tuple[str, Known[Amount], int]]:
     """Resource, amount and line."""
     for number, line in enumerate(text.split("\n"), 1):
-        told, amount = [*line.rsplit(None, 1), "", ""][:2]
-        fits = len(line) < _LONGEST and _AMOUNTS.fullmatch(amount)
+        told, value = [*line.rsplit(None, 1), "", ""][:2]
+        fits = len(line) < _LONGEST and _AMOUNTS.fullmatch(value)
         match = _SHELL.fullmatch(told.strip()) if fits else None
         if not match:
             continue
         option = match["option"] or match["last"] or match["alone"]
         resource = _WORDS.get(match["words"]) or _RESOURCES.get(option)
         if resource:
-            yield resource, _in_units(resource, match["unit"] or "", amount), number
+            yield resource, _in_units(resource, match["unit"] or "", value), number
 
 
-def _in_units(resource: str, unit: str, amount: str) -> Known[Amount]:
+def _in_units(resource: str, unit: str, value: str) -> Known[Amount]:
     """Bytes of memory, or a count."""
-    if resource not in _IN_BYTES or amount == UNLIMITED or unit.lower() == "bytes":
-        return _amount(amount)
+    if resource not in _IN_BYTES or value == UNLIMITED or unit.lower() == "bytes":
+        return amount(value)
     if unit.lower() in _KIB:
-        return _amount(amount, 1024)
-    return Missing("unreadable", f"{amount} of {resource}: the unit is not told")
+        return amount(value, 1024)
+    return Missing("unreadable", f"{value} of {resource}: the unit is not told")
 
 
 def _limit(
@@ -122,7 +111,7 @@ def _limit(
 @probe("proc-limits", ["cat", "/proc/self/limits"], timeout_s=10)
 def proc_limits(text: str) -> tuple[Limit, ...]:
     """Soft and hard limits of a process, see proc(5)."""
-    found = _of_rows(text, _ROW_OF_PROC, _PROC, "proc-limits")
+    found = _of_rows(text, _ROW_OF_PROC, RESOURCES, "proc-limits")
     return _one_of_each("Max open files  1024  1048576  files", found)
 
 
@@ -140,4 +129,4 @@ def _of_rows(
         match = shape.fullmatch(line.strip()) if len(line) < _LONGEST else None
         resource = names.get(match[1].strip()) if match else None
         if match and resource:
-            yield _limit(resource, _amount(match[2]), _amount(match[3]), number, probe_name)
+            yield _limit(resource, amount(match[2]), amount(match[3]), number, probe_name)
