@@ -21,7 +21,6 @@ _ASK = """\
 ask() {
 i=$1; s=$2; w=$3; root=$4; shift 4
 if [ "$root" = root ] && command -v sudo >/dev/null 2>&1; then set -- sudo -n "$@"; fi
-printf '\\n%s begin %s 0\\n' "$mark" "$i"; printf '\\n%s begin %s 0\\n' "$mark" "$i" >&2
 case " $hung " in *" $w "*) w=;; esac
 if [ -z "$w" ]
 then (exit 3)
@@ -31,7 +30,14 @@ else timeout -k 2 $((s+4)) timeout -k 2 "$s" "$@" </dev/null
 fi
 r=$?
 case $w,$r in ,3) r=$not_asked;; -,*) ;; *,124|*,137) hung="$hung $w";; esac
-printf '\\n%s end %s %s\\n' "$mark" "$i" "$r"; printf '\\n%s end %s %s\\n' "$mark" "$i" "$r" >&2
+mark "end $i $r" "$((i+1))"
+}"""
+#: The marks between two questions go out in one piece, which is one packet for each stream.
+_MARK = """\
+mark() {
+next="begin $2 0"; [ "$2" -lt "$asked" ] || next="last 0 0"
+marks="\\n$mark $next\\n"; [ -z "$1" ] || marks="\\n$mark $1\\n$marks"
+printf '%b' "$marks"; printf '%b' "$marks" >&2
 }"""
 
 #: In place of an exit status, which is less: an earlier command hung on what this one waits for.
@@ -55,11 +61,12 @@ def render(commands: Sequence[Command], mark: str, *, sudo: bool = False) -> str
     ]
     body = [
         "LC_ALL=C; PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/opt/rocm/bin; export LC_ALL PATH",
-        f"mark={shlex.quote(mark)}; feed=; hung=; not_asked={NOT_ASKED}",
+        f"mark={shlex.quote(mark)}; asked={len(commands)}; feed=; hung=; not_asked={NOT_ASKED}",
         _NO_TIMEOUT,
+        _MARK,
         _ASK,
+        "mark '' 0",
         *asks,
-        "printf '\\n%s last 0 0\\n' \"$mark\"; printf '\\n%s last 0 0\\n' \"$mark\" >&2",
     ]
     return "preflight_ask() {\n" + "\n".join(body) + "\n}\npreflight_ask\n"
 
@@ -160,9 +167,11 @@ class FrameReader:
         if kind == b"last":
             self.done = True
             return None
+        # Where both streams come in one, each mark comes twice: the second end is of nothing.
+        if self._open is None or self._open.number != int(number):
+            return None
         frame, self._open = self._open, None
-        if frame is not None:
-            frame.data, frame.rc, frame.ended_s = bytes(self._kept), rc, now_s
+        frame.data, frame.rc, frame.ended_s = bytes(self._kept), rc, now_s
         return frame
 
     def _keep(self, data: bytes) -> None:
