@@ -33,11 +33,14 @@ _ALL = " ".join(f"{folder}/*.conf" for folder in f"{_SYSCTL_D} {_TMPFILES_D}".sp
 # A file that is a link to /dev/null takes the place of one of the same name further down; so does
 # one that leads nowhere, which only root can tell from one whose end may not be seen.
 _ASK = f"""\
+told=
 for f in {_ALL} {_SYSCTL_CONF}; do
-  if [ -r "$f" ]; then echo "file $f"
-  elif [ -e "$f" ]; then echo "denied $f"
-  elif [ -L "$f" ]; then if [ "$(id -u)" = 0 ]; then echo "file $f"; else echo "denied $f"; fi; fi
+  w=; if [ -r "$f" ]; then w=file; elif [ -e "$f" ]; then w=denied
+  elif [ -L "$f" ]; then w=denied; [ "$(id -u)" != 0 ] || w=file; fi
+  [ -z "$w" ] || told="$told$w $f
+"
 done
+printf %s "$told"
 if [ -d /run/systemd/system ]; then echo systemd; fi
 if [ -e /run/tuned/tuned.pid ]; then
   t=; {{ read -r t </etc/tuned/active_profile; }} 2>/dev/null; echo "tuned ${{t:-unknown}}"

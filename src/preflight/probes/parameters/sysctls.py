@@ -168,34 +168,38 @@ _DRIVER_OPTIONS = (
 )  # fmt: skip
 
 # One process for /proc/sys: `read` takes byte after byte in some shells, and the kernel gives the
-# rest of a number to nobody who comes back for it. The other files are read by the shell itself.
+# rest of a number to nobody who comes back for it. The other files are read by the shell itself,
+# and told at once: over SSH each line that is written by itself is a packet.
 _ASK = f"""\
 cd /proc/sys || exit 2
 grep -s -H '' {" ".join(_SYSCTLS)}
+told=; say() {{ told="$told$1
+"; }}
 one() {{ n=$1; shift; a=
   for f in "$@"; do
     v=; {{ read -r v <"$f"; }} 2>/dev/null || continue
     case $a in ''|"$v") a=$v ;; *) a=mixed; break ;; esac
   done
-  [ -z "$a" ] || echo "$n $a"
+  [ -z "$a" ] || say "$n $a"
 }}
 {chr(10).join(f"one {name} {files}" for name, files in FILES.items())}
 s=; for d in /sys/devices/system/cpu/cpu0/cpuidle/state[0-9]*; do
   n=; x=; {{ read -r n <"$d/name"; read -r x <"$d/disable"; }} 2>/dev/null
   case $n:$x in :*) ;; *:1) s="$s $n=off" ;; *) s="$s $n" ;; esac
 done
-[ -z "$s" ] || echo "cpuidle.states$s"
+[ -z "$s" ] || say "cpuidle.states$s"
 {{ while read -r k v; do
-  case ${{k%:}} in {"|".join(_DRIVER_OPTIONS)}) echo "nvidia.${{k%:}} $v" ;; esac
+  case ${{k%:}} in {"|".join(_DRIVER_OPTIONS)}) say "nvidia.${{k%:}} $v" ;; esac
 done </proc/driver/nvidia/params; }} 2>/dev/null
 set -f; l=; {{ read -r l </proc/cmdline; }} 2>/dev/null && for o in $l; do
   case $o in
     --) break ;;
-    {"|".join(_OPTIONS)}) echo "option $o" ;;
+    {"|".join(_OPTIONS)}) say "option $o" ;;
   esac
 done
-if [ -n "$l" ]; then echo cmdline; fi
-echo end"""
+if [ -n "$l" ]; then say cmdline; fi
+say end; printf %s "$told"
+"""
 
 #: Drivers whose governor `powersave` leaves the clock to the processor and its preference.
 _BY_PREFERENCE = frozenset({"intel_pstate", "amd-pstate-epp", "amd_pstate_epp"})
