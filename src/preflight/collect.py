@@ -74,10 +74,11 @@ def examine(
 
 def examine_one_of_many(
     name: str, raws: Sequence[Raw], checks: Sequence[Check], *, facts: bool = False,
-    told: set[Reading] | None = None,
+    drawn: bool = False, told: set[Reading] | None = None,
 ) -> Examined:  # fmt: skip
     """Facts of one host, judged, with the evidence of what did not pass, and its readings for the
-    checks over the fleet (`told`: those of the hosts before it). A host that gave no answer has
+    checks over the fleet (`told`: those of the hosts before it); `drawn`: with its map and the
+    advice. A host that gave no answer has
     neither: why stands in `missing`."""
     faults = tuple(_faults(raws))
     if faults and all(raw.missing for raw in raws):
@@ -96,6 +97,8 @@ def examine_one_of_many(
         facts=_facts(assembled.host) if facts else None,
         results=tuple(results),
     )
+    if drawn:
+        _draw(report, assembled.host)
     return Examined(report, readings(assembled.host, checks, lines, told))
 
 
@@ -104,6 +107,13 @@ def _faults(raws: Sequence[Raw]) -> Iterator[MissingProbe]:
     for raw in raws:
         if raw.probe == CONNECTION and raw.missing:
             yield MissingProbe(CONNECTION, raw.missing.kind, raw.missing.text, raw.missing.fault)
+
+
+def _draw(report: HostReport, host: Host) -> None:
+    from preflight.placement.advice import advise
+    from preflight.placement.map import map_of
+
+    report.map, report.advice = map_of(host), advise(host)
 
 
 def _facts(host: Host) -> dict[str, Any]:

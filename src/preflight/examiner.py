@@ -40,6 +40,7 @@ def examine_all(
     *,
     all_facts: bool = False,
     one_hosts_facts: bool = False,
+    drawn: bool = False,
 ) -> Iterator[Examined]:
     """Every host in the order given. Facts are kept of all hosts, or of one where there is only
     one."""
@@ -51,10 +52,10 @@ def examine_all(
     waiting = chain(_given_away(first), waiting)
     told: set[Reading] = set()
     for name, raws in islice(waiting, FIRST_HOSTS):
-        yield examine_one_of_many(name, raws, checks, facts=facts, told=told)
+        yield examine_one_of_many(name, raws, checks, facts=facts, drawn=drawn, told=told)
     beyond = list(islice(waiting, 1))
     if beyond:
-        with Examiner(checks, facts=all_facts) as examiner:
+        with Examiner(checks, facts=all_facts, drawn=drawn) as examiner:
             yield from _in_order(chain(_given_away(beyond), waiting), examiner)
 
 
@@ -88,9 +89,10 @@ class Examiner:
     """
 
     def __init__(
-        self, checks: Sequence[Check], *, facts: bool = False, workers: int | None = None
-    ) -> None:
-        self._checks, self._facts = checks, facts
+        self, checks: Sequence[Check], *, facts: bool = False, drawn: bool = False,
+        workers: int | None = None,
+    ) -> None:  # fmt: skip
+        self._checks, self._keep = checks, {"facts": facts, "drawn": drawn}
         self._unpack = msgspec.msgpack.Decoder(_Packed).decode
         self._results: _Shared[Result] = _Shared(Result)
         self._readings: _Shared[Reading] = _Shared(Reading)
@@ -101,7 +103,7 @@ class Examiner:
         gc.collect()
         gc.freeze()  # the processes need not look through what they share with this one
         for _ in range(_cores() if workers is None else workers):
-            self._idle.append(_Worker.start(checks, facts, [one.pipe for one in self._idle]))
+            self._idle.append(_Worker.start(checks, self._keep, [one.pipe for one in self._idle]))
 
     def __enter__(self) -> Examiner:
         return self
@@ -128,7 +130,7 @@ class Examiner:
             with suppress(OSError):  # that it has ended is seen when its answer is awaited
                 worker.pipe.send((name, raws))
         else:
-            one = examine_one_of_many(name, raws, self._checks, facts=self._facts, told=self._told)
+            one = examine_one_of_many(name, raws, self._checks, told=self._told, **self._keep)
             self._ready.append((number, one))
 
     def poll(self) -> list[tuple[int, Examined]]:
@@ -232,14 +234,16 @@ class _Worker(Struct):
     pipe: Connection
 
     @classmethod
-    def start(cls, checks: Sequence[Check], facts: bool, others: Sequence[Connection]) -> _Worker:
+    def start(
+        cls, checks: Sequence[Check], keep: dict[str, bool], others: Sequence[Connection]
+    ) -> _Worker:
         """`others`: the ends of earlier workers, which a fork copies and this one must not keep."""
         from multiprocessing import get_context  # 15 ms that one host need not wait for
 
         fork = get_context("fork")
         mine, theirs = fork.Pipe()
         process = fork.Process(
-            target=_work, args=(theirs, checks, facts, [mine, *others]), daemon=True
+            target=_work, args=(theirs, checks, keep, [mine, *others]), daemon=True
         )
         process.start()
         theirs.close()
@@ -254,7 +258,7 @@ class _Worker(Struct):
 
 
 def _work(
-    pipe: Connection, checks: Sequence[Check], facts: bool, others: Sequence[Connection]
+    pipe: Connection, checks: Sequence[Check], keep: dict[str, bool], others: Sequence[Connection]
 ) -> None:
     """Judge what comes through the pipe until it is closed."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -267,7 +271,7 @@ def _work(
         while True:
             name, raws = pipe.recv()
             try:
-                one = examine_one_of_many(name, raws, checks, facts=facts, told=told)
+                one = examine_one_of_many(name, raws, checks, told=told, **keep)
                 pipe.send((_packed(one), ""))
             except Exception:  # noqa: BLE001 - a bug is told by the parent, with where it was
                 pipe.send((b"", f"{name}: {traceback.format_exc()}"))

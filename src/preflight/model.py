@@ -217,6 +217,78 @@ class MissingProbe(Struct, frozen=True, omit_defaults=True):
     fault: str = ""
 
 
+class MapNode(Struct, frozen=True, omit_defaults=True):
+    """A part of a machine, and what hangs below it. `kind`: numa | root | switch | bridge | gpu |
+    nvswitch | nic | nvme | other."""
+
+    kind: str
+    name: str  # gpu0, mlx5_0, 0000:15:01.0, NUMA node 0
+    label: str = ""  # H100 80GB HBM3
+    link: str = ""  # of the link above it: gen5 x16
+    fault: str = ""  # x8 of x16
+    below: tuple[MapNode, ...] = ()
+
+
+class LinkTable(Struct, frozen=True, omit_defaults=True):
+    """What lies between each two devices: rows and columns in one order, "X" on the diagonal."""
+
+    names: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]  # NV18, PIX, ...; "?" where it is not known
+
+
+class Map(Struct, frozen=True, omit_defaults=True):
+    """A machine as it is drawn."""
+
+    nodes: tuple[MapNode, ...] = ()
+    table: LinkTable | None = None
+    domains: tuple[tuple[str, ...], ...] = ()  # GPUs that NVLink joins
+    unknown: tuple[str, ...] = ()  # what cannot be told here, and why
+
+
+class Group(Struct, frozen=True, omit_defaults=True):
+    """Devices that should work together, in the order of their ranks."""
+
+    members: tuple[str, ...]  # gpu0 ...
+    why: str
+
+
+class Seat(Struct, frozen=True, omit_defaults=True):
+    """Where the process of one local rank should run, and which adapter is its nearest."""
+
+    local_rank: int
+    gpu: str
+    nics: tuple[str, ...] = ()
+    numa_node: int | None = None
+    cpus: str = ""  # 0-47,96-143
+    bind: str = ""  # the command before the program: numactl ...
+    why: str = ""
+
+
+class Export(Struct, frozen=True):
+    """A variable for the job's environment."""
+
+    name: str
+    value: str
+    why: str
+
+
+class Snippet(Struct, frozen=True):
+    """Lines to paste. `kind`: sbatch | torchrun | mesh ..."""
+
+    kind: str
+    text: str
+
+
+class Advice(Struct, frozen=True, omit_defaults=True):
+    """How to start a job on this machine. `left`: settings that are better left alone, and why."""
+
+    groups: tuple[Group, ...] = ()
+    seats: tuple[Seat, ...] = ()
+    exports: tuple[Export, ...] = ()
+    snippets: tuple[Snippet, ...] = ()
+    left: tuple[str, ...] = ()
+
+
 class HostReport(Struct):
     """What was found on one host."""
 
@@ -227,6 +299,8 @@ class HostReport(Struct):
     reach: str = ""  # how much there was to look at, such as the length of the kernel log
     facts: dict[str, Any] | None = None
     results: tuple[Result, ...] = ()
+    map: Map | None = None
+    advice: Advice | None = None
 
 
 class Override(Struct, frozen=True):

@@ -16,17 +16,25 @@ import preflight.reports
 from preflight.errors import UsageError
 from preflight.model import (
     Action,
+    Advice,
     Change,
     ChangeKind,
     Changes,
     Counts,
     Evidence,
+    Export,
     Finding,
+    Group,
     HostReport,
+    LinkTable,
+    Map,
+    MapNode,
     MissingProbe,
     Override,
     Report,
     Result,
+    Seat,
+    Snippet,
     Status,
 )
 from preflight.reports import render
@@ -94,6 +102,19 @@ def test_a_broken_report_is_not_as_the_schema_says(name: str, broken: Any) -> No
         (Counts, SCHEMA["properties"]["counts"]),
         (HostReport, SCHEMA["$defs"]["host"]),
         (MissingProbe, SCHEMA["$defs"]["missing"]),
+        *(
+            (record, SCHEMA["$defs"][name])
+            for name, record in {
+                "map": Map,
+                "map_node": MapNode,
+                "link_table": LinkTable,
+                "advice": Advice,
+                "group": Group,
+                "seat": Seat,
+                "export": Export,
+                "snippet": Snippet,
+            }.items()
+        ),
         (Result, SCHEMA["$defs"]["result"]),
         (Finding, SCHEMA["$defs"]["finding"]),
         (Evidence, SCHEMA["$defs"]["line"]),

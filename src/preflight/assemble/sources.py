@@ -243,9 +243,12 @@ def probe_of(name: str) -> Probe | None:
     return found
 
 
-def commands_for(checks: Iterable[Check], site: Sequence[Command] = ()) -> list[Command]:
-    """The questions that these checks need, in the order in which they are asked."""
-    paths = {path for check in checks for path in _paths(check)}
+def commands_for(
+    checks: Iterable[Check], site: Sequence[Command] = (), facts: Sequence[str] = ()
+) -> list[Command]:
+    """The questions that these checks need, and the facts besides, in the order in which they are
+    asked."""
+    paths = {*facts, *(path for check in checks for path in _paths(check))}
     parts = {"identity", "pci", "os", "cpu", "memory"}
     parts.update(part for path in paths for part in _parts(path))
     wanted = {name for part in parts for name in SUPPLIERS[part]} - RECORDED_ONLY - BY_OPTION

@@ -54,6 +54,15 @@ COMMANDS = (
          "preflight gpu-health --only 'gpu.ecc.*' --format json"),
     ),
     Spec(
+        "topo", "topo",
+        "GPUs, network adapters, NUMA: how they are joined, how to start a job on them.",
+        (*WHERE, "pid", *JUDGE, *WRITE, *RUN),
+        ("preflight topo", "preflight topo --hosts 'node[01-16]'",
+         "nvidia-smi topo -m | preflight topo --from -",
+         "preflight topo --from node-07=topo.txt --from node-07=lspci.txt --save topo.svg",
+         "preflight topo --from nccl.log", "preflight topo --pid 4711"),
+    ),
+    Spec(
         "sysctl", "sysctl",
         "The system under the run: kernel parameters, limits, CPU, memory, disks.",
         (*WHERE, "pid", *JUDGE, *FIX, *WRITE, *RUN),

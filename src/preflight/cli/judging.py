@@ -100,7 +100,8 @@ def _judged(
         # Of what hosts have in common this one alone has what was stated.
         checks = [one for one in checks if one.across != "fleet" or one.row.get("stated")]
         facts = _wants_facts(options)
-        found = [examine_one_of_many(raws[0].host, raws, checks, facts=facts)]
+        drawn = bool(plan.facts)
+        found = [examine_one_of_many(raws[0].host, raws, checks, facts=facts, drawn=drawn)]
     hosts = [one.report for one in found]
     read = [one.readings for one in found if one.readings and one.readings.of]
     if not read:
@@ -133,7 +134,7 @@ def _asked(
     found: dict[str, Examined] = {}
     # The processes start before the first thread.
     workers = 0 if 0 < len(many.hosts) < FIRST_HOSTS else None
-    with Examiner(plan.checks, facts=facts, workers=workers) as examiner:
+    with Examiner(plan.checks, facts=facts, drawn=bool(plan.facts), workers=workers) as examiner:
         for name, raws in many.answers(plan.commands(), options, streams, captures):
             examiner.put(name, raws)
             found |= {one.report.host: one for _, one in examiner.poll()}
@@ -153,7 +154,11 @@ def _recorded(
     with captures.opened() as keeper:
         hosts = _kept(source.hosts(), keeper)
         yield from examine_all(
-            hosts, plan.checks, all_facts=options.facts, one_hosts_facts=_wants_facts(options)
+            hosts,
+            plan.checks,
+            all_facts=options.facts,
+            one_hosts_facts=_wants_facts(options),
+            drawn=bool(plan.facts),
         )
     for note in source.notes():
         streams.note(f"note: {note}")

@@ -34,10 +34,13 @@ class Plan(Struct):
     watch_s: float = 0.0
     python: tuple[str, ...] = ()
     pids: tuple[int, ...] = ()
+    facts: tuple[str, ...] = ()
 
     def commands(self) -> list[Command]:
         """The questions that it takes; recorded answers need none, nor the modules that ask."""
-        asked = [self._by_python(one) for one in commands_for(self.checks, self.site_probes)]
+        asked = [
+            self._by_python(one) for one in commands_for(self.checks, self.site_probes, self.facts)
+        ]
         if self.pids:
             asked.append(_of_processes(self.pids))
         asked = [self._with_environment(one) for one in asked]
@@ -70,12 +73,14 @@ def _of_processes(pids: Sequence[int]) -> Command:
 class Question(Struct, frozen=True):
     """What a judging command is about. `asked`: checks on what the command's name asks for.
     `fleet`: of what only the comparison of hosts shows, the part that belongs to it; a command with
-    a part asks one host alone nothing for it."""
+    a part asks one host alone nothing for it. `facts`: paths that it shows besides, as a picture
+    and advice do."""
 
     command: str
     domains: tuple[str, ...]
     asked: tuple[str, ...] = ()
     fleet: tuple[str, ...] = EVERYTHING
+    facts: tuple[str, ...] = ()
 
 
 def hold(options: Options) -> None:
@@ -141,7 +146,7 @@ def make_plan(question: Question, options: Options) -> Plan:
     checks = overrides.select(checks, only=options.only, skip=options.skip, level=level)
     watch_s = 0.0 if options.duration is None else parse_duration(options.duration)
     return Plan(checks, catalogue.probes, stated, watch_s, tuple(shlex.split(options.python)),
-                tuple(options.pid))  # fmt: skip
+                tuple(options.pid), question.facts)  # fmt: skip
 
 
 def _on_lock(checks: list[Check], options: Options) -> list[Check]:

@@ -11,7 +11,7 @@ from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
-from preflight.facts.nics import Nic, NicPort
+from preflight.facts.nics import Netdev, Nic, NicPort
 from preflight.facts.numa import NumaNode
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
@@ -31,6 +31,7 @@ from preflight.facts.system import (
     Processes,
     SharedMemory,
 )
+from preflight.facts.topology import Topology
 from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known
 
@@ -144,7 +145,9 @@ class Host(Struct, frozen=True):
     nics: Known[tuple[Nic, ...]] = NOT_IN_INPUT
     nic_ports: Known[tuple[NicPort, ...]] = NOT_IN_INPUT
     nic_count: Known[int] = NOT_IN_INPUT  # without virtual functions
+    netdevs: Known[tuple[Netdev, ...]] = NOT_IN_INPUT
     topology_shape: Known[str] = NOT_IN_INPUT
+    topology: Topology = field(default_factory=Topology)
     software: Known[tuple[Software, ...]] = NOT_IN_INPUT
     packages: Known[tuple[Package, ...]] = NOT_IN_INPUT
     env_reports: tuple[EnvReport, ...] = ()  # recorded texts that tell of its software

@@ -7,6 +7,16 @@ from msgspec import Struct
 from preflight.model import NOT_IN_INPUT, Known
 
 
+class Gid(Struct, frozen=True):
+    """One entry of a port's table of addresses; empty entries are left out."""
+
+    index: int
+    gid: str  # fe80:0000:0000:0000:...
+    kind: Known[str] = NOT_IN_INPUT  # IB/RoCE v1 | RoCE v2, in the kernel's words
+    netdev: Known[str] = NOT_IN_INPUT
+    ipv4: Known[str] = NOT_IN_INPUT  # the address in it, where it is one of IPv4
+
+
 class Nic(Struct, frozen=True):
     """One RDMA device: an InfiniBand HCA or an Ethernet adapter with RoCE, EFA and the like."""
 
@@ -35,7 +45,32 @@ class NicPort(Struct, frozen=True):
     netdev: Known[str] = NOT_IN_INPUT  # the network interface on the same port
     mtu_bytes: Known[int] = NOT_IN_INPUT  # of the interface
     netdev_rate_gbits: Known[float] = NOT_IN_INPUT
+    rate_max_gbits: Known[float] = NOT_IN_INPUT  # what the port can, by whoever says so
+    active_mtu_bytes: Known[int] = NOT_IN_INPUT  # of RDMA on the wire
+    lid: Known[int] = NOT_IN_INPUT
+    sm_lid: Known[int] = NOT_IN_INPUT  # of the subnet manager; 0: none has come by
+    gids: Known[tuple[Gid, ...]] = NOT_IN_INPUT
     virtual: bool = False
+    line: int = 0
+    probe: str = ""
+
+
+class Netdev(Struct, frozen=True):
+    """One network interface of the kernel that is not the loopback."""
+
+    name: str  # eth0
+    address: Known[str] = NOT_IN_INPUT  # on PCI: 0000:18:00.0
+    driver: Known[str] = NOT_IN_INPUT
+    kind: str = "physical"  # physical | virtual-function | bond | bridge | vlan | tunnel | other
+    state: Known[str] = NOT_IN_INPUT  # up | down | lowerlayerdown ...
+    carrier: Known[bool] = NOT_IN_INPUT
+    carrier_changes: Known[int] = NOT_IN_INPUT  # since it was made
+    rate_gbits: Known[float] = NOT_IN_INPUT
+    mtu_bytes: Known[int] = NOT_IN_INPUT
+    master: Known[str] = NOT_IN_INPUT  # the bond or bridge that it belongs to
+    members: Known[tuple[str, ...]] = NOT_IN_INPUT  # of a bond
+    ipv4: Known[tuple[str, ...]] = NOT_IN_INPUT  # 10.0.0.1/24
+    default_route: Known[bool] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""
 

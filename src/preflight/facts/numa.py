@@ -12,6 +12,7 @@ class NumaNode(Struct, frozen=True):
 
     name: str  # node0
     cpus: Known[int] = NOT_IN_INPUT  # 0: memory alone, such as a GPU's
+    cpu_list: Known[str] = NOT_IN_INPUT  # 0-47,96-143; "" where it has none
     total_bytes: Known[int] = NOT_IN_INPUT
     free_bytes: Known[int] = NOT_IN_INPUT
     free_percent: Known[float] = NOT_IN_INPUT

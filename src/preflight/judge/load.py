@@ -24,8 +24,8 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
     "versions": (("known-bad", "data/known_bad.yaml"),),
 }
 DOMAINS = (
-    "gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel", "system", "parameters",
-    "versions", "environment", "fleet",
+    "gpu", "pcie", "fabric", "topology", "network", "nccl", "chassis", "dcgm", "live", "kernel",
+    "system", "parameters", "versions", "environment", "fleet",
 )  # fmt: skip
 
 #: What makes checks out of YAML.

@@ -1,0 +1,21 @@
+"""preflight topo: the machine as NCCL sees it, and how to start a job on it."""
+
+from __future__ import annotations
+
+from preflight.cli.judging import judge_and_report
+from preflight.cli.options import Options
+from preflight.cli.plan import Question
+from preflight.cli.streams import Streams
+
+#: What of the comparison of hosts belongs to it.
+FLEET = ("fleet.told.same", "fleet.topology.*", "fleet.nic.*", "fleet.cpu.numa.*")
+#: What the picture and the advice are made of, beside what the checks ask.
+FACTS = ("topology", "pci_tree", "gpus", "nic_ports", "netdevs", "numa_nodes", "stack")
+
+
+def run(options: Options, streams: Streams) -> int:
+    """Judge how the machine is joined; draw it, and advise."""
+    question = Question(
+        "topo", ("pcie", "topology", "network", "nccl", "fleet"), fleet=FLEET, facts=FACTS
+    )
+    return judge_and_report(question, options, streams)
