@@ -1,0 +1,147 @@
+"""From shards to batches. Which sample is when is a pure function of seed and step: the position in
+the data is the step, and a resumed run reads on where the interrupted one stopped."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from .shards import Shard, ShardError
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which samples each rank sees at each step: all of them once before any comes again."""
+
+    samples: int
+    seed: int
+    batch: int
+    accumulation: int
+    rank: int
+    ranks: int
+
+    def ids(self, step: int) -> list[list[int]]:
+        """The ids of each micro-batch of this rank at a step."""
+        each = self.batch * self.ranks
+        first = step * each * self.accumulation
+        return [
+            [self._id(first + micro * each + self.rank * self.batch + at)
+             for at in range(self.batch)]
+            for micro in range(self.accumulation)
+        ]  # fmt: skip
+
+    def _id(self, place: int) -> int:
+        """A permutation of the samples for each pass: i -> a i + b, a coprime to their number."""
+        epoch, at = divmod(place, self.samples)
+        mixed = (self.seed * 0x9E3779B1 + epoch * 0x85EBCA77) & 0xFFFFFFFF
+        factor = mixed % self.samples or 1
+        while math.gcd(factor, self.samples) != 1:
+            factor += 1
+        return (factor * at + mixed // 7) % self.samples
+
+
+class Tokens(Dataset[tuple[Tensor, Tensor]]):
+    """Samples of `length` tokens and of those that follow. Shards are opened where they are read:
+    in the loader's worker."""
+
+    def __init__(self, shards: list[Shard], length: int, vocabulary: int) -> None:
+        self.shards, self.length, self.vocabulary = shards, length, vocabulary
+        self.counts = [(one.tokens - 1) // length for one in shards]
+        self.tampered: Callable[[int], None] | None = None  # injected faults
+        self._mapped: dict[int, Tensor] = {}
+        if not sum(self.counts):
+            raise ShardError(f"no shard holds a sample of {length + 1} tokens")
+
+    def __len__(self) -> int:
+        return sum(self.counts)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        if self.tampered:
+            self.tampered(index)
+        at = index
+        for number, count in enumerate(self.counts):  # noqa: B007
+            if at < count:
+                break
+            at -= count
+        if number not in self._mapped:
+            self._mapped[number] = self.shards[number].mapped()
+        ids = self._mapped[number][at * self.length : (at + 1) * self.length + 1].long()
+        low, high = int(ids.min()), int(ids.max())
+        if low < 0 or high >= self.vocabulary:
+            path = self.shards[number].path
+            odd = high if high >= self.vocabulary else low
+            raise ShardError(f"{path}: token id {odd}, and the vocabulary is {self.vocabulary}")
+        return ids[:-1], ids[1:]
+
+
+class _Ahead(Sampler[list[int]]):
+    """The micro-batches from a step on, for as long as somebody asks."""
+
+    def __init__(self, order: Order, first_step: int, steps: int) -> None:
+        self.order, self.first_step, self.steps = order, first_step, steps
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for step in range(self.first_step, self.steps):
+            yield from self.order.ids(step)
+
+    def __len__(self) -> int:
+        return (self.steps - self.first_step) * self.order.accumulation
+
+
+@dataclass
+class Settings:
+    """How samples are prepared; `workers` 0 prepares them in the training process."""
+
+    workers: int = 1
+    prefetch: int = 2
+    pin: bool = False
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def batches(
+    tokens: Tokens, order: Order, first_step: int, steps: int, settings: Settings
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Micro-batches of (batch, length) in host memory, from a step to the last."""
+    several: dict[str, Any] = {}
+    if settings.workers:
+        several = {
+            "prefetch_factor": settings.prefetch,
+            "persistent_workers": True,
+            "multiprocessing_context": "fork",
+        }
+    loader: DataLoader[tuple[Tensor, Tensor]] = DataLoader(
+        tokens,
+        batch_sampler=_Ahead(order, first_step, steps),
+        num_workers=settings.workers,
+        pin_memory=settings.pin,
+        worker_init_fn=_quiet,
+        **several,
+        **settings.extra,
+    )
+    return iter(loader)
+
+
+def _quiet(_worker: int) -> None:
+    """A worker prepares batches on one thread: the cores are the ranks'."""
+    torch.set_num_threads(1)
+
+
+def loader_alone(
+    tokens: Tokens, order: Order, settings: Settings, *, micro_batches: int
+) -> float:
+    """Tokens a second that the loader gives when nobody trains: from the second micro-batch on."""
+    found = batches(tokens, order, 0, micro_batches + 1, settings)
+    next(found)
+    began, count = time.perf_counter(), 0
+    for ids, _ in found:
+        count += ids.numel()
+        if time.perf_counter() - began > 2.0:
+            break
+    return count / (time.perf_counter() - began)

@@ -1,0 +1,151 @@
+"""The training loop: read it from top to bottom.
+
+A step is: a batch from the loader, to the device, forward, backward (gradients averaged over the
+ranks in its last micro-batch), clip, AdamW, a learning rate that warms up and falls by a cosine; and
+now and then a checkpoint that is written beside it. Everything that a resumed run needs is in State.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from . import layout, loader
+from .clock import Clock
+from .presets import Preset
+
+
+@dataclass
+class State:
+    """What training changes, and a checkpoint holds."""
+
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    scaler: Any
+    step: int = 0  # the next one; the position in the data too
+
+
+@dataclass
+class Step:
+    """What one step tells."""
+
+    step: int
+    loss: float
+    norm: float
+    learning_rate: float
+    scale: float  # of the loss; 1 where it is not scaled
+    skipped: bool  # gradients were not finite: the scaler left the weights alone
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Run:
+    """What is trained, where and how."""
+
+    shape: Preset
+    place: layout.Place
+    sharding: str
+    tokens: loader.Tokens
+    order: loader.Order
+    settings: loader.Settings
+    clip: float = 1.0
+    compiled: bool = False
+    #: Called with the step before it begins, and with its gradients: injected faults.
+    before: Callable[[int], None] = lambda _: None
+    on_gradients: Callable[[int, nn.Module], None] = lambda _, __: None
+    #: Called after each step; a checkpoint is begun here.
+    after: Callable[[State], None] = lambda _: None
+
+
+def begin(run: Run, seed: int) -> State:
+    """A model, spread over the ranks, and the optimizer of all that is trained in it."""
+    model = layout.spread(
+        layout.built(run.shape, run.place, seed), run.place, run.sharding, run.shape.precision
+    )
+    decay = [weight for weight in model.parameters() if weight.dim() > 1]
+    plain = [weight for weight in model.parameters() if weight.dim() <= 1]
+    optimizer = torch.optim.AdamW(
+        [{"params": decay, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}],
+        lr=run.shape.learning_rate, betas=(0.9, 0.95), fused=run.place.gpu or None,
+    )  # fmt: skip
+    scaler = torch.amp.GradScaler(run.place.device.type, enabled=run.shape.precision == "fp16")
+    return State(model, optimizer, scaler)
+
+
+def train(run: Run, state: State, last_step: int) -> Iterator[Step]:
+    """Steps until `last_step`, one after the other."""
+    shape, place = run.shape, run.place
+    forward = torch.compile(state.model) if run.compiled else state.model
+    batches = loader.batches(run.tokens, run.order, state.step, last_step, run.settings)
+    clock = Clock(gpu=place.gpu)
+    waiting: Step | None = None
+    while state.step < last_step:
+        clock.begin()
+        run.before(state.step)
+        rate = learning_rate(state.step, shape)
+        for group in state.optimizer.param_groups:
+            group["lr"] = rate
+
+        total = torch.zeros((), device=place.device)
+        for micro in range(shape.accumulation):
+            batch = next(batches)
+            clock.mark("data")
+            tokens, targets = (each.to(place.device, non_blocking=True) for each in batch)
+            clock.mark("copy")
+            with layout.together(state.model, last=micro + 1 == shape.accumulation):
+                with layout.casting(place, run.sharding, shape.precision):
+                    # The mean over micro-batches, not their sum: k x 1 is 1 x k.
+                    loss = forward(tokens, targets) / shape.accumulation
+                clock.mark("forward")
+                state.scaler.scale(loss).backward()
+            clock.mark("backward")
+            total += loss.detach()
+
+        state.scaler.unscale_(state.optimizer)
+        run.on_gradients(state.step, state.model)
+        norm = nn.utils.clip_grad_norm_(state.model.parameters(), run.clip)
+        scale = state.scaler.get_scale()
+        state.scaler.step(state.optimizer)
+        state.scaler.update()
+        state.optimizer.zero_grad(set_to_none=True)
+        clock.mark("optimizer")
+
+        state.step += 1
+        run.after(state)
+        clock.mark("checkpoint")
+        told = Step(state.step - 1, *_numbers(total, norm, place), rate, scale,
+                    state.scaler.get_scale() < scale)  # fmt: skip
+        seconds = clock.end()
+        done, waiting = (told, None) if not place.gpu else (waiting, told)
+        if done is not None and seconds is not None:
+            done.seconds = seconds
+            yield done
+    if waiting is not None:
+        waiting.seconds = clock.rest() or {}
+        yield waiting
+    clock.close()
+
+
+def learning_rate(step: int, shape: Preset) -> float:
+    """Linear warm-up, then a cosine to a tenth."""
+    if step < shape.warmup:
+        return shape.learning_rate * (step + 1) / shape.warmup
+    share = (step - shape.warmup) / max(1, shape.steps - shape.warmup)
+    return shape.learning_rate * (0.55 + 0.45 * math.cos(math.pi * min(1.0, share)))
+
+
+def _numbers(loss: Tensor, norm: Tensor, place: layout.Place) -> tuple[float, float]:
+    """Loss and gradient norm as numbers, the loss averaged over the ranks: the step's one wait."""
+    whole = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+    both = torch.stack([loss.float(), whole.detach().float()])
+    if place.ranks > 1:
+        dist.all_reduce(both)
+        both /= place.ranks
+    told = both.tolist()
+    return told[0], told[1]

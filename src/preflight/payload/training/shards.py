@@ -1,0 +1,121 @@
+"""Token shards: files of token ids that are mapped into memory, never read whole.
+
+A shard is a flat file of 16-bit ids (.bin, as nanoGPT and others write it) or a NumPy array (.npy) of
+one dimension. The synthetic ones are a Markov chain whose entropy is known: the loss cannot fall
+below it, and a model that learns comes near.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+#: Tokens that may follow a token, each as likely: so the entropy is ln of it.
+SUCCESSORS = 4
+#: NumPy's name of a type -> torch's, and its size in bytes.
+_TYPES = {"<u2": (torch.uint16, 2), "<i4": (torch.int32, 4), "<u4": (torch.int32, 4),
+          "<i8": (torch.int64, 8)}  # fmt: skip
+_DESCR = re.compile(r"'descr': *'([<|=]?[a-z]\d)'")
+_SHAPE = re.compile(r"'shape': *\((\d+),\)")
+
+
+class ShardError(Exception):
+    """A shard that cannot be trained on: what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A file and where its tokens lie in it."""
+
+    path: str
+    tokens: int
+    dtype: Any
+    offset_bytes: int = 0
+
+    def mapped(self) -> Tensor:
+        """All of it as a tensor; nothing is read before it is used."""
+        size = torch.empty(0, dtype=self.dtype).element_size()
+        if not self.offset_bytes:
+            return torch.from_file(self.path, size=self.tokens, dtype=self.dtype)
+        # A tensor's memory begins at a multiple of its size; a .npy's head is one of 64 bytes.
+        skipped = self.offset_bytes // size
+        return torch.from_file(self.path, size=self.tokens + skipped, dtype=self.dtype)[skipped:]
+
+
+def floor_nats() -> float:
+    """The loss below which nothing that learns from synthetic shards can come."""
+    return math.log(SUCCESSORS)
+
+
+def write_synthetic(folder: str, *, vocabulary: int, tokens: int, shards: int, seed: int) -> None:
+    """Write shards of a seeded chain, each whole or not at all."""
+    draw = torch.Generator().manual_seed(seed)
+    # Every token has its own successors, and every token is the successor of as many: no shortcut.
+    follow = torch.stack([torch.randperm(vocabulary, generator=draw) for _ in range(SUCCESSORS)])
+    for number in range(shards):
+        ids = _walk(follow, tokens // shards, draw)
+        path = os.path.join(folder, f"synthetic-{number:03d}.bin")  # noqa: PTH118
+        ids.to(torch.uint16).untyped_storage()
+        data = struct.pack(f"<{len(ids)}H", *ids.tolist())
+        Path(f"{path}.part").write_bytes(data)
+        os.replace(f"{path}.part", path)  # noqa: PTH105
+
+
+def _walk(follow: Tensor, tokens: int, draw: torch.Generator) -> Tensor:
+    """`tokens` of the chain: many walks side by side, for a step costs the same for all of them."""
+    walks = 256
+    steps = -(-tokens // walks)
+    at = torch.randint(follow.shape[1], (walks,), generator=draw)
+    way = torch.randint(follow.shape[0], (steps, walks), generator=draw)
+    found = torch.empty(steps, walks, dtype=torch.long)
+    for step in range(steps):
+        found[step] = at
+        at = follow[way[step], at]
+    return found.t().flatten()[:tokens]
+
+
+def open_shards(folder: str, vocabulary: int) -> list[Shard]:
+    """The shards of a folder in the order of their names. Raises ShardError with what is wrong."""
+    found = sorted(str(one) for one in Path(folder).iterdir() if one.suffix in (".bin", ".npy"))
+    if not found:
+        raise ShardError(f"{folder}: no *.bin or *.npy in it")
+    if vocabulary > 1 << 16 and any(one.endswith(".bin") for one in found):
+        raise ShardError(f"{folder}: .bin holds 16-bit ids, and the vocabulary is {vocabulary}")
+    return [_npy(one) if one.endswith(".npy") else _bin(one) for one in found]
+
+
+def _bin(path: str) -> Shard:
+    size = os.path.getsize(path)  # noqa: PTH202
+    if size % 2 or not size:
+        raise ShardError(f"{path}: {size} bytes are no whole number of 16-bit ids: truncated?")
+    return Shard(path, size // 2, torch.uint16)
+
+
+def _npy(path: str) -> Shard:
+    """The head of format version 1 and 2 (NumPy Enhancement Proposal 1)."""
+    with open(path, "rb") as file:  # noqa: PTH123
+        begin = file.read(12)
+        if begin[:6] != b"\x93NUMPY" or len(begin) < 12:
+            raise ShardError(f"{path}: no NumPy file")
+        wide = begin[6] > 1
+        length = struct.unpack_from("<I" if wide else "<H", begin, 8)[0]
+        offset = (12 if wide else 10) + length
+        file.seek(12 if wide else 10)
+        head = file.read(min(length, 4096)).decode("latin-1")
+    descr, shape = _DESCR.search(head), _SHAPE.search(head)
+    if not descr or descr[1] not in _TYPES or not shape:
+        raise ShardError(f"{path}: expected one dimension of {', '.join(_TYPES)}, got {head[:80]}")
+    dtype, size = _TYPES[descr[1]]
+    tokens = int(shape[1])
+    there = os.path.getsize(path) - offset  # noqa: PTH202
+    if there < tokens * size:
+        raise ShardError(f"{path}: {there} of {tokens * size} bytes are there: truncated")
+    return Shard(path, tokens, dtype, offset)
