@@ -26,11 +26,12 @@ class Order:
     accumulation: int
     rank: int
     ranks: int
+    behind: int = 0  # steps by which the data is behind: an injected fault
 
     def ids(self, step: int) -> list[list[int]]:
         """The ids of each micro-batch of this rank at a step."""
         each = self.batch * self.ranks
-        first = step * each * self.accumulation
+        first = (step - self.behind) * each * self.accumulation
         return [
             [self._id(first + micro * each + self.rank * self.batch + at)
              for at in range(self.batch)]
@@ -47,9 +48,9 @@ class Order:
         return (factor * at + mixed // 7) % self.samples
 
 
-class Tokens(Dataset[tuple[Tensor, Tensor]]):
-    """Samples of `length` tokens and of those that follow. Shards are opened where they are read:
-    in the loader's worker."""
+class Tokens(Dataset[tuple[int, Tensor, Tensor]]):
+    """Samples of `length` tokens and of those that follow, with their ids. Shards are opened where
+    they are read: in the loader's worker."""
 
     def __init__(self, shards: list[Shard], length: int, vocabulary: int) -> None:
         self.shards, self.length, self.vocabulary = shards, length, vocabulary
@@ -62,7 +63,7 @@ class Tokens(Dataset[tuple[Tensor, Tensor]]):
     def __len__(self) -> int:
         return sum(self.counts)
 
-    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+    def __getitem__(self, index: int) -> tuple[int, Tensor, Tensor]:
         if self.tampered:
             self.tampered(index)
         at = index
@@ -78,7 +79,7 @@ class Tokens(Dataset[tuple[Tensor, Tensor]]):
             path = self.shards[number].path
             odd = high if high >= self.vocabulary else low
             raise ShardError(f"{path}: token id {odd}, and the vocabulary is {self.vocabulary}")
-        return ids[:-1], ids[1:]
+        return index, ids[:-1], ids[1:]
 
 
 class _Ahead(Sampler[list[int]]):
@@ -107,8 +108,9 @@ class Settings:
 
 def batches(
     tokens: Tokens, order: Order, first_step: int, steps: int, settings: Settings
-) -> Iterator[tuple[Tensor, Tensor]]:
-    """Micro-batches of (batch, length) in host memory, from a step to the last."""
+) -> Iterator[list[Tensor]]:
+    """Micro-batches in host memory, from a step to the last: ids of (batch), tokens and targets of
+    (batch, length)."""
     several: dict[str, Any] = {}
     if settings.workers:
         several = {
@@ -116,7 +118,7 @@ def batches(
             "persistent_workers": True,
             "multiprocessing_context": "fork",
         }
-    loader: DataLoader[tuple[Tensor, Tensor]] = DataLoader(
+    loader: DataLoader[tuple[int, Tensor, Tensor]] = DataLoader(
         tokens,
         batch_sampler=_Ahead(order, first_step, steps),
         num_workers=settings.workers,
@@ -140,8 +142,8 @@ def loader_alone(
     found = batches(tokens, order, 0, micro_batches + 1, settings)
     next(found)
     began, count = time.perf_counter(), 0
-    for ids, _ in found:
-        count += ids.numel()
+    for _, tokens_of_it, _ in found:
+        count += tokens_of_it.numel()
         if time.perf_counter() - began > 2.0:
             break
     return count / (time.perf_counter() - began)

@@ -41,6 +41,7 @@ class Step:
     learning_rate: float
     scale: float  # of the loss; 1 where it is not scaled
     skipped: bool  # gradients were not finite: the scaler left the weights alone
+    samples: list[int] = field(default_factory=list)  # the ids that were read for it
     seconds: dict[str, float] = field(default_factory=dict)
 
 
@@ -56,6 +57,8 @@ class Run:
     settings: loader.Settings
     clip: float = 1.0
     compiled: bool = False
+    rate_factor: float = 1.0
+    spoiled_step: int = -1  # whose targets are noise
     #: Called with the step before it begins, and with its gradients: injected faults.
     before: Callable[[int], None] = lambda _: None
     on_gradients: Callable[[int, nn.Module], None] = lambda _, __: None
@@ -88,15 +91,18 @@ def train(run: Run, state: State, last_step: int) -> Iterator[Step]:
     while state.step < last_step:
         clock.begin()
         run.before(state.step)
-        rate = learning_rate(state.step, shape)
+        rate = run.rate_factor * learning_rate(state.step, shape)
         for group in state.optimizer.param_groups:
             group["lr"] = rate
 
-        total = torch.zeros((), device=place.device)
+        total, samples = torch.zeros((), device=place.device), []
         for micro in range(shape.accumulation):
-            batch = next(batches)
+            ids, *batch = next(batches)
+            samples += ids.tolist()
             clock.mark("data")
             tokens, targets = (each.to(place.device, non_blocking=True) for each in batch)
+            if state.step == run.spoiled_step:
+                targets = targets.flip(0).roll(7, 1)
             clock.mark("copy")
             with layout.together(state.model, last=micro + 1 == shape.accumulation):
                 with layout.casting(place, run.sharding, shape.precision):
@@ -120,7 +126,7 @@ def train(run: Run, state: State, last_step: int) -> Iterator[Step]:
         run.after(state)
         clock.mark("checkpoint")
         told = Step(state.step - 1, *_numbers(total, norm, place), rate, scale,
-                    state.scaler.get_scale() < scale)  # fmt: skip
+                    state.scaler.get_scale() < scale, samples)  # fmt: skip
         seconds = clock.end()
         done, waiting = (told, None) if not place.gpu else (waiting, told)
         if done is not None and seconds is not None:

@@ -1,0 +1,182 @@
+"""The ranks of one launch on this host: forked, listened to, and ended together.
+
+They are forked from a process that has imported torch: a launch begins in a fraction of a second. Each
+has a pipe of its own, so that what one prints does not tear the line of another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .parent import die_with_launcher
+
+#: After the first rank ends in an error the others have so long to tell theirs.
+_LAST_WORDS_S = 3.0
+#: Until the first step: imports, compiling, kernels that are loaded.
+_FIRST_STEP_S = 120.0
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+class Rank:
+    """One forked process, as its launcher sees it."""
+
+    def __init__(self, number: int, environment: dict[str, str], work: Callable[[Tell], None]) -> None:
+        self.number, self.rest, self.step = number, b"", -1
+        self.heard_s = time.monotonic()
+        self.status: int | None = None
+        self.fd, writing = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self.fd)
+            _as_rank(number, writing, environment, work)
+        os.close(writing)
+        os.set_blocking(self.fd, False)
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """What it has told since; closes its end of the pipe when that is all."""
+        try:
+            data = os.read(self.fd, 1 << 16)
+        except BlockingIOError:
+            return
+        if not data:
+            os.close(self.fd)
+            self.fd = -1
+            return
+        self.heard_s = time.monotonic()
+        *whole, self.rest = (self.rest + data).split(b"\n")
+        for line in whole:
+            told = json.loads(line)
+            self.step = told.get("step", self.step) if told["kind"] == "step" else self.step
+            yield {**told, "rank": self.number}
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    def ended(self) -> bool:
+        """Whether it has ended; its status then stands in `status`, a signal as negative."""
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.status = os.waitstatus_to_exitcode(status) if pid else None
+        return self.status is not None
+
+
+def _as_rank(number: int, fd: int, environment: dict[str, str], work: Callable[[Tell], None]) -> None:
+    """In the forked process: work, tell, end."""
+    status = 1
+
+    def tell(line: dict[str, Any]) -> None:
+        data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+        while data:
+            data = data[os.write(fd, data) :]
+
+    try:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN if each == signal.SIGINT else signal.SIG_DFL)
+        die_with_launcher(signal.SIGKILL)
+        os.environ.update(environment)
+        work(tell)
+        status = 0
+    except Exception as error:  # noqa: BLE001 - told, whatever it is
+        sys.stderr.write(traceback.format_exc())
+        with contextlib.suppress(OSError):
+            text = str(error) or type(error).__name__
+            tell({"kind": "failed", "error": type(error).__name__, "text": text[:2000]})
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+class Launch:
+    """All ranks of this host, from their start to the end of the last."""
+
+    def __init__(
+        self, ranks: int, work: Callable[[Tell], None], *, silent_s: float, first: int = 0,
+        world: int = 0, master: str = "127.0.0.1", port: int = 0,
+    ) -> None:  # fmt: skip
+        port = port or free_port(master)
+        self.silent_s, self.ended_s = silent_s, 0.0
+        self.ranks = [
+            Rank(first + local, {
+                "RANK": str(first + local), "LOCAL_RANK": str(local),
+                "WORLD_SIZE": str(world or ranks), "LOCAL_WORLD_SIZE": str(ranks),
+                "MASTER_ADDR": master, "MASTER_PORT": str(port),
+            }, work)
+            for local in range(ranks)
+        ]  # fmt: skip
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Everything that the ranks tell until all have ended, and how those ended that did not end
+        well. Whoever stops listening calls kill()."""
+        with selectors.DefaultSelector() as selector:
+            for rank in self.ranks:
+                selector.register(rank.fd, selectors.EVENT_READ, rank)
+            while selector.get_map():
+                for key, _ in selector.select(0.2):
+                    rank, fd = key.data, key.fd
+                    yield from rank.lines()
+                    if rank.fd < 0:
+                        selector.unregister(fd)
+                        yield from self._end_of(rank)
+                yield from self._silent()
+                if self.ended_s and time.monotonic() > self.ended_s + _LAST_WORDS_S:
+                    self.kill()
+
+    def _end_of(self, rank: Rank) -> Iterator[dict[str, Any]]:
+        while not rank.ended():
+            time.sleep(0.005)
+        if rank.status:
+            told = {"kind": "died", "rank": rank.number, "status": rank.status, "step": rank.step}
+            yield {**told, "first": not self.ended_s}
+            self.ended_s = self.ended_s or time.monotonic()
+
+    def _silent(self) -> Iterator[dict[str, Any]]:
+        """Ranks that have said nothing for too long. The one that is behind holds up the others."""
+        now = time.monotonic()
+        alive = [rank for rank in self.ranks if rank.fd >= 0]
+        trained = any(rank.step >= 0 for rank in self.ranks)
+        limit_s = self.silent_s if trained else max(self.silent_s, _FIRST_STEP_S)
+        if self.ended_s or not alive or now - max(rank.heard_s for rank in alive) < limit_s:
+            return
+        behind = min(rank.step for rank in alive)
+        steps = {str(rank.number): rank.step for rank in alive}
+        stopped = [rank.number for rank in alive if _stopped(rank.pid)]
+        suspects = stopped or [rank.number for rank in alive if rank.step == behind]
+        yield {"kind": "silent", "after_s": round(limit_s, 1), "steps": steps, "suspects": suspects,
+               "stopped": stopped}  # fmt: skip
+        self.ended_s = now - _LAST_WORDS_S
+
+    def kill(self) -> None:
+        """End all of them at once, and wait until they have."""
+        for rank in self.ranks:
+            if not rank.ended():
+                rank.kill()
+
+
+def free_port(address: str) -> int:
+    """A port that nobody listens at just now."""
+    with socket.socket() as one:
+        one.bind((address, 0))
+        return int(one.getsockname()[1])
+
+
+def _stopped(pid: int) -> bool:
+    """Whether the kernel holds the process stopped (SIGSTOP, a debugger)."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123
+            return file.read().rpartition(")")[2].split()[0] in ("T", "t")
+    except (OSError, IndexError):
+        return False
