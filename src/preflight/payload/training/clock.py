@@ -21,7 +21,8 @@ class Clock:
     """One step after the other: begin(), mark(part) at the end of each part, end()."""
 
     def __init__(self, *, gpu: bool) -> None:
-        self._at: Callable[[], Any] = _event if gpu else time.perf_counter
+        #: A moment, to be marked later.
+        self.now: Callable[[], Any] = _event if gpu else time.perf_counter
         self._between: Callable[[Any, Any], float] = _between_events if gpu else _between_times
         self._marks: list[tuple[str, Any]] = []
         self._last: tuple[list[tuple[str, Any]], float] | None = None
@@ -33,18 +34,18 @@ class Clock:
     def begin(self) -> None:
         """A step begins, and with it what is first in it."""
         self._began_s = time.perf_counter()
-        self._marks = [("", self._at())]
+        self._marks = [("", self.now())]
 
-    def mark(self, part: str) -> None:
-        """The part that ends here; a part may come several times."""
-        self._marks.append((part, self._at()))
+    def mark(self, part: str, at: Any = None) -> None:
+        """The part that ends now, or at an earlier moment; a part may come several times."""
+        self._marks.append((part, self.now() if at is None else at))
 
     def end(self) -> dict[str, float] | None:
         """The step ends. Seconds by part of the step before it on a GPU, of this one on a CPU;
         None where there is none yet."""
         self.mark("rest")
         now = (self._marks, time.perf_counter() - self._began_s)
-        told, self._last = (self._last, now) if self._at is _event else (now, None)
+        told, self._last = (self._last, now) if self.now is _event else (now, None)
         return self._told(*told) if told else None
 
     def rest(self) -> dict[str, float] | None:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from . import layout, loader
 from .clock import Clock
+from .exposed import Exposed
 from .presets import Preset
 
 
@@ -87,6 +88,7 @@ def train(run: Run, state: State, last_step: int) -> Iterator[Step]:
     forward = torch.compile(state.model) if run.compiled else state.model
     batches = loader.batches(run.tokens, run.order, state.step, last_step, run.settings)
     clock = Clock(gpu=place.gpu)
+    exposed = Exposed(state.model, run.sharding, clock)
     waiting: Step | None = None
     while state.step < last_step:
         clock.begin()
@@ -104,13 +106,14 @@ def train(run: Run, state: State, last_step: int) -> Iterator[Step]:
             if state.step == run.spoiled_step:
                 targets = targets.flip(0).roll(7, 1)
             clock.mark("copy")
-            with layout.together(state.model, last=micro + 1 == shape.accumulation):
+            exposed.averages = micro + 1 == shape.accumulation
+            with layout.together(state.model, last=exposed.averages):
                 with layout.casting(place, run.sharding, shape.precision):
                     # The mean over micro-batches, not their sum: k x 1 is 1 x k.
                     loss = forward(tokens, targets) / shape.accumulation
                 clock.mark("forward")
                 state.scaler.scale(loss).backward()
-            clock.mark("backward")
+            exposed.end_backward()
             total += loss.detach()
 
         state.scaler.unscale_(state.optimizer)
@@ -135,6 +138,7 @@ def train(run: Run, state: State, last_step: int) -> Iterator[Step]:
     if waiting is not None:
         waiting.seconds = clock.rest() or {}
         yield waiting
+    exposed.close()
     clock.close()
 
 
