@@ -71,7 +71,10 @@ def pyz() -> bytes:
     Raises PreflightError where nvidia-ml-py is not installed.
     """
     files = {"__main__.py": _MAIN, "pynvml.py": _pynvml().read_bytes()}
-    files |= {f"payload/{path.name}": path.read_bytes() for path in _PAYLOAD.glob("*.py")}
+    files |= {
+        f"payload/{path.relative_to(_PAYLOAD).as_posix()}": path.read_bytes()
+        for path in _PAYLOAD.rglob("*.py")
+    }
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in sorted(files):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
 
 from .lines import Lines
@@ -20,15 +21,43 @@ def main() -> None:
     watch = commands.add_parser("watch", help="sample every GPU by NVML, as JSON lines")
     watch.add_argument("--seconds", type=float, default=60.0)
     watch.add_argument("--interval", type=float, default=1.0)
+    train = commands.add_parser("train", help="a small training run, as JSON lines")
+    train.add_argument("--plan", default="{}", help="what to do, as JSON: training/plan.py")
     asked = parser.parse_args()
-    if not (0 < asked.interval <= asked.seconds):
+    if asked.command == "watch" and not (0 < asked.interval <= asked.seconds):
         parser.error("expected 0 < --interval <= --seconds")
     die_with_launcher()
-    _remove_self()
-    status = Watch(asked.seconds, asked.interval, Lines()).run()
+    lines = Lines()
+    if asked.command == "train":
+        status = _train(asked.plan, lines)
+    else:
+        _remove_self()
+        status = Watch(asked.seconds, asked.interval, lines).run()
     # Not sys.exit: a worker that cannot be killed must not be waited for.
     sys.stderr.flush()
     os._exit(status)
+
+
+def _train(plan: str, lines: Lines) -> int:
+    """Torch may be missing, or may not load: then that is what there is to tell."""
+    import warnings
+
+    warnings.filterwarnings("ignore")  # of torch, about itself: they would be told per rank
+    try:
+        from .training.harness import harness
+        from .training.plan import read
+    except ImportError as error:
+        _remove_self()
+        lines.write({"kind": "cannot", "text": f"{sys.executable} cannot import it: {error}"})
+        return 0
+    _remove_self()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        harness(read(plan), lines.write)
+    except KeyboardInterrupt:
+        lines.write({"kind": "interrupted"})
+        return 130
+    return 0
 
 
 def _remove_self() -> None:

@@ -29,6 +29,7 @@ _SHARDS = 2
 def harness(plan: Plan, tell: Tell) -> None:
     """All launches of a plan. Whoever interrupts it gets the ranks ended and the folder removed."""
     began = time.monotonic()
+    plan = settled(plan)
     shape = shape_of(plan)
     tell({"kind": "begin", **_about(plan, shape)})
     reason = _cannot(plan)
@@ -56,6 +57,18 @@ def harness(plan: Plan, tell: Tell) -> None:
             one.kill()
         shutil.rmtree(folder, ignore_errors=True)
     tell({"kind": "end", "elapsed_s": round(time.monotonic() - began, 3)})
+
+
+def settled(plan: Plan) -> Plan:
+    """The plan with what it left open decided by what is here. CUDA is not started: the ranks are
+    forked from this process."""
+    gpus = torch.cuda.device_count()
+    device = plan.device or ("cuda" if gpus else "cpu")
+    cores = len(os.sched_getaffinity(0))
+    ranks = plan.ranks or (max(1, gpus) if device == "cuda" else min(2, cores))
+    preset = plan.preset or ("gpu-small" if device == "cuda" else "cpu-tiny")
+    return replace(plan, device=device, ranks=ranks, preset=preset,
+                   sharding=plan.sharding if ranks > 1 else "single")  # fmt: skip
 
 
 def _about(plan: Plan, shape: Preset) -> dict[str, Any]:

@@ -14,9 +14,9 @@ WHOLE, KILLED, RESUMED = "whole", "killed", "resumed"
 class Plan:
     """`changes`: fields of the preset; `inject`: faults by name, with their argument."""
 
-    preset: str = "cpu-tiny"
-    device: str = "cpu"
-    ranks: int = 1  # on this host
+    preset: str = ""  # by the device, where none is named
+    device: str = ""  # cuda where there is one, else cpu
+    ranks: int = 0  # on this host; 0: one for each GPU, two on a CPU
     sharding: str = "ddp"  # single | ddp | fsdp
     seed: int = 1
     folder: str = ""  # for shards and checkpoints; a temporary one of its own where none is named
