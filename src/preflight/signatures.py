@@ -99,6 +99,14 @@ TOOLS: dict[str, tuple[str, ...]] = {
         # plain and -nn, then -n
         rf"{_ADDRESS} (?:[A-Z3][\w ./-]+)(?: \[\w{{4}}\])?: ",
         rf"{_ADDRESS} (?:Class )?[\da-f]{{4}}: [\da-f]{{4}}:[\da-f]{{4}}\b",
+        # -mm, -vmm
+        rf'{_ADDRESS} "[^"\n]{{1,80}}" "',
+        rf"Slot:[ \t]+{_ADDRESS}[ \t]*$",
+    ),
+    "lspci-tree": (r"-(?:\+-)?\[(?:[\da-f]{4,8}:)?[\da-f]{2}(?:-[\da-f]{2})?\]-",),
+    "hwloc": (
+        r"(?:<\?xml [^>\n]*\?>[\s>]*)?<!DOCTYPE topology SYSTEM \"hwloc",
+        r"(?:<\?xml [^>\n]*\?>[\s>]*)?<topology(?: version=\"\d|>[\s>]*<object type=\")",
     ),
     "driver-module": (r"NVRM version: NVIDIA UNIX ", r"Module +Size +Used by[ \t]*$"),
     "services": (
@@ -172,6 +180,8 @@ GOES_ON: dict[str, str] = {
     "services": (
         r"[A-Z][A-Za-z]{1,40}=| +(?:Loaded|Active|Docs|Process|Main PID|Tasks|Memory|CGroup): "
     ),
+    "lspci-tree": r"[ |]{1,400}(?:[+\\]-|\|?$)",
+    "hwloc": r"[ \t]*</?(?:object|info|page_type|topology|support|cpukind|distances2?)\b",
     "nvlink": rf"[ \t]*(?:{_UUID_OF}|Link \d)",
     "dcgmi-diag": r"[|+][^\n|+]{27}[|+]",
     **software_signatures.GOES_ON,
@@ -218,7 +228,6 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     "`nvidia-smi topo` output": (r"GPU0[ \t]+(?:GPU1|CPU Affinity)\b",),
     "`nvidia-smi -L` output": (_UUID_OF,),
     "`nvidia-smi pmon` output": (r"# ?(?:Date +)?(?:Time +)?gpu +pid\b",),
-    "`lspci -t` output": (r"-\[[\da-f]{4,8}:[\da-f]{2}(?:-[\da-f]{2})?\]-",),
     "`ipmitool -c` output": (
         r"[\da-f]{1,8},(?:\d{1,2}/\d{1,2}/\d{2,4}|\d{4}-\d\d-\d\d|Pre-Init),",
         rf"[^,|\n]{{1,64}},[^,\n]{{0,24}},[^,\n]{{0,24}},{_IPMI_STATUS}(?:,|[ \t]*$)",
@@ -276,6 +285,7 @@ NOT_TEXT: dict[bytes, str] = {
 READS = (
     "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, `nvidia-smi`, `nvidia-smi nvlink`, "
     "`nvidia-smi dmon`, a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), `lspci`, "
+    "`lspci -tv`, `lstopo --of xml`, "
     "`lsmod`, `systemctl status`, `ipmitool sdr`, `sensor` and `sel list`, EDAC counts, "
     "`dmidecode -t 17`, `dcgmi diag`, `dcgmi dmon`, `python -m torch.utils.collect_env`, "
     "`ds_report`, `pip freeze`, `pip list`, `conda list`, `sysctl -a`, `ulimit -a`, `lscpu`, "

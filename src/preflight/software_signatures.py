@@ -44,7 +44,12 @@ _COLLECTED = (
     r"|Is XNNPACK available|(?:CUDA|ROCM) used to build PyTorch|Is CUDA available)"
 )
 _OF_TOPO = r"GPU0[ \t]+(?:GPU1|NIC0|CPU Affinity| ?X\b)"
-_OF_LSCPU = r"Architecture: +\w"
+#: Its first row; in another language by its value. With -J it is JSON.
+_OF_LSCPU = (
+    r"(?:Architecture: +\w|[^\W\d_][^:\uff1a\n]{1,24}[:\uff1a][ \t]+"
+    r"(?:x86_64|i686|aarch64|ppc64le|s390x|riscv64|loongarch64)[ \t]*$)"
+)
+_OF_LSCPU_JSON = r"\{\s*\"lscpu\"\s*:"
 
 #: As signatures.TOOLS.
 TOOLS: dict[str, tuple[str, ...]] = {
@@ -86,7 +91,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
         rf"{_KNOWN}={{2,3}}v?\d[^\s=]{{0,80}}[ \t]*$",
         rf"{_FROZEN}{_NEXT}{_FROZEN}$",
     ),
-    "lscpu": (_OF_LSCPU,),
+    "lscpu": (_OF_LSCPU, _OF_LSCPU_JSON),
     "meminfo": (r"MemTotal: +\d+ kB[ \t]*$",),
     "numactl": (r"available: \d{1,4} nodes? \(",),
     "sysctl": (
@@ -137,7 +142,10 @@ SINGLE = {
     "pip-list": (r"^[ \t]*(Package)[ \t]+Version\b", "pip list"),
     "conda-list": (r"^(# packages in environment at|[ \t]*List of packages in env)", "conda list"),
     "pip-freeze": (rf"^[ \t]*({_NAME})==(\S{{1,80}})", "pip freeze"),
-    "lscpu": (r"^[ \t]*(Model name|CPU\(s\)|NUMA node\(s\)):[ \t]*([^\n]*)", "lscpu"),
+    "lscpu": (
+        r"^[ \t]*(Model name|CPU\(s\)|NUMA node\(s\)|NUMA node\d+ CPU\(s\)):[ \t]*([^\n]*)",
+        "lscpu",
+    ),
     "meminfo": (r"^[ \t]*(MemTotal):[ \t]*(\d+)", "cat /proc/meminfo"),
     "numactl": (r"^[ \t]*(available): \d", "numactl -H"),
     "sysctl": (

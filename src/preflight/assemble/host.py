@@ -36,7 +36,10 @@ from preflight.assemble.gpu_peers import with_peers
 from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.limits import limit_facts, processes_of
+from preflight.assemble.numa import numa_nodes
 from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
+from preflight.assemble.pci_shape import shape
+from preflight.assemble.pci_trees import pci_tree
 from preflight.assemble.reported import as_reported, both_limits, reports_of
 from preflight.assemble.sources import SUPPLIERS, probe_of
 from preflight.assemble.stack import stack_of
@@ -75,7 +78,9 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["packages"] = packages_of(parts["packages"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
     parts["limits"] = both_limits(found, parts["limits"])
+    parts["pci_tree"] = pci_tree(found)
     parts = as_reported(parts, reports_of(found))
+    parts["numa_nodes"] = numa_nodes(found, parts["cpu"])
     host = replace(_host(name, parts, site), gpu_looks=looks(found))
     host = replace(host, stack=stack_of(host, python))
     return Assembled(host, _unanswered(found, site))
@@ -128,7 +133,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         **nic_facts(parts["nics"]),
         **accelerator_facts(parts["npus"], parts["amd_gpus"], pci),
         **environment_facts(parts["environment"], parts.values()),
-        topology_shape=parts["topology"],
+        topology_shape=shape(parts["pci_sysfs"]),
         gpu_product=gpu_product(gpus),
         told=told(parts, smi, gpus),
         site=site,

@@ -78,6 +78,35 @@ def pci_path_built(_host: Host, path: PciPath) -> Known[Bound]:
     return min(above, own, key=lambda bound: bound.value)
 
 
+def pci_path_own(_host: Host, path: PciPath) -> Known[Bound]:
+    """GB/s that the device's own link can do, for the links above it to carry; names the slowest of
+    these."""
+    own = _rate(path.link, "own link of")
+    if isinstance(own, Missing) or isinstance(path.above, Missing):
+        return own
+    above = path.above
+    return Bound(own.value, f"{own.formula}; slowest above it: {above.lower}, {above.ends}")
+
+
+def nic_read_request(host: Host, path: PciPath) -> Known[Bound]:
+    """Bytes: the largest read request of the host's adapters of the same model and link. Adapters of
+    different models are set by different drivers."""
+    nics = NOT_IN_INPUT if isinstance(host.pci_paths, Missing) else host.pci_paths.nics
+    if isinstance(nics, Missing):
+        return nics
+    kind = (path.product, path.link.rate_can_gbps)
+    sizes = [
+        (one.read_request_bytes, one.name)
+        for one in nics
+        if (one.product, one.link.rate_can_gbps) == kind
+        and not isinstance(one.read_request_bytes, Missing)
+    ]
+    if not sizes:
+        return NOT_IN_INPUT
+    most, name = max(sizes)
+    return Bound(most, f"what {name} of the same model has")
+
+
 def _rate(link: LinkState, what: str) -> Known[Bound]:
     rate, speed, width = link.rate_can_gbps, link.speed_can_gtps, link.width_can
     if isinstance(rate, Missing) or isinstance(speed, Missing):
@@ -194,6 +223,8 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "pci_link_speed": pci_link_speed,
     "pci_link_rate": pci_link_rate,
     "pci_path_built": pci_path_built,
+    "pci_path_own": pci_path_own,
+    "nic_read_request": nic_read_request,
     "nvidia_smi_answer": nvidia_smi_answer,
     "nvlinks": nvlinks,
     "nvlink_gbps": nvlink_gbps,

@@ -75,6 +75,7 @@ class Cpu(Struct, frozen=True):
     numa_nodes: Known[int] = NOT_IN_INPUT
     cpus: Known[int] = NOT_IN_INPUT
     hypervisor: Known[str] = NOT_IN_INPUT  # KVM ...; "none" on bare metal
+    nodes: tuple[NumaNode, ...] = ()  # with their processors alone
 
 
 class HostMemory(Struct, frozen=True):

@@ -2,29 +2,81 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from preflight import cpulists
 from preflight.errors import ParseError
 from preflight.facts.host import Cpu, HostMemory
+from preflight.facts.numa import NumaNode
 from preflight.model import NOT_IN_INPUT, Known
 from preflight.probes.spec import probe
 
 
+#: A row of lscpu, whatever the language: French has a blank before the colon, Chinese a wide one.
+_ROW = re.compile(r"\s*([^:\uff1a\n]{1,80}?)\s*[:\uff1a]\s*(.*?)\s*")
+#: `NUMA node0 CPU(s)`, `NUMA-Knoten0 CPU(s)`, `CPU(s) del nodo NUMA 1`: the word and one number.
+_NODE_LABEL = re.compile(r"(?=.*NUMA)[^0-9]*([0-9]{1,4})[^0-9]*")
+_COUNT_LABEL = re.compile(r"(?=.*NUMA)[^0-9]*")
+
+
 @probe("lscpu", ["lscpu"], timeout_s=10)
 def lscpu(text: str) -> Cpu:
-    """`Key: value` lines of util-linux's lscpu; newer versions indent them."""
-    pairs = (line.strip().partition(":") for line in text.splitlines())
-    told = {key: value.strip() for key, colon, value in pairs if colon}
-    if "CPU(s)" not in told:
+    """`Key: value` lines of util-linux's lscpu, indented or not, or its JSON (-J). In another
+    language than English: how many CPUs there are, the NUMA nodes, and whether it is a virtual
+    machine."""
+    rows = _rows(text)
+    told = {key: value for key, (value, _) in rows.items()}
+    nodes = tuple(_nodes(rows))
+    cpus = told.get("CPU(s)") or next((value for value in told.values() if value.isdecimal()), "")
+    if not cpus or not (nodes or "CPU(s)" in told or "CPU" in told):
         raise ParseError("expected a line `CPU(s): N` as lscpu prints", 1)
+    counted = (value for key, value in told.items() if _COUNT_LABEL.fullmatch(key))
     return Cpu(
         model=told.get("Model name", NOT_IN_INPUT),
         sockets=_int(told.get("Socket(s)")),
-        numa_nodes=_int(told.get("NUMA node(s)")),
-        cpus=_int(told["CPU(s)"]),
+        numa_nodes=_int(next(counted, None)),
+        cpus=_int(cpus),
         hypervisor=_hypervisor(told),
+        nodes=nodes,
     )
+
+
+def _rows(text: str) -> dict[str, tuple[str, int]]:
+    """Label -> its value and its line."""
+    if text.lstrip().startswith("{"):
+        return _rows_of_json(text)
+    found = ((_ROW.fullmatch(line), at) for at, line in enumerate(text.split("\n"), 1))
+    return {match[1]: (match[2], at) for match, at in found if match}
+
+
+def _rows_of_json(text: str) -> dict[str, tuple[str, int]]:
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"expected the JSON of lscpu -J: {error}"[:200], 1) from None
+    waiting, rows = [whole.get("lscpu")], dict[str, tuple[str, int]]()
+    while waiting:
+        for row in reversed(part) if isinstance(part := waiting.pop(), list) else ():
+            if isinstance(row, dict):
+                rows[str(row.get("field", "")).strip(" :\uff1a\xa0")] = (str(row.get("data")), 1)
+                waiting.append(row.get("children"))
+    return rows
+
+
+def _nodes(rows: Mapping[str, tuple[str, int]]) -> Iterator[NumaNode]:
+    for label, (value, line) in rows.items():
+        match = _NODE_LABEL.fullmatch(label)
+        if match is None:
+            continue
+        try:
+            cpus = cpulists.parse("" if value == "None" else value)
+        except ValueError:
+            continue
+        yield NumaNode(f"node{int(match[1])}", len(cpus), cpulists.fold(cpus), line=line,
+                       probe="lscpu")  # fmt: skip
 
 
 def _hypervisor(told: dict[str, str]) -> Known[str]:
@@ -32,9 +84,10 @@ def _hypervisor(told: dict[str, str]) -> Known[str]:
     # always known to lscpu.
     if "Hypervisor vendor" in told:
         return told["Hypervisor vendor"]
-    if "Flags" not in told:
+    flags = told.get("Flags") or next((v for v in told.values() if v.startswith("fpu ")), None)
+    if flags is None:
         return NOT_IN_INPUT
-    return "unknown" if "hypervisor" in told["Flags"].split() else "none"
+    return "unknown" if "hypervisor" in flags.split() else "none"
 
 
 def _int(text: str | None) -> Known[int]:
