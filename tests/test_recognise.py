@@ -29,6 +29,8 @@ PROBES = {
     "nvidia_smi_q": "nvidia-smi-q",
     "kernel_log": "kernel-log",
     "lspci": "lspci",
+    "lspci_tree": "lspci-tree",
+    "hwloc": "hwloc",
     "nvidia_smi_table": "nvidia-smi-table",
     "nvlink": "nvlink",
     "ipmi_sdr": "ipmi-sdr",
@@ -127,7 +129,7 @@ def test_other_output_is_called_by_its_name(path: Path) -> None:
 
 def test_every_sample_has_a_say() -> None:
     assert {path.name for path in SAMPLES.iterdir()} <= {*PROBES, *OTHERS, "fleet"}  # a capture
-    assert len(READ) == 85
+    assert len(READ) == 88
     assert len(UNREAD) > 30
 
 

@@ -1,8 +1,8 @@
 """A whole machine with 8 GPUs as lspci, its tree and sysfs show it, sound or with a fault.
 
 The addresses, switches and links are those of the Dell XE9680 in samples/lspci: of each switch the
-root port, the upstream port, and ports with a drive, a GPU and an adapter below them; four NVSwitches
-behind a switch of their own.
+root port, the upstream port, and ports with a drive, a GPU and an adapter below them; four
+NVSwitches behind a switch of their own.
 """
 
 from __future__ import annotations

@@ -35,4 +35,4 @@ def read_request(device: PciDevice) -> Known[int]:
 def _own(device: PciDevice, value: Known[int]) -> Known[int]:
     """A virtual function shows a link without lanes."""
     unlinked = isinstance(device.width, Missing) and device.width.kind == "not-applicable"
-    return _VIRTUAL if device.virtual or (device.answers and unlinked) else value
+    return _VIRTUAL if device.virtual or (device.answers is not False and unlinked) else value

@@ -15,9 +15,9 @@ from preflight.model import NOT_IN_INPUT, Known, Missing
 #: What another tool may tell in place of the first: a field, and where its evidence stands.
 _LINK = ("speed_gtps", "width", "speed_max_gtps", "width_max")
 _FILLED = (
-    "class_id", "class_name", "vendor_id", "device_id", "product", "port", "primary", "secondary",
-    "subordinate", "payload_bytes", "read_request_bytes", "driver", "numa_node", "iommu_group",
-    "iommu_type", "rate_gbps", "acs", "uncorrected", "corrected",
+    "answers", "class_id", "class_name", "vendor_id", "device_id", "product", "port", "primary",
+    "secondary", "subordinate", "payload_bytes", "read_request_bytes", "driver", "numa_node",
+    "iommu_group", "iommu_type", "rate_gbps", "acs", "uncorrected", "corrected",
 )  # fmt: skip
 #: What lspci alone tells: where it could not be asked, its reason is theirs.
 _BY_LSPCI = ("payload_bytes", "read_request_bytes", "acs", "uncorrected", "corrected")
@@ -49,7 +49,7 @@ def _filled(first: PciDevice, other: PciDevice) -> PciDevice:
         for name in _FILLED
         if _open(getattr(first, name)) and not isinstance(theirs := getattr(other, name), Missing)
     }
-    if first.answers and any(_open(getattr(first, name)) for name in _LINK):
+    if first.answers is not False and any(_open(getattr(first, name)) for name in _LINK):
         told |= {name: getattr(other, name) for name in _LINK}
         told |= {"link_line": other.link_line or other.line, "link_probe": other.probe}
     return replace(

@@ -89,7 +89,7 @@ def pci_path_own(_host: Host, path: PciPath) -> Known[Bound]:
 
 
 def nic_read_request(host: Host, path: PciPath) -> Known[Bound]:
-    """Bytes: the largest read request of the host's adapters of the same model and link. Adapters of
+    """Bytes: the largest read request of the host's adapters of the same model and link. Those of
     different models are set by different drivers."""
     nics = NOT_IN_INPUT if isinstance(host.pci_paths, Missing) else host.pci_paths.nics
     if isinstance(nics, Missing):

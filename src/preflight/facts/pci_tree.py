@@ -22,7 +22,7 @@ class PciDevice(Struct, frozen=True):
     device_id: Known[str] = NOT_IN_INPUT
     product: Known[str] = NOT_IN_INPUT  # vendor and device, by name
     revision: Known[str] = NOT_IN_INPUT  # a1; 00 where lspci prints none
-    answers: bool = True  # False: reads of its configuration give nothing but ones
+    answers: Known[bool] = True  # False: reads of its configuration give nothing but ones
     port: Known[str] = NOT_IN_INPUT  # Endpoint | Root Port | Upstream Port | Downstream Port | ...
     primary: Known[int] = NOT_IN_INPUT  # bus numbers of a bridge
     secondary: Known[int] = NOT_IN_INPUT
@@ -116,7 +116,7 @@ class PciPath(Struct, frozen=True):
     name: str  # gpu3 where nvidia-smi names it, else its address
     bus_id: str  # 00000000:1b:00.0
     kind: str  # gpu | nvswitch | nic
-    answers: bool = True
+    answers: Known[bool] = True
     by_driver: bool = False  # nvidia-smi tells of its link too
     virtual: bool = False  # in a virtual machine: the link shown is the hypervisor's choice
     bridges: tuple[str, ...] = ()  # their addresses, from the device upwards

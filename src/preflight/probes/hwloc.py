@@ -124,6 +124,7 @@ def _device(element: Element, place: _Place, line: int) -> PciDevice | None:
         device_id=f"0x{device}",
         product=element.get("name") or named or f"{vendor}:{device}",
         revision=revision or NOT_IN_INPUT,
+        answers=NOT_IN_INPUT,
         **_bridge(element, place),
         rate_gbps=_rate(element.get("pci_link_speed", "")),
         link_line=line,

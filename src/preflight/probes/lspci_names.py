@@ -30,6 +30,7 @@ _VENDORS = (
     ("Mellanox ", "0x15b3"),
     ("Advanced Micro Devices, Inc. [AMD/ATI]", "0x1002"),
     ("Intel ", "0x8086"),
+    ("Broadcom / LSI", "0x1000"),
     ("Broadcom ", "0x14e4"),
     ("ASPEED ", "0x1a03"),
     ("Matrox ", "0x102b"),

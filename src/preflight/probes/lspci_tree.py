@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from preflight.errors import ParseError
 from preflight.facts.pci_tree import PciDevice, PciTree
+from preflight.model import NOT_IN_INPUT
 from preflight.probes.lspci_names import vendor_of
 from preflight.probes.spec import probe
 
@@ -53,7 +54,8 @@ def lspci_tree(text: str) -> PciTree:
             _read(drawing, line.rstrip()[:_LONGEST], number)
     if not drawing.functions:
         raise ParseError("expected lines such as `-[0000:00]-+-00.0  Intel Corporation ...`", 1)
-    found = (PciDevice(name, probe=_PROBE, **told) for name, told in drawing.functions.items())
+    unknown: dict[str, Any] = {"probe": _PROBE, "answers": NOT_IN_INPUT}
+    found = (PciDevice(name, **unknown, **told) for name, told in drawing.functions.items())
     return PciTree(tuple(sorted(found, key=lambda each: each.name)), probe=_PROBE)
 
 

@@ -60,6 +60,7 @@ _DEEPEST = 64
 _SILENT_WIDTH = "63"
 _NO_LINK = Missing("not-applicable", "it has no PCI Express link")
 _SILENT = Missing("not-applicable", "it does not answer on PCI")
+_UNASKED = Missing("not-in-input", "sysfs does not tell whether it answers; lspci does")
 _NO_NODE = Missing("not-applicable", "the kernel tells no NUMA node of it")
 _NO_GROUP = Missing("not-applicable", "no IOMMU translates for it: it is in no group")
 _UNTOLD = Missing("not-applicable", "this kernel does not tell how its IOMMU group is translated")
@@ -89,7 +90,8 @@ def _device(told: dict[str, str], number: int) -> PciDevice | None:
     if not _ADDRESS.fullmatch(name):
         return None
     way = _way(above)
-    answers = told["width"] != _SILENT_WIDTH
+    answers = _answers(told["width"])
+    silent = answers is False
     class_id = told["class_id"][:6]
     return PciDevice(
         name,
@@ -102,8 +104,8 @@ def _device(told: dict[str, str], number: int) -> PciDevice | None:
         product=f"{told['vendor_id'][2:]}:{told['device_id'][2:]}",
         revision=f"{int(told['revision'], 16):02x}",
         answers=answers,
-        port=_port(class_id, way, told["width_max"]) if answers else _SILENT,
-        **_link(told, answers),
+        port=_SILENT if silent else _port(class_id, way, told["width_max"]),
+        **_link(told, silent),
         **_buses(told),
         link_line=number,
         link_probe=_PROBE,
@@ -135,9 +137,16 @@ def _port(class_id: str, way: Sequence[str], width_max: str) -> Known[str]:
     return "Upstream Port" if depth % 2 else "Downstream Port"
 
 
-def _link(told: dict[str, str], answers: bool) -> dict[str, Any]:
+def _answers(width: str) -> Known[bool]:
+    """What sysfs tells of a device without a link, it has from the time when it was found."""
+    if width == _SILENT_WIDTH:
+        return False
+    return True if _NUMBER.fullmatch(width) else _UNASKED
+
+
+def _link(told: dict[str, str], silent: bool) -> dict[str, Any]:
     """A port with nothing below it has a link of no lanes, of a speed that means nothing."""
-    if not answers:
+    if silent:
         return dict.fromkeys(("speed_gtps", "width", "speed_max_gtps", "width_max"), _SILENT)
     found: dict[str, Any] = {}
     for at in ("", "_max"):

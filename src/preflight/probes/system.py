@@ -14,11 +14,12 @@ from preflight.facts.numa import NumaNode
 from preflight.model import NOT_IN_INPUT, Known
 from preflight.probes.spec import probe
 
-
 #: A row of lscpu, whatever the language: French has a blank before the colon, Chinese a wide one.
 _ROW = re.compile(r"\s*([^:\uff1a\n]{1,80}?)\s*[:\uff1a]\s*(.*?)\s*")
 #: `NUMA node0 CPU(s)`, `NUMA-Knoten0 CPU(s)`, `CPU(s) del nodo NUMA 1`: the word and one number.
 _NODE_LABEL = re.compile(r"(?=.*NUMA)[^0-9]*([0-9]{1,4})[^0-9]*")
+#: Rows of lscpu -J are nested three deep.
+_DEEPEST = 8
 _COUNT_LABEL = re.compile(r"(?=.*NUMA)[^0-9]*")
 
 
@@ -30,14 +31,15 @@ def lscpu(text: str) -> Cpu:
     rows = _rows(text)
     told = {key: value for key, (value, _) in rows.items()}
     nodes = tuple(_nodes(rows))
-    cpus = told.get("CPU(s)") or next((value for value in told.values() if value.isdecimal()), "")
+    counts = {key: value for key, value in told.items() if value.isdecimal()}
+    cpus = told.get("CPU(s)") or next(iter(counts.values()), "")
     if not cpus or not (nodes or "CPU(s)" in told or "CPU" in told):
         raise ParseError("expected a line `CPU(s): N` as lscpu prints", 1)
-    counted = (value for key, value in told.items() if _COUNT_LABEL.fullmatch(key))
+    nodes_told = (value for key, value in counts.items() if _COUNT_LABEL.fullmatch(key))
     return Cpu(
         model=told.get("Model name", NOT_IN_INPUT),
         sockets=_int(told.get("Socket(s)")),
-        numa_nodes=_int(next(counted, None)),
+        numa_nodes=_int(next(nodes_told, None)),
         cpus=_int(cpus),
         hypervisor=_hypervisor(told),
         nodes=nodes,
@@ -57,13 +59,18 @@ def _rows_of_json(text: str) -> dict[str, tuple[str, int]]:
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ParseError(f"expected the JSON of lscpu -J: {error}"[:200], 1) from None
-    waiting, rows = [whole.get("lscpu")], dict[str, tuple[str, int]]()
-    while waiting:
-        for row in reversed(part) if isinstance(part := waiting.pop(), list) else ():
-            if isinstance(row, dict):
-                rows[str(row.get("field", "")).strip(" :\uff1a\xa0")] = (str(row.get("data")), 1)
-                waiting.append(row.get("children"))
-    return rows
+    return {
+        str(row.get("field", "")).strip(" :\uff1a\xa0"): (str(row.get("data")), 1)
+        for row in _flat(whole.get("lscpu"), _DEEPEST)
+    }
+
+
+def _flat(rows: object, depth: int) -> Iterator[dict[str, Any]]:
+    """The rows, each before those below it."""
+    for row in rows if isinstance(rows, list) and depth else ():
+        if isinstance(row, dict):
+            yield row
+            yield from _flat(row.get("children"), depth - 1)
 
 
 def _nodes(rows: Mapping[str, tuple[str, int]]) -> Iterator[NumaNode]:
