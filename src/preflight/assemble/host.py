@@ -36,10 +36,12 @@ from preflight.assemble.gpu_peers import with_peers
 from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.limits import limit_facts, processes_of
+from preflight.assemble.p2p import as_asked
 from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
 from preflight.assemble.reported import as_reported, both_limits, reports_of
 from preflight.assemble.sources import SUPPLIERS, probe_of
 from preflight.assemble.stack import stack_of
+from preflight.assemble.topology import topology_of
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
 from preflight.facts.pci_tree import PciTree
@@ -78,6 +80,8 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts = as_reported(parts, reports_of(found))
     host = replace(_host(name, parts, site), gpu_looks=looks(found))
     host = replace(host, stack=stack_of(host, python))
+    p2p = as_asked(parts["p2p"], by_probe.get("nvidia-smi-p2p"))
+    host = replace(host, topology=topology_of(host, parts["matrix"], p2p))
     return Assembled(host, _unanswered(found, site))
 
 
