@@ -131,7 +131,8 @@ def nearest(gpu: str, nics: Known[Sequence[NicPlace]], between: Between) -> Near
         return Near(nics, nics)
     training = [nic.name for nic in nics if nic.role == "training"]
     if not training:
-        return Near(_NO_TRAINING, _NO_TRAINING)
+        why = _none_of_training(nics)
+        return Near(why, why)
     found = {name: link.path for name in training if (link := between(name, gpu))}
     known = {name: path for name, path in found.items() if not isinstance(path, Missing)}
     if not known:
@@ -139,6 +140,10 @@ def nearest(gpu: str, nics: Known[Sequence[NicPlace]], between: Between) -> Near
         return Near(why, why)
     best = min(known.values(), key=PATHS.index)
     return Near(tuple(name for name in known if known[name] == best), best)
+
+
+def _none_of_training(nics: Sequence[NicPlace]) -> Missing:
+    return next((nic.role for nic in nics if isinstance(nic.role, Missing)), _NO_TRAINING)
 
 
 def beside(near: Mapping[str, Near]) -> dict[str, Known[bool]]:
@@ -157,6 +162,8 @@ def training_places(nics: Known[Sequence[NicPlace]], between: Between) -> Known[
     if isinstance(nics, Missing):
         return nics
     heads: list[str] = []
+    if not any(nic.role == "training" for nic in nics):
+        return _none_of_training(nics)
     for nic in (nic.name for nic in nics if nic.role == "training"):
         links = [between(head, nic) for head in heads]
         if not any(link and link.path == "PIX" for link in links):

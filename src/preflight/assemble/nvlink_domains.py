@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 
 from msgspec import Struct
 
@@ -74,8 +75,7 @@ def _reached(of: Pairs, start: str) -> set[str]:
 
 
 def _domain(of: Pairs, members: Sequence[str], board: Board) -> NvlinkDomain:
-    inside = [of.between[a, b] for at, a in enumerate(members) for b in members[at + 1 :]
-              if (a, b) in of.between]  # fmt: skip
+    inside = [of.between[pair] for pair in combinations(members, 2) if pair in of.between]
     joined = [link.nvlinks for link in inside if link.path == "NV"]
     complete = len(joined) == len(members) * (len(members) - 1) // 2
     first = inside[0]
@@ -120,6 +120,18 @@ def domain_by_status(
         return _NEEDS_MATRIX
     return (NvlinkDomain(fold(names), tuple(names), up.pop(), True, True, True, gpus[0].line,
                          gpus[0].probe),)  # fmt: skip
+
+
+def links_within(
+    domains: Iterable[NvlinkDomain], links: Mapping[tuple[str, str], Link]
+) -> dict[tuple[str, str], Link]:
+    """The links of GPUs that are in one domain by their status, by the names that PCI gave them."""
+    found = {}
+    for one in domains:
+        for a, b in combinations(one.gpus, 2):
+            at = (b, a) if (b, a) in links else (a, b)
+            found[at] = Link(*at, "NV", one.nvlinks, one.line, one.probe)
+    return found
 
 
 def _has_no_nvlink(gpu: Gpu) -> bool:

@@ -23,6 +23,7 @@ from preflight.assemble.nvlink_domains import (
     domain_by_status,
     domains_of,
     links_of,
+    links_within,
     pairs,
     peers_of,
 )
@@ -66,7 +67,11 @@ def topology_of(host: Host, matrix: Known[Matrix], p2p: Known[tuple[P2p, ...]]) 
     if not known.names:
         why = host.gpus if isinstance(host.gpus, Missing) else NOT_IN_INPUT
         return replace(found, **dict.fromkeys(_OF_GPUS, why), links=_links(known, why))
-    return replace(found, links=_links(known, NOT_IN_INPUT), **_of_gpus(known, nics, p2p))
+    domains = _domains(known, pairs(known.links.values(), known.names))
+    if isinstance(matrix, Missing) and not isinstance(domains, Missing):
+        known.links |= links_within(domains, known.links)
+    of_gpus = _of_gpus(known, nics, p2p, domains)
+    return replace(found, domains=domains, links=_links(known, NOT_IN_INPUT), **of_gpus)
 
 
 #: What is missing where no GPU is known.
@@ -87,10 +92,16 @@ def _nics(known: Devices) -> Known[tuple[NicPlace, ...]]:
     seen = []
     for name in known.nic_names:
         own = [port for port in ports if port.nic == name]
-        rdma = name in told or name in rows
+        rdma = name in told or name in rows or name in _infiniband(host)
         seen.append(place(name, told.get(name), own, known.names, known.between, rdma=rdma))
     found = with_roles(seen, known.names)
     return tuple(_placed(known, nic, told.get(nic.name) or rows.get(nic.name)) for nic in found)
+
+
+def _infiniband(host: Host) -> set[str]:
+    """Adapters on PCI that do RDMA by their class: InfiniBand (PCI Code and ID Assignment)."""
+    tree = () if isinstance(host.pci_tree, Missing) else host.pci_tree.devices
+    return {each.name for each in tree if each.class_id == "0x0207"}
 
 
 def _placed(known: Devices, nic: NicPlace, told: Nic | MatrixDevice | None) -> NicPlace:
@@ -104,11 +115,13 @@ def _placed(known: Devices, nic: NicPlace, told: Nic | MatrixDevice | None) -> N
 
 
 def _of_gpus(
-    known: Devices, nics: Known[tuple[NicPlace, ...]], p2p: Known[tuple[P2p, ...]]
+    known: Devices,
+    nics: Known[tuple[NicPlace, ...]],
+    p2p: Known[tuple[P2p, ...]],
+    domains: Known[tuple[NvlinkDomain, ...]],
 ) -> dict[str, Any]:
     """The fields of Topology that are about its GPUs."""
     of = pairs(known.links.values(), known.names)
-    domains = _domains(known, of)
     near = {name: nearest(name, nics, known.between) for name in known.names}
     judged = gpu_p2p(known.names, p2p, known.gpus, domains, known.host.virtualization)
     places = [_gpu(known, of, name, domains, near[name]) for name in known.names]
@@ -116,9 +129,8 @@ def _of_gpus(
     gpus = tuple(replace(one, nic_beside=by_side[one.name], p2p=status[one.name]) for one in places)
     return {
         "gpus": gpus,
-        "domains": domains,
         "gpu_p2p": judged,
-        "node_path": _node_path(of, gpus),
+        "node_path": domains if isinstance(domains, Missing) else _node_path(of, gpus),
         "gpu_nodes": _gpu_nodes(known.host, gpus, domains),
     }
 
@@ -211,12 +223,14 @@ def _matrix_gpus(matrix: Known[Matrix]) -> Known[int]:
 
 
 def _node_path(of: Pairs, gpus: Sequence[GpuPlace]) -> Known[str]:
-    """The best path between two GPUs of one node without NVLink."""
-    nodes = {gpu.name: gpu.numa_node for gpu in gpus}
+    """The best path between two GPUs of one node without NVLink; those near the same processors
+    are of one node where the node itself is not told."""
+    nodes = {gpu.name: gpu.cpus if isinstance(gpu.numa_node, Missing) else gpu.numa_node
+             for gpu in gpus}  # fmt: skip
     found = {
         link.path
         for (a, b), link in of.between.items()
-        if nodes[a] == nodes[b] and isinstance(nodes[a], int) and link.path != "NV"
+        if nodes[a] == nodes[b] and not isinstance(nodes[a], Missing) and link.path != "NV"
     }
     known = [path for path in found if not isinstance(path, Missing)]
     if known:

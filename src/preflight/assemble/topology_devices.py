@@ -39,10 +39,8 @@ def devices_of(host: Host, matrix: Known[Matrix], p2p: Known[tuple[P2p, ...]]) -
     known = Devices(host, matrix, gpus, _ways(host), [])
     known.names = _gpu_names(known, p2p)
     known.nic_names = _nic_names(known)
-    if isinstance(matrix, Missing):
-        known.links = {(link.a, link.b): link for link in _by_pci(known)}
-    else:
-        known.links = {(link.a, link.b): link for link in matrix.links}
+    links = _by_pci(known) if isinstance(matrix, Missing) else matrix.links
+    known.links = {(link.a, link.b): link for link in links}
     return known
 
 
@@ -101,14 +99,16 @@ def _nic_names(known: Devices) -> Known[list[str]]:
     return _NO_NIC if isinstance(known.matrix, Matrix) and nics is NOT_IN_INPUT else nics
 
 
-def _by_pci(known: Devices) -> Iterator[Link]:
-    """Every pair of devices by their ways; NVLink does not show there."""
+def _by_pci(known: Devices) -> list[Link]:
+    """Every pair of devices by their ways, where any is told; NVLink does not show there."""
     cpu = known.host.cpu
     nodes = NOT_IN_INPUT if isinstance(cpu, Missing) else cpu.numa_nodes
     tree = known.host.pci_tree
     probe = "" if isinstance(tree, Missing) else tree.probe
     nics = [] if isinstance(known.nic_names, Missing) else known.nic_names
     placed = [name for name in (*known.names, *nics) if name in known.ways]
-    for a, b in combinations(placed, 2):
-        path = path_between(known.ways[a], known.ways[b], nodes=nodes)
-        yield Link(a, b, path, probe=probe)
+    found = [
+        Link(a, b, path_between(known.ways[a], known.ways[b], nodes=nodes), probe=probe)
+        for a, b in combinations(placed, 2)
+    ]
+    return found if any(isinstance(link.path, str) for link in found) else []
