@@ -83,7 +83,9 @@ SHARED_WITHIN = {
     "facts.watch": "a host's GPUs were watched",
     "expect.bound": "what every bound is",
     "expect.system": "bounds of a topic of their own, listed with the others",
+    "expect.topology": "bounds of a topic of their own, listed with the others",
     "expect.heat": "bounds of a topic of their own, listed with the others",
+    "probes.nvidia_smi.topo_table": "the table that both questions of nvidia-smi topo print",
     "probes.watch_lost": "GPUs that end before the others, whichever tool took the samples",
     "probes.watch_series": "samples of GPUs as facts, whichever tool took them",
 }

@@ -56,6 +56,21 @@ _SEL_ENTRY = r"[\da-f]{1,8} ?\| {1,2}(?:\d{1,2}/\d{1,2}/\d{2,4}|\d{4}-\d\d-\d\d|
 #: The status of an IPMI sensor.
 _IPMI_STATUS = r"(?:ok|n[scra]|cr|[lu](?:nc|cr|nr)|us)"
 
+#: Tables of nvidia-smi topo: a header of devices, then a row for each. The header is indented, and
+#: underlined where the colours of a terminal were kept (their escape may be lost).
+_PATH = r"(?:NV\d{1,2}|PIX|PXB|PHB|NODE|SYS|SOC)"
+_P2P = r"(?:OK|CNS|GNS|TNS|DR|NS|U)"
+_TOPO_HEAD = (
+    r"(?:\[\d{1,2}m)?GPU\d{1,3}"
+    r"(?:[ \t]+(?:GPU\d{1,3}|NIC\d{1,3}|[a-z]\w{1,40}\d\w{0,20})){0,63}[ \t]*"
+)
+_TOPO_ROW = rf"{_TOPO_HEAD}\n[ \t>]{{0,40}}GPU\d{{1,3}}[ \t]+(?:X[ \t]+)?"
+_TOPO_FORMS = (rf"{_TOPO_HEAD}[ \t]CPU Affinity\b", rf"{_TOPO_ROW}{_PATH}\b")
+_P2P_FORMS = (
+    rf"{_TOPO_ROW}{_P2P}(?=[ \t\n])",
+    r"GPU\d{1,3}[ \t]*\n[ \t>]{0,40}GPU\d{1,3}[ \t]+X[ \t]*$",
+)
+
 #: A line that a list of GPUs begins with. No name has a bracket, and no two ways to match are left.
 _UUID_OF = r"GPU \d{1,3}: [^\n(]{1,100}\(UUID: "
 
@@ -118,6 +133,15 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "nvidia-smi-table": (r"\| {0,9}NVIDIA-SMI [\d.]+ ",),
     # Without a link or a sentence about links it is `nvidia-smi -L`; a GPU may have none.
     "nvlink": (rf"(?:{_UUID_OF}[^\n]{{0,90}}\n[\s>]{{0,40}}){{1,32}}(?:Link \d|NVML: |\[\.)",),
+    "nvidia-smi-topo": (
+        *(rf"(?<![ \t]){form}" for form in _TOPO_FORMS),
+        rf"(?:GPU|NIC)\d{{1,3}}[ \t]+(?:X[ \t]+(?:{_PATH}\b|\d|N/A)|{_PATH}(?=[ \t]|$))",
+        rf"(?:mlx|bnxt|hfi|rdma|irdma|roce|ib|efa)\w{{1,40}}(?:[ \t]+{_PATH}\b){{2}}",
+    ),
+    "nvidia-smi-p2p": (
+        *(rf"(?<![ \t]){form}" for form in _P2P_FORMS),
+        rf"GPU\d{{1,3}}[ \t]+(?:X[ \t]+)?{_P2P}(?=[ \t]|$)",
+    ),
     "npu-smi": (r"\| npu-smi \S+ +Version: \S",),
     "ipmi-sdr": (
         # elist, type
@@ -160,6 +184,8 @@ INDENTED: dict[str, tuple[str, ...]] = {
         r" {8}GPU (?:Current|Shutdown|Slowdown|Max Operating|T\.Limit) Temp {4,}: ",
     ),
     "dcgmi-diag": (rf"[ \t]{{0,64}}{_DCGM_JSON}",),
+    "nvidia-smi-topo": tuple(rf"[ \t]{{1,64}}{form}" for form in _TOPO_FORMS),
+    "nvidia-smi-p2p": tuple(rf"[ \t]{{1,64}}{form}" for form in _P2P_FORMS),
     "ipmi-sel": (rf" {{1,7}}{_SEL_ENTRY}",),
 }
 #: What nvidia-smi says in place of a report: each is one line, and what follows is not its own.
@@ -225,7 +251,6 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
         r"(?:index|name|uuid|timestamp|serial|driver_version|pci\.bus_id|gpu_\w+)"
         r"(?:, [\w.]+(?: \[[^\]\n]+\])?)+$",
     ),
-    "`nvidia-smi topo` output": (r"GPU0[ \t]+(?:GPU1|CPU Affinity)\b",),
     "`nvidia-smi -L` output": (_UUID_OF,),
     "`nvidia-smi pmon` output": (r"# ?(?:Date +)?(?:Time +)?gpu +pid\b",),
     "`ipmitool -c` output": (
@@ -284,7 +309,8 @@ NOT_TEXT: dict[bytes, str] = {
 }
 READS = (
     "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, `nvidia-smi`, `nvidia-smi nvlink`, "
-    "`nvidia-smi dmon`, a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), `lspci`, "
+    "`nvidia-smi topo -m`, `nvidia-smi topo -p2p r`, `nvidia-smi dmon`, "
+    "a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), `lspci`, "
     "`lspci -tv`, `lstopo --of xml`, "
     "`lsmod`, `systemctl status`, `ipmitool sdr`, `sensor` and `sel list`, EDAC counts, "
     "`dmidecode -t 17`, `dcgmi diag`, `dcgmi dmon`, `python -m torch.utils.collect_env`, "

@@ -37,12 +37,14 @@ from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.limits import limit_facts, processes_of
 from preflight.assemble.numa import numa_nodes
+from preflight.assemble.p2p import as_asked
 from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
 from preflight.assemble.pci_shape import shape
 from preflight.assemble.pci_trees import pci_tree
 from preflight.assemble.reported import as_reported, both_limits, reports_of
 from preflight.assemble.sources import SUPPLIERS, probe_of
 from preflight.assemble.stack import stack_of
+from preflight.assemble.topology import topology_of
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
 from preflight.facts.pci_tree import PciTree
@@ -83,6 +85,8 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["numa_nodes"] = numa_nodes(found, parts["cpu"])
     host = replace(_host(name, parts, site), gpu_looks=looks(found))
     host = replace(host, stack=stack_of(host, python))
+    p2p = as_asked(parts["p2p"], by_probe.get("nvidia-smi-p2p"))
+    host = replace(host, topology=topology_of(host, parts["matrix"], p2p))
     return Assembled(host, _unanswered(found, site))
 
 

@@ -14,6 +14,7 @@ from preflight.expect.system import (
     shared_memory_bytes,
     shared_memory_floor_bytes,
 )
+from preflight.expect.topology import matrix_gpus, topology_nvlinks
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.pci_tree import LinkState, PciPath
@@ -228,6 +229,8 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "nvidia_smi_answer": nvidia_smi_answer,
     "nvlinks": nvlinks,
     "nvlink_gbps": nvlink_gbps,
+    "matrix_gpus": matrix_gpus,
+    "topology_nvlinks": topology_nvlinks,
     "power_limit_w": power_limit_w,
     "pcie_replays_per_min": pcie_replays_per_min,
     "hot_c": hot_c,
