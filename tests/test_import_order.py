@@ -50,6 +50,8 @@ SHARED_WITHIN = {
     "probes.stack.package_names": "the program that lists packages is sent their names",
     "probes.values": "reads what several tools write alike",
     "probes.stack.env_text": "variables within a report of an environment",
+    "probes.infiniband.ports": "what several tools tell of a port",
+    "probes.infiniband.tables": "addresses and counters of a port in sysfs",
     "probes.system": "the output of lscpu within a report of an environment",
     "probes.parameters.sysctls": "parameters in recorded text are read as a host's answer",
     "facts.numa": "a host holds its NUMA nodes",
