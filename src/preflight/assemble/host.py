@@ -36,6 +36,8 @@ from preflight.assemble.gpu_peers import with_peers
 from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.limits import limit_facts, processes_of
+from preflight.assemble.nic_ports import by_place
+from preflight.assemble.nic_texts import merged_netdevs, merged_nics
 from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
 from preflight.assemble.reported import as_reported, both_limits, reports_of
 from preflight.assemble.sources import SUPPLIERS, probe_of
@@ -74,9 +76,12 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     python = named(parts["packages"], by_probe.get("packages"))
     parts["packages"] = packages_of(parts["packages"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
+    parts["nics"] = merged_nics(found, SUPPLIERS["nics"], parts["nics"])
+    parts["netdevs"] = merged_netdevs(found, SUPPLIERS["netdevs"], parts["netdevs"])
     parts["limits"] = both_limits(found, parts["limits"])
     parts = as_reported(parts, reports_of(found))
     host = replace(_host(name, parts, site), gpu_looks=looks(found))
+    host = replace(host, nic_ports=by_place(host.nic_ports, host.topology))
     host = replace(host, stack=stack_of(host, python))
     return Assembled(host, _unanswered(found, site))
 
@@ -125,7 +130,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         bug_report=parts["bug_report"],
         **{part: parts[part] for part in _AS_TOLD},
         **limit_facts(parts),
-        **nic_facts(parts["nics"]),
+        **nic_facts(parts["nics"], parts["netdevs"]),
         **accelerator_facts(parts["npus"], parts["amd_gpus"], pci),
         **environment_facts(parts["environment"], parts.values()),
         topology_shape=parts["topology"],

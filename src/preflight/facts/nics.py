@@ -128,7 +128,9 @@ class Netdev(Struct, frozen=True):
     pause_tx: Known[bool] = NOT_IN_INPUT
     trust: Known[str] = NOT_IN_INPUT  # pcp | dscp: what tells a packet's priority
     pfc: Known[tuple[int, ...]] = NOT_IN_INPUT  # priorities that may be paused
-    ecn: Known[tuple[int, ...]] = NOT_IN_INPUT  # priorities with DCQCN
+    lossless: Known[bool] = NOT_IN_INPUT  # some priority may
+    rdma: bool = False  # it belongs to a port of an RDMA device, which is judged as such
+    usual_rate_gbits: Known[float] = NOT_IN_INPUT  # of interfaces that can do as much and are up
     line: int = 0
     probe: str = ""
 
