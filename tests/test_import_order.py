@@ -18,6 +18,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "units", "printable", "unpack"),
     ("model",),
     # software_signatures: rows of the tables in signatures
+    # network_signatures the same, which reports of software count with theirs
+    ("network_signatures",),
     ("nodesets", "datafiles", "strict_yaml", "kept", "faults", "software_signatures"),
     (
         "hostlists",

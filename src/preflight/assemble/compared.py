@@ -14,6 +14,7 @@ from preflight.assemble.nic_texts import netdevs_of, with_interfaces
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Identity
 from preflight.facts.nics import Netdevs, Nics
+from preflight.facts.pci_tree import PciTree
 from preflight.facts.setup import Package, Told
 from preflight.facts.stack_pieces import PythonEnv
 from preflight.model import NOT_IN_INPUT, Known, Missing, Raw
@@ -70,13 +71,13 @@ def with_clock(identity: Known[Identity], raw: Raw | None) -> Known[Identity]:
     return replace(identity, clock_offset_s=identity.date_s - asked_s)
 
 
-def nic_facts(told: Known[Nics], netdevs: Known[Netdevs]) -> dict[str, Any]:
+def nic_facts(told: Known[Nics], netdevs: Known[Netdevs], tree: Known[PciTree]) -> dict[str, Any]:
     """RDMA devices, ports and interfaces; a host without any has none to be judged, and the number
     of devices is 0."""
     interfaces = netdevs_of(netdevs, told)
     if isinstance(told, Missing):
         return {"nics": told, "nic_ports": told, "nic_count": told, "netdevs": interfaces}
-    nics = with_purpose(with_interfaces(told, interfaces))
+    nics = with_purpose(with_interfaces(told, interfaces), tree)
     return {
         "netdevs": interfaces,
         "nics": nics.devices or _NO_NIC,

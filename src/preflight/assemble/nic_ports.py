@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from preflight.expect.adapters import adapter
 from preflight.facts.nics import Nic, NicPort, Nics
+from preflight.facts.pci_tree import PciTree
 from preflight.facts.topology import Topology
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
@@ -58,8 +59,9 @@ class _Port(NamedTuple):
         return row.gbits if row else 0.0
 
 
-def with_purpose(nics: Nics) -> Nics:
+def with_purpose(nics: Nics, tree: Known[PciTree] = NOT_IN_INPUT) -> Nics:
     """The adapters and ports with their role, what is usual for their kind, and the model."""
+    nics = replace(nics, devices=tuple(_by_id(nic, tree) for nic in nics.devices))
     ports = _placed(nics)
     training = _training(ports)
     return replace(
@@ -80,6 +82,15 @@ def by_place(ports: Known[tuple[NicPort, ...]], topology: Topology) -> Known[tup
         else port
         for port in ports
     )
+
+
+def _by_id(nic: Nic, tree: Known[PciTree]) -> Nic:
+    """With the type by the ids on PCI, 0x14e4:0x1750, where the kernel tells none that is known."""
+    if adapter(nic.hca) or isinstance(tree, Missing):
+        return nic
+    own = next((one for one in tree.devices if one.name == nic.address), None)
+    told = f"{own.vendor_id}:{own.device_id}" if own else ""
+    return replace(nic, hca=told) if adapter(told) else nic
 
 
 def _placed(nics: Nics) -> list[_Port]:
