@@ -156,9 +156,11 @@ def _told(one: _Port, ports: Sequence[_Port], training: set[tuple[object, ...]])
         "usual_link_layer": _layer(one, alike),
     }
     told = usual if known else dict.fromkeys(usual, _NO_MODEL)
+    index = _gid_index(one.port)
+    routed = True if isinstance(index, int) else False if index is _NO_V2 else index
     told["usual_lanes"] = told["usual_lanes"] if one.up else _NOT_UP
     return replace(
-        one.port, **told, role=_role(one, ports, training), gid_index=_gid_index(one.port)
+        one.port, **told, role=_role(one, ports, training), gid_index=index, roce_v2=routed
     )
 
 

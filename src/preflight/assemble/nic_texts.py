@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from preflight.facts.nics import Netdev, Netdevs, Nic, NicPort, Nics
-from preflight.model import Known, Missing
+from preflight.model import NOT_IN_INPUT, Known, Missing
 
 T = TypeVar("T", Nic, NicPort, Netdev)
 
@@ -90,5 +90,5 @@ def _joined(port: NicPort, netdevs: Mapping[str, Netdev]) -> NicPort:
     if port.link_layer == "Ethernet":  # the rate of IPoIB is none of the port's
         told["rate_gbits"] = own.rate_gbits
     lacking = {name: value for name, value in told.items() if not isinstance(value, Missing)
-               and isinstance(getattr(port, name), Missing)}  # fmt: skip
+               and getattr(port, name) == NOT_IN_INPUT}  # fmt: skip
     return replace(port, **lacking)

@@ -91,6 +91,7 @@ class NicPort(Struct, frozen=True):
     usual_link_layer: Known[str] = NOT_IN_INPUT
     #: Of the RoCE v2 entry with an IPv4 address, else with one of IPv6 that is routed.
     gid_index: Known[int] = NOT_IN_INPUT
+    roce_v2: Known[bool] = NOT_IN_INPUT  # whether there is such an entry
     virtual: bool = False
     line: int = 0
     probe: str = ""

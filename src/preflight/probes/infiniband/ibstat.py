@@ -20,7 +20,7 @@ from preflight.probes.spec import probe
 
 _CA = re.compile(r"CA '([\w.-]{1,64})'", re.ASCII)
 _PORT = re.compile(r"Port (\d{1,3}):", re.ASCII)
-_FIELD = re.compile(r"([A-Za-z][\w ]{1,30}?) *: *(\S.{0,120})?", re.ASCII)
+_FIELD = re.compile(r"([A-Za-z][\w ]{1,30}?)[ \t]*:[ \t]*(\S.{0,120})?", re.ASCII)
 #: ibstat writes it where a device cannot be read, and ends there.
 _PANIC = re.compile(r"ibpanic: \[\d+\] \w+: stat of IB device '([\w.-]{1,64})' failed: (.{1,120})")
 _RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9])?)(?: \((?:FDR10|\w+)\))?")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from preflight.errors import ParseError
 from preflight.facts.nics import Netdev, Netdevs
-from preflight.model import NOT_IN_INPUT, Missing
+from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.spec import probe
 
 _PROBE = "bonding"
@@ -35,7 +36,6 @@ def bonding(text: str) -> Netdevs:
 
 def _bond(line: int, own: dict[str, str], *members: dict[str, str]) -> Netdev:
     names = [member["Slave Interface"] for member in members]
-    speeds = (_SPEED.match(member.get("Speed", "")) for member in members)
     told = all("MII Status" in member for member in members)
     cut = Missing("unreadable", "the text is cut short in a member")
     return Netdev(
@@ -48,8 +48,18 @@ def _bond(line: int, own: dict[str, str], *members: dict[str, str]) -> Netdev:
         )
         if told
         else cut,
-        member_rates_gbits=tuple(sorted({int(speed[1]) / 1000 for speed in speeds if speed}))
-        or Missing("not-applicable", "no member tells its rate"),
+        member_rates_gbits=_rates(members),
         line=line,
         probe=_PROBE,
     )
+
+
+def _rates(members: Sequence[dict[str, str]]) -> Known[tuple[float, ...]]:
+    """Each once; a member whose link is down tells `Unknown`."""
+    told = [member.get("Speed", "Unknown") for member in members]
+    told = [speed for speed in told if not speed.startswith("Unknown")]
+    odd = next((speed for speed in told if not _SPEED.fullmatch(speed)), None)
+    if odd is not None:
+        return Missing("unreadable", f"{odd[:60]!r} is no speed of a member")
+    rates = {int(speed.split()[0]) / 1000 for speed in told}
+    return tuple(sorted(rates)) or Missing("not-applicable", "no member tells its rate")

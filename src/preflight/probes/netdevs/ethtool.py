@@ -37,7 +37,7 @@ _HEAD = re.compile(rf"({'|'.join(_HEADS)}) ([^\s:]{{1,32}}):", re.ASCII)
 #: `ethtool -i`, which does not name it.
 _DRIVER = re.compile(r"driver: (\S{1,32})", re.ASCII)
 _STATISTICS = re.compile(r"NIC statistics:")
-_FIELD = re.compile(r"([A-Za-z][\w -]{0,60}?): *(\S.{0,200})?", re.ASCII)
+_FIELD = re.compile(r"([A-Za-z][\w -]{0,60}?):[ \t]*(\S.{0,200})?", re.ASCII)
 _SPEED = re.compile(r"(\d{1,7})Mb/s", re.ASCII)
 _MODE = re.compile(r"\b(\d{2,7})base", re.ASCII)
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
