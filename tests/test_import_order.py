@@ -18,6 +18,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "units", "printable", "unpack"),
     ("model",),
     # software_signatures: rows of the tables in signatures
+    # network_signatures the same, which reports of software count with theirs
+    ("network_signatures",),
     ("nodesets", "cpulists", "datafiles", "strict_yaml", "kept", "faults", "software_signatures"),
     (
         "hostlists",
@@ -50,6 +52,8 @@ SHARED_WITHIN = {
     "probes.stack.package_names": "the program that lists packages is sent their names",
     "probes.values": "reads what several tools write alike",
     "probes.stack.env_text": "variables within a report of an environment",
+    "probes.infiniband.ports": "what several tools tell of a port",
+    "probes.infiniband.tables": "addresses and counters of a port in sysfs",
     "probes.system": "the output of lscpu within a report of an environment",
     "probes.parameters.sysctls": "parameters in recorded text are read as a host's answer",
     "facts.numa": "a host holds its NUMA nodes",

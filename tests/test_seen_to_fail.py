@@ -23,6 +23,7 @@ from tests import accelerator_text
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import server
+from tests.network_text import BASES as NETWORK
 from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
@@ -97,7 +98,7 @@ BASES: dict[str, dict[str, str]] = {
         "meminfo": "MemTotal: 1000 kB\nMemAvailable: 900 kB\n",
     },
 }
-BASES |= WATCHES | PARAMETERS | {name: {name: text} for name, text in SETUP.items()}
+BASES |= WATCHES | PARAMETERS | NETWORK | {name: {name: text} for name, text in SETUP.items()}
 BASES |= {name: {name: text} for name, text in SYSTEM.items()}
 _MEMINFO = (
     "MemTotal: 2113481236 kB\nMemAvailable: 2013481236 kB\nSwapTotal: 8388604 kB\n"

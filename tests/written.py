@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from tests.accelerator_text import amd, npus
 from tests.lab.watch_lines import WATCHES
+from tests.network_text import WRITTEN as NETWORK
 from tests.parameters_text import COUNTERS
 from tests.parameters_text import FILES as PERSISTED
 from tests.setup_text import ENVIRONMENT, SETUP
@@ -108,5 +109,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "environment": (ENVIRONMENT,),
     "npu-smi": (npus(),),
     "rocm-smi": (amd(),),
+    **{probe: texts for probe, texts in NETWORK.items() if probe != "nics"},
+    "nics": (*NETWORK["nics"], SETUP["nics"]),
     "watch": tuple(texts["watch"] for texts in WATCHES.values() if "watch" in texts),
 }

@@ -6,7 +6,7 @@ before every line of a paste. No pattern may hold a capturing group.
 
 from __future__ import annotations
 
-from preflight import software_signatures
+from preflight import network_signatures, software_signatures
 
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
@@ -174,6 +174,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "nvidia-smi-dmon": (r"# ?(?:Date,?[ \t]+)?(?:Time,?[ \t]+)?gpu,?[ \t]+(?!pid\b)[a-z]",),
     "dcgmi-dmon": (r"# ?Entity[ \t]+[A-Z]",),
     "watch": (r"\{\"preflight\": ?\"watch/\d",),
+    **network_signatures.TOOLS,
     **software_signatures.TOOLS,
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
@@ -210,6 +211,7 @@ GOES_ON: dict[str, str] = {
     "hwloc": r"[ \t]*</?(?:object|info|page_type|topology|support|cpukind|distances2?)\b",
     "nvlink": rf"[ \t]*(?:{_UUID_OF}|Link \d)",
     "dcgmi-diag": r"[|+][^\n|+]{27}[|+]",
+    **network_signatures.GOES_ON,
     **software_signatures.GOES_ON,
 }
 
@@ -221,7 +223,7 @@ BOUNDARIES = (
 )
 _COMMANDS = (
     "nvidia-smi|nvidia-bug-report|dcgmi|dmesg|journalctl|lspci|lsmod|modinfo|lscpu|numactl|sysctl"
-    r"|ulimit|prlimit|pip3?|uv|conda|mamba|micromamba|ds_report|env|printenv|accelerate|transformers(?:-cli)?|ibstat|ibstatus|ibv_devinfo|ib_\w+|mlxlink|mlxconfig|ipmitool"
+    r"|ulimit|prlimit|pip3?|uv|conda|mamba|micromamba|ds_report|env|printenv|accelerate|transformers(?:-cli)?|ibstat|ibstatus|ibv_devinfo|ib_\w+|rdma|show_gids|ibdev2netdev|mlnx_qos|mlxlink|mlxconfig|ipmitool"
     r"|dmidecode(?! \d)|fio|ethtool|ip|preflight"
     "|systemctl|cat|tail|head|less|more|zcat|grep|egrep|zgrep|sed|awk|ls|ll|cd|pwd|echo|date|uptime"
     "|uname|hostname|ps|top|htop|free|df|mount|history|clear|exit|logout|watch|su|ssh|srun|salloc"
@@ -261,9 +263,6 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     "`ipmitool sel list -v` output": (r"SEL Record ID +: ",),
     "`ipmitool sel info` output": (r"SEL Information[ \t]*$",),
     "an error of ipmitool": (r"Error: Unable to establish IPMI|Error loading interface \w+",),
-    "`ibstat` output": (r"CA '\w+'$",),
-    "`ibstatus` output": (r"Infiniband device '",),
-    "`ibv_devinfo` output": (r"hca_id:\s",),
     "perftest output (ib_write_bw and its like)": (
         r"(?:RDMA_Write|RDMA_Read|Send|Atomic\w*|Raw Ethernet) [\w ]*(?:BW|Latency)[\w ]* Test$",
     ),
@@ -315,7 +314,8 @@ READS = (
     "`lsmod`, `systemctl status`, `ipmitool sdr`, `sensor` and `sel list`, EDAC counts, "
     "`dmidecode -t 17`, `dcgmi diag`, `dcgmi dmon`, `python -m torch.utils.collect_env`, "
     "`ds_report`, `pip freeze`, `pip list`, `conda list`, `sysctl -a`, `ulimit -a`, `lscpu`, "
-    "`numactl -H`, `env`, a capture of preflight"
+    "`numactl -H`, `env`, `ibstat`, `ibstatus`, `ibv_devinfo -v`, `rdma link`, `show_gids`, "
+    "`ethtool`, `ip addr`, /proc/net/bonding, `mlnx_qos`, a capture of preflight"
 )
 LOG_FORMS = (
     "forms of a kernel log that are read: `sudo dmesg`, `sudo journalctl -k -o short-iso`, "

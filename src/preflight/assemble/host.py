@@ -36,6 +36,8 @@ from preflight.assemble.gpu_peers import with_peers
 from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.limits import limit_facts, processes_of
+from preflight.assemble.nic_ports import by_place
+from preflight.assemble.nic_texts import merged_netdevs, merged_nics
 from preflight.assemble.numa import numa_nodes
 from preflight.assemble.p2p import as_asked
 from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
@@ -79,6 +81,8 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     python = named(parts["packages"], by_probe.get("packages"))
     parts["packages"] = packages_of(parts["packages"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
+    parts["nics"] = merged_nics(found, SUPPLIERS["nics"], parts["nics"])
+    parts["netdevs"] = merged_netdevs(found, SUPPLIERS["netdevs"], parts["netdevs"])
     parts["limits"] = both_limits(found, parts["limits"])
     parts["pci_tree"] = pci_tree(found)
     parts = as_reported(parts, reports_of(found))
@@ -87,6 +91,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     host = replace(host, stack=stack_of(host, python))
     p2p = as_asked(parts["p2p"], by_probe.get("nvidia-smi-p2p"))
     host = replace(host, topology=topology_of(host, parts["matrix"], p2p))
+    host = replace(host, nic_ports=by_place(host.nic_ports, host.topology))
     return Assembled(host, _unanswered(found, site))
 
 
@@ -134,7 +139,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         bug_report=parts["bug_report"],
         **{part: parts[part] for part in _AS_TOLD},
         **limit_facts(parts),
-        **nic_facts(parts["nics"]),
+        **nic_facts(parts["nics"], parts["netdevs"], tree),
         **accelerator_facts(parts["npus"], parts["amd_gpus"], pci),
         **environment_facts(parts["environment"], parts.values()),
         topology_shape=shape(parts["pci_sysfs"]),

@@ -27,6 +27,8 @@ PROBES: dict[str, str] = {
     "nics": "nics:nics",
     "pci-tree": "pci_tree:pci_tree",
     "numa": "numa:numa",
+    "netdevs": "netdevs.sysfs:netdevs",
+    "ethtool": "netdevs.ethtool:ethtool",
     "software": "stack.software:software",
     "packages": "stack.packages:packages",
     "limits": "limits.limits:limits",
@@ -74,6 +76,15 @@ PROBES: dict[str, str] = {
     "conda-list": "env_reports.listed:conda_list",
     "sysctl": "parameters.sysctl_text:sysctl",
     "numactl": "numactl:numactl",
+    "ibstat": "infiniband.ibstat:ibstat",
+    "ibstatus": "infiniband.ibstat:ibstatus",
+    "ibv_devinfo": "infiniband.ibv_devinfo:ibv_devinfo",
+    "rdma-link": "infiniband.rdma_link:rdma_link",
+    "show-gids": "infiniband.rdma_link:show_gids",
+    "ibdev2netdev": "infiniband.rdma_link:ibdev2netdev",
+    "ip-addr": "netdevs.ip_addr:ip_addr",
+    "bonding": "netdevs.bonding:bonding",
+    "mlnx-qos": "netdevs.mlnx_qos:mlnx_qos",
     "proc-limits": "limits.ulimit:proc_limits",
     "prlimit": "limits.ulimit:prlimit",
     "ulimit": "limits.ulimit:ulimit",
@@ -109,7 +120,17 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "sysctls": ("sysctls", "sysctl"),
     "counters": ("network-counters",),
     "persisted": ("persisted",),
-    "nics": ("nics",),
+    # Of each adapter what only a later one knows is taken from that: assemble/nic_texts.py.
+    "nics": (
+        "nics",
+        "ibv_devinfo",
+        "ibstat",
+        "ibstatus",
+        "rdma-link",
+        "show-gids",
+        "ibdev2netdev",
+    ),
+    "netdevs": ("netdevs", "ethtool", "ip-addr", "bonding", "mlnx-qos"),
     "software": ("software",),
     "packages": ("packages",),
     # One part each: none stands for another.
@@ -146,6 +167,8 @@ RECORDED_ONLY = frozenset(
         "hf-env", "lightning-env",
         "pip-freeze", "pip-list", "conda-list", "sysctl", "numactl", "proc-limits", "prlimit",
         "ulimit", "ulimit-hard", "env", "lspci-tree", "hwloc",
+        "ibstat", "ibstatus", "ibv_devinfo", "rdma-link",
+        "show-gids", "ibdev2netdev", "ip-addr", "bonding", "mlnx-qos",
     }
 )  # fmt: skip
 
@@ -183,7 +206,8 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "counters": ("counters",),
     "persisted": ("persisted", "sysctls"),
     "nics": ("nics",),
-    "nic_ports": ("nics",),
+    "nic_ports": ("nics", "netdevs"),
+    "netdevs": ("netdevs", "nics"),
     "nic_count": ("nics",),
     "topology": (
         "matrix",

@@ -35,6 +35,7 @@ RULES: dict[str, Rule] = {
     "dcgm": Rule("dcgm:judge_dcgm", "dcgm"),
     "stack": Rule("stack.judged:judge_stack"),
     "known-bad": Rule("stack.known_bad:judge_known_bad"),
+    "ports": Rule("network.ports:judge_ports", "nic_ports"),
     "lock": Rule("lock:judge_lock"),
     "environment": Rule("environment.rule:judge_environment", "environment"),
 }
