@@ -18,7 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "units", "printable", "unpack"),
     ("model",),
     # software_signatures: rows of the tables in signatures
-    ("nodesets", "datafiles", "strict_yaml", "kept", "faults", "software_signatures"),
+    ("nodesets", "cpulists", "datafiles", "strict_yaml", "kept", "faults", "software_signatures"),
     (
         "hostlists",
         "env_table",
