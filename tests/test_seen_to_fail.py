@@ -22,7 +22,8 @@ from preflight.model import Check, Raw, Result, Status
 from tests import accelerator_text
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
-from tests.lspci_text import server
+from tests.lspci_text import flat, server
+from tests.nccl_topo_text import CLOUD, DUMP, answer, naming
 from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
@@ -168,6 +169,28 @@ BASES["two_looks"] = {
         "550.90.07", "535.161.08"
     ),
     "nvidia-smi-q": _X8,
+}
+#: NCCL's topology file, of a host with the GPU and the NIC that it names.
+BASES["topo-file"] = {
+    "nccl-topo": answer(DUMP),
+    "lspci": server(),
+    "lscpu": "CPU(s): 192\nNUMA node(s): 2\nFlags: fpu sse2\n",
+    "nics": SETUP["nics"],
+}
+BASES["topo-file-gpus"] = {
+    "nccl-topo": answer(naming(*(f"0000:{bus}:00.0" for bus in
+                                 ("19", "3b", "4c", "5d", "9b", "bb", "cb", "db")))),
+    "nvidia-smi-q": _X8,
+}  # fmt: skip
+#: A virtual machine whose GPUs and adapter hang on the root bus.
+BASES["topo-guest"] = {
+    "nccl-topo": answer(CLOUD),
+    "lspci": flat(),
+    "nvidia-smi-q": sample(_X8).replace(
+        "Virtualization Mode               : None",
+        "Virtualization Mode               : Pass-Through",
+    ),
+    "nics": SETUP["nics"],
 }
 #: With the counters that later drivers print.
 BASES["counted"] = {

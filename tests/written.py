@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from tests.accelerator_text import amd, npus
 from tests.lab.watch_lines import WATCHES
+from tests.nccl_topo_text import CLOUD, DUMP, answer
 from tests.parameters_text import COUNTERS
 from tests.parameters_text import FILES as PERSISTED
 from tests.setup_text import ENVIRONMENT, SETUP
@@ -106,6 +107,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "network-counters": (COUNTERS,),
     "persisted": (PERSISTED,),
     "environment": (ENVIRONMENT,),
+    "nccl-topo": (DUMP, CLOUD, answer(DUMP), "state none\nend\n"),
     "npu-smi": (npus(),),
     "rocm-smi": (amd(),),
     "watch": tuple(texts["watch"] for texts in WATCHES.values() if "watch" in texts),

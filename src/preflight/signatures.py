@@ -101,6 +101,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
         rf"{_ADDRESS} (?:Class )?[\da-f]{{4}}: [\da-f]{{4}}:[\da-f]{{4}}\b",
     ),
     "driver-module": (r"NVRM version: NVIDIA UNIX ", r"Module +Size +Used by[ \t]*$"),
+    "nccl-topo": (r"<system(?: [\w-]+=\"[^\"\n]{0,200}\"){0,8}>[\s>]*<(?:cpu|!--)",),
     "services": (
         r"Fabric Manager version is : \d",
         r"[●○×*•↻] nvidia[\w@-]{0,60}\.service(?: - |[ \t]*$)",
@@ -172,6 +173,7 @@ GOES_ON: dict[str, str] = {
     "services": (
         r"[A-Z][A-Za-z]{1,40}=| +(?:Loaded|Active|Docs|Process|Main PID|Tasks|Memory|CGroup): "
     ),
+    "nccl-topo": r"[ \t]*</?(?:system|cpu|pci|gpu|nic|net|nvlink|c2c|pcilink|!--)\b",
     "nvlink": rf"[ \t]*(?:{_UUID_OF}|Link \d)",
     "dcgmi-diag": r"[|+][^\n|+]{27}[|+]",
     **software_signatures.GOES_ON,
@@ -279,7 +281,7 @@ READS = (
     "`lsmod`, `systemctl status`, `ipmitool sdr`, `sensor` and `sel list`, EDAC counts, "
     "`dmidecode -t 17`, `dcgmi diag`, `dcgmi dmon`, `python -m torch.utils.collect_env`, "
     "`ds_report`, `pip freeze`, `pip list`, `conda list`, `sysctl -a`, `ulimit -a`, `lscpu`, "
-    "`numactl -H`, `env`, a capture of preflight"
+    "`numactl -H`, `env`, NCCL's topology file, a capture of preflight"
 )
 LOG_FORMS = (
     "forms of a kernel log that are read: `sudo dmesg`, `sudo journalctl -k -o short-iso`, "

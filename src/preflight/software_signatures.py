@@ -140,6 +140,7 @@ SINGLE = {
     "lscpu": (r"^[ \t]*(Model name|CPU\(s\)|NUMA node\(s\)):[ \t]*([^\n]*)", "lscpu"),
     "meminfo": (r"^[ \t]*(MemTotal):[ \t]*(\d+)", "cat /proc/meminfo"),
     "numactl": (r"^[ \t]*(available): \d", "numactl -H"),
+    "nccl-topo": (r"^[ \t]*(<system)[ >]", "NCCL_TOPO_DUMP_FILE"),
     "sysctl": (
         r"^[ \t]*(?:/proc/sys/)?((?:fs|kernel|net|vm)[./][\w./@-]{1,200}?)(?: ?= ?|:)([^\n]*)",
         "sysctl -a",

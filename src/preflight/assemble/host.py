@@ -49,7 +49,7 @@ from preflight.model import NOT_IN_INPUT, Known, Missing, MissingProbe, Raw
 _AS_TOLD = (
     "board", "sysctls", "counters", "persisted", "software", "packages", "env_reports",
     "numa_nodes", "configured_limits", "asked_processes", "cgroup", "shared_memory", "disks",
-    "processes", "clock", "cpu_state", "memory_state",
+    "processes", "clock", "cpu_state", "memory_state", "nccl_topo",
 )  # fmt: skip
 
 

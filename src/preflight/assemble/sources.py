@@ -40,6 +40,7 @@ PROBES: dict[str, str] = {
     "service-limits": "limits.service_limits:service_limits",
     "clock": "state.clock:clock",
     "environment": "stack.environment:environment",
+    "nccl-topo": "nccl_topo:nccl_topo",
     "dmidecode": "dmidecode:dmidecode",
     "dmesg": "kernel_log.log:dmesg",
     "journalctl": "kernel_log.log:journalctl",
@@ -127,6 +128,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "cpu_state": ("cpu-state",),
     "memory_state": ("memory-state",),
     "environment": ("environment", "env"),
+    "nccl_topo": ("nccl-topo",),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
 }
@@ -223,6 +225,8 @@ MADE_OF: dict[str, tuple[str, ...]] = {
         "cpu",
     ),
     "env_targets": ("environment",),
+    # Held against what the host has.
+    "nccl_topo": ("nccl_topo", "pci_tree", "nvidia_smi", "pci", "cpu", "nics"),
     "accelerators": ("npus", "amd_gpus", "pci"),
     "accelerator_count": ("npus", "amd_gpus", "pci", "identity"),
     "gpu_product": ("nvidia_smi", "pci"),

@@ -11,6 +11,7 @@ from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
+from preflight.facts.nccl_topo import NcclTopo
 from preflight.facts.nics import Netdev, Nic, NicPort
 from preflight.facts.numa import NumaNode
 from preflight.facts.pci_tree import PciPaths, PciTree
@@ -147,6 +148,7 @@ class Host(Struct, frozen=True):
     nic_count: Known[int] = NOT_IN_INPUT  # without virtual functions
     netdevs: Known[tuple[Netdev, ...]] = NOT_IN_INPUT
     topology_shape: Known[str] = NOT_IN_INPUT
+    nccl_topo: Known[NcclTopo] = NOT_IN_INPUT  # the file that NCCL reads of it
     topology: Topology = field(default_factory=Topology)
     software: Known[tuple[Software, ...]] = NOT_IN_INPUT
     packages: Known[tuple[Package, ...]] = NOT_IN_INPUT
