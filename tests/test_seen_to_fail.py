@@ -20,6 +20,7 @@ from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
 from tests import accelerator_text
+from tests.binding_text import BOUND, ON_GPU, TWO_NODES
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import flat, server
@@ -182,6 +183,13 @@ BASES["topo-file-gpus"] = {
                                  ("19", "3b", "4c", "5d", "9b", "bb", "cb", "db")))),
     "nvidia-smi-q": _X8,
 }  # fmt: skip
+#: A process on a GPU of node 0 of two.
+BASES["bound"] = {
+    "process": BOUND,
+    "nvidia-smi": ON_GPU,
+    "lspci": server(),
+    "numactl": TWO_NODES,
+}
 #: A virtual machine whose GPUs and adapter hang on the root bus.
 BASES["topo-guest"] = {
     "nccl-topo": answer(CLOUD),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from tests.accelerator_text import amd, npus
+from tests.binding_text import BOUND
 from tests.lab.watch_lines import WATCHES
 from tests.nccl_topo_text import CLOUD, DUMP, answer
 from tests.parameters_text import COUNTERS
@@ -104,6 +105,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     **{probe: (text,) for probe, text in SETUP.items()},
     **SOFTWARE,
     **{probe: (text,) for probe, text in SYSTEM.items()},
+    "process": (SYSTEM["process"], f"minor 0 0000:19:00.0\n{BOUND}"),
     "network-counters": (COUNTERS,),
     "persisted": (PERSISTED,),
     "environment": (ENVIRONMENT,),

@@ -13,6 +13,7 @@ from preflight.assemble.accelerators import accelerator_facts
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
 from preflight.assemble.asked import diag_of, told_once, watch_of
+from preflight.assemble.bindings import bindings_of
 from preflight.assemble.compared import (
     gpu_product,
     named,
@@ -78,6 +79,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts = as_reported(parts, reports_of(found))
     host = replace(_host(name, parts, site), gpu_looks=looks(found))
     host = replace(host, stack=stack_of(host, python))
+    host = replace(host, bindings=bindings_of(host))
     return Assembled(host, _unanswered(found, site))
 
 

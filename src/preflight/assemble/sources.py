@@ -196,6 +196,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "job_services": ("service_limits", "limits", "nics"),
     "configured_limits": ("configured_limits",),
     "asked_processes": ("asked_processes",),
+    "bindings": ("asked_processes", "nvidia_smi", "pci", "pci_tree", "numa_nodes"),
     "cgroup": ("cgroup",),
     "shared_memory": ("shared_memory",),
     "disks": ("disks",),

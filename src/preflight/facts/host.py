@@ -21,6 +21,7 @@ from preflight.facts.stack import EnvReport, EnvTargets, EnvVar
 from preflight.facts.stack_pieces import Stack
 from preflight.facts.system import (
     AskedProcess,
+    Binding,
     Cgroup,
     Clock,
     ConfiguredLimit,
@@ -158,6 +159,7 @@ class Host(Struct, frozen=True):
     job_services: Known[tuple[JobService, ...]] = NOT_IN_INPUT
     configured_limits: Known[tuple[ConfiguredLimit, ...]] = NOT_IN_INPUT
     asked_processes: Known[tuple[AskedProcess, ...]] = NOT_IN_INPUT
+    bindings: Known[tuple[Binding, ...]] = NOT_IN_INPUT  # of these to processors and memory
     cgroup: Known[Cgroup] = NOT_IN_INPUT
     shared_memory: Known[SharedMemory] = NOT_IN_INPUT
     disks: Known[tuple[Disk, ...]] = NOT_IN_INPUT

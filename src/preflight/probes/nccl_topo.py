@@ -11,10 +11,11 @@ from preflight.errors import ParseError
 from preflight.facts.nccl_topo import FileDevice, FileNet, NcclTopo
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.spec import probe
-from preflight.probes.xml_tree import parse
+from preflight.probes.xml_text import parsed
 
 _PROBE = "nccl-topo"
 _MOST_BYTES = 4 << 20
+_DEEPEST = 64  # far deeper than PCI is
 
 # The environment counts before $NCCL_CONF_FILE, else ~/.nccl.conf, and that before /etc/nccl.conf
 # (NCCL User Guide, Environment Variables). Where nothing names a file, NCCL looks for the one of
@@ -66,6 +67,7 @@ class _Place(NamedTuple):
     numa_node: Known[int] = _UNNAMED
     bridges: tuple[str, ...] = ()
     address: str = ""
+    depth: int = 0
 
 
 @probe(_PROBE, ["sh", "-c", _ASK, "sh"], timeout_s=10)
@@ -132,7 +134,7 @@ def _hold(document: str, line: int) -> None:
 
 
 def _filled(found: NcclTopo, document: str) -> NcclTopo:
-    root, lines = parse(document)
+    root, lines = parsed(document)
     version = root.get("version")
     if root.tag != "system" or version != _VERSION:
         told = f'expected <system version="1">, got <{root.tag[:40]} version={version!r:.20}>'
@@ -152,6 +154,8 @@ def _filled(found: NcclTopo, document: str) -> NcclTopo:
 def _below(
     element: Element, place: _Place, lines: dict[Element, int]
 ) -> Iterator[FileDevice | FileNet]:
+    if place.depth > _DEEPEST:
+        raise ParseError("the elements nest too deep", lines[element])
     for child in element:
         if child.tag == "pci":
             address = _address(child.get("busid"))
@@ -159,7 +163,8 @@ def _below(
             if kind:
                 yield _device(child, kind, address, place, lines[child])
             above = place.bridges if kind else (address, *place.bridges)
-            yield from _below(child, _Place(place.numa_node, above, address), lines)
+            inside = _Place(place.numa_node, above, address, place.depth + 1)
+            yield from _below(child, inside, lines)
         elif child.tag == "nic":
             for net in child.iterfind("net"):
                 yield _net(net, place.address, lines[net])
