@@ -224,6 +224,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
         "amd_gpus",
         "pci",
         "cpu",
+        "nics",
     ),
     "env_targets": ("environment",),
     # Held against what the host has.
