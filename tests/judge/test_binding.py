@@ -123,6 +123,11 @@ def test_one_numa_node_is_near_to_all() -> None:
     assert "one NUMA node" in str(found["cpus"].measured)
 
 
+def test_a_node_whose_processors_are_not_told_is_still_the_only_one() -> None:
+    lone = host(process(100, "0-1", 8, 0), numa_nodes=(NumaNode("node0", cpus=0, cpu_list=""),))
+    assert {each.status for each in of(lone).values()} == {Status.PASS}
+
+
 def test_who_holds_no_gpu_is_not_judged() -> None:
     found = of(host(process(999)))
     assert {one.status for one in found.values()} == {Status.SKIP}

@@ -123,6 +123,8 @@ def _counted(host: Host, memory: Known[tuple[NodeShare, ...]]) -> Known[tuple[No
     if isinstance(memory, Missing) or isinstance(host.numa_nodes, Missing):
         return memory
     bare = {one.name for one in host.numa_nodes if one.cpus == 0}
+    if len(bare) == len(host.numa_nodes):
+        return memory
     return tuple(share for share in memory if f"node{share.node}" not in bare)
 
 

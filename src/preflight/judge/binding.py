@@ -47,7 +47,7 @@ def _unknown(binding: Binding, names: Sequence[str]) -> Missing | None:
 def _is_one_node(host: Host) -> bool:
     """Whether all of the machine is near."""
     if not isinstance(host.numa_nodes, Missing):
-        return sum(node.cpus != 0 for node in host.numa_nodes) == 1
+        return len(host.numa_nodes) == 1 or sum(node.cpus != 0 for node in host.numa_nodes) == 1
     return not isinstance(host.cpu, Missing) and host.cpu.numa_nodes == 1
 
 

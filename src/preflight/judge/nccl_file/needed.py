@@ -38,14 +38,13 @@ def _is_sxm(design: object) -> bool:
 def _pair(host: Host) -> Missing | str:
     """A GPU with an adapter near by, in words."""
     places = host.topology.gpus
-    if isinstance(places, Missing):
-        return _below_one_bridge(host)
-    for place in places:
-        if isinstance(place.nic_path, Missing):
-            return place.nic_path
+    known = () if isinstance(places, Missing) else places
+    for place in known:
         if place.nic_path in _NEAR:
             return f"{place.name} has an adapter at {place.nic_path}"
-    return ""
+    if any(isinstance(place.nic_path, str) for place in known):
+        return ""
+    return _below_one_bridge(host)
 
 
 def _below_one_bridge(host: Host) -> Missing | str:
