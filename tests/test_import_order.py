@@ -73,6 +73,8 @@ SHARED_WITHIN = {
     "facts.pci_tree": "a host holds what lspci shows",
     "facts.services": "a host holds its services and modules",
     "facts.topology": "a host holds how its devices are joined",
+    "facts.nccl_topo": "a host holds the file that NCCL reads of it",
+    "probes.xml_text": "reads the XML of several tools safely",
     "facts.nics": "a host holds its network adapters",
     "facts.system": "a host holds its limits, processors, disks",
     "facts.stack": "a host holds what reports of its environment tell",

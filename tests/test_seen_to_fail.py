@@ -20,9 +20,11 @@ from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
 from tests import accelerator_text
+from tests.binding_text import BOUND, ON_GPU, TWO_NODES
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
-from tests.lspci_text import server
+from tests.lspci_text import flat, server
+from tests.nccl_topo_text import CLOUD, DUMP, answer, naming
 from tests.network_text import BASES as NETWORK
 from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
@@ -169,6 +171,35 @@ BASES["two_looks"] = {
         "550.90.07", "535.161.08"
     ),
     "nvidia-smi-q": _X8,
+}
+#: NCCL's topology file, of a host with the GPU and the NIC that it names.
+BASES["topo-file"] = {
+    "nccl-topo": answer(DUMP),
+    "lspci": server(),
+    "lscpu": "CPU(s): 192\nNUMA node(s): 2\nFlags: fpu sse2\n",
+    "nics": SETUP["nics"],
+}
+BASES["topo-file-gpus"] = {
+    "nccl-topo": answer(naming(*(f"0000:{bus}:00.0" for bus in
+                                 ("19", "3b", "4c", "5d", "9b", "bb", "cb", "db")))),
+    "nvidia-smi-q": _X8,
+}  # fmt: skip
+#: A process on a GPU of node 0 of two.
+BASES["bound"] = {
+    "process": BOUND,
+    "nvidia-smi": ON_GPU,
+    "lspci": server(),
+    "numactl": TWO_NODES,
+}
+#: A virtual machine whose GPUs and adapter hang on the root bus.
+BASES["topo-guest"] = {
+    "nccl-topo": answer(CLOUD),
+    "lspci": flat(),
+    "nvidia-smi-q": sample(_X8).replace(
+        "Virtualization Mode               : None",
+        "Virtualization Mode               : Pass-Through",
+    ),
+    "nics": SETUP["nics"],
 }
 #: With the counters that later drivers print.
 BASES["counted"] = {

@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 from tests.accelerator_text import amd, npus
+from tests.binding_text import BOUND
 from tests.lab.watch_lines import WATCHES
+from tests.nccl_topo_text import CLOUD, DUMP, answer
 from tests.network_text import WRITTEN as NETWORK
 from tests.parameters_text import COUNTERS
 from tests.parameters_text import FILES as PERSISTED
@@ -104,9 +106,11 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     **{probe: (text,) for probe, text in SETUP.items()},
     **SOFTWARE,
     **{probe: (text,) for probe, text in SYSTEM.items()},
+    "process": (SYSTEM["process"], f"minor 0 0000:19:00.0\n{BOUND}"),
     "network-counters": (COUNTERS,),
     "persisted": (PERSISTED,),
     "environment": (ENVIRONMENT,),
+    "nccl-topo": (DUMP, CLOUD, answer(DUMP), "state none\nend\n"),
     "npu-smi": (npus(),),
     "rocm-smi": (amd(),),
     **{probe: texts for probe, texts in NETWORK.items() if probe != "nics"},

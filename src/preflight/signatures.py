@@ -124,6 +124,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"(?:<\?xml [^>\n]*\?>[\s>]*)?<topology(?: version=\"\d|>[\s>]*<object type=\")",
     ),
     "driver-module": (r"NVRM version: NVIDIA UNIX ", r"Module +Size +Used by[ \t]*$"),
+    "nccl-topo": (r"<system(?: [\w-]+=\"[^\"\n]{0,200}\"){0,8}>[\s>]*<(?:cpu|!--)",),
     "services": (
         r"Fabric Manager version is : \d",
         r"[●○×*•↻] nvidia[\w@-]{0,60}\.service(?: - |[ \t]*$)",
@@ -209,6 +210,7 @@ GOES_ON: dict[str, str] = {
     ),
     "lspci-tree": r"[ |]{1,400}(?:[+\\]-|\|?$)",
     "hwloc": r"[ \t]*</?(?:object|info|page_type|topology|support|cpukind|distances2?)\b",
+    "nccl-topo": r"[ \t]*</?(?:system|cpu|pci|gpu|nic|net|nvlink|c2c|pcilink|!--)\b",
     "nvlink": rf"[ \t]*(?:{_UUID_OF}|Link \d)",
     "dcgmi-diag": r"[|+][^\n|+]{27}[|+]",
     **network_signatures.GOES_ON,
@@ -315,7 +317,8 @@ READS = (
     "`dmidecode -t 17`, `dcgmi diag`, `dcgmi dmon`, `python -m torch.utils.collect_env`, "
     "`ds_report`, `pip freeze`, `pip list`, `conda list`, `sysctl -a`, `ulimit -a`, `lscpu`, "
     "`numactl -H`, `env`, `ibstat`, `ibstatus`, `ibv_devinfo -v`, `rdma link`, `show_gids`, "
-    "`ethtool`, `ip addr`, /proc/net/bonding, `mlnx_qos`, a capture of preflight"
+    "`ethtool`, `ip addr`, /proc/net/bonding, `mlnx_qos`, "
+    "NCCL's topology file, a capture of preflight"
 )
 LOG_FORMS = (
     "forms of a kernel log that are read: `sudo dmesg`, `sudo journalctl -k -o short-iso`, "

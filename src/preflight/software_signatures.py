@@ -150,6 +150,7 @@ SINGLE = {
     ),
     "meminfo": (r"^[ \t]*(MemTotal):[ \t]*(\d+)", "cat /proc/meminfo"),
     "numactl": (r"^[ \t]*(available): \d", "numactl -H"),
+    "nccl-topo": (r"^[ \t]*(<system)[ >]", "NCCL_TOPO_DUMP_FILE"),
     "sysctl": (
         r"^[ \t]*(?:/proc/sys/)?((?:fs|kernel|net|vm)[./][\w./@-]{1,200}?)(?: ?= ?|:)([^\n]*)",
         "sysctl -a",

@@ -13,6 +13,7 @@ from preflight.assemble.accelerators import accelerator_facts
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
 from preflight.assemble.asked import diag_of, told_once, watch_of
+from preflight.assemble.bindings import bindings_of
 from preflight.assemble.compared import (
     gpu_product,
     named,
@@ -56,7 +57,7 @@ from preflight.model import NOT_IN_INPUT, Known, Missing, MissingProbe, Raw
 _AS_TOLD = (
     "board", "sysctls", "counters", "persisted", "software", "packages", "env_reports",
     "numa_nodes", "configured_limits", "asked_processes", "cgroup", "shared_memory", "disks",
-    "processes", "clock", "cpu_state", "memory_state",
+    "processes", "clock", "cpu_state", "memory_state", "nccl_topo",
 )  # fmt: skip
 
 
@@ -92,6 +93,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     p2p = as_asked(parts["p2p"], by_probe.get("nvidia-smi-p2p"))
     host = replace(host, topology=topology_of(host, parts["matrix"], p2p))
     host = replace(host, nic_ports=by_place(host.nic_ports, host.topology))
+    host = replace(host, bindings=bindings_of(host))
     return Assembled(host, _unanswered(found, site))
 
 

@@ -11,6 +11,7 @@ from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
+from preflight.facts.nccl_topo import NcclTopo
 from preflight.facts.nics import Netdev, Nic, NicPort
 from preflight.facts.numa import NumaNode
 from preflight.facts.pci_tree import PciPaths, PciTree
@@ -20,6 +21,7 @@ from preflight.facts.stack import EnvReport, EnvTargets, EnvVar
 from preflight.facts.stack_pieces import Stack
 from preflight.facts.system import (
     AskedProcess,
+    Binding,
     Cgroup,
     Clock,
     ConfiguredLimit,
@@ -148,6 +150,7 @@ class Host(Struct, frozen=True):
     nic_count: Known[int] = NOT_IN_INPUT  # without virtual functions
     netdevs: Known[tuple[Netdev, ...]] = NOT_IN_INPUT
     topology_shape: Known[str] = NOT_IN_INPUT
+    nccl_topo: Known[NcclTopo] = NOT_IN_INPUT  # the file that NCCL reads of it
     topology: Topology = field(default_factory=Topology)
     software: Known[tuple[Software, ...]] = NOT_IN_INPUT
     packages: Known[tuple[Package, ...]] = NOT_IN_INPUT
@@ -157,6 +160,7 @@ class Host(Struct, frozen=True):
     job_services: Known[tuple[JobService, ...]] = NOT_IN_INPUT
     configured_limits: Known[tuple[ConfiguredLimit, ...]] = NOT_IN_INPUT
     asked_processes: Known[tuple[AskedProcess, ...]] = NOT_IN_INPUT
+    bindings: Known[tuple[Binding, ...]] = NOT_IN_INPUT  # of these to processors and memory
     cgroup: Known[Cgroup] = NOT_IN_INPUT
     shared_memory: Known[SharedMemory] = NOT_IN_INPUT
     disks: Known[tuple[Disk, ...]] = NOT_IN_INPUT

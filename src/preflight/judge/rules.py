@@ -37,6 +37,8 @@ RULES: dict[str, Rule] = {
     "known-bad": Rule("stack.known_bad:judge_known_bad"),
     "ports": Rule("network.ports:judge_ports", "nic_ports"),
     "lock": Rule("lock:judge_lock"),
+    "binding": Rule("binding:judge_binding", "bindings"),
+    "nccl-topo": Rule("nccl_file.rule:judge_nccl_topo", "nccl_topo"),
     "environment": Rule("environment.rule:judge_environment", "environment"),
 }
 
