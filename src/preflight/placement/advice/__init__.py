@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from preflight import cpulists
 from preflight.facts.host import Host
 from preflight.facts.topology import GpuPlace
 from preflight.model import NOT_IN_INPUT, Advice, Group, Missing
 from preflight.placement.advice import adapters, gids, interfaces, numbering, software, tuning
+from preflight.placement.advice.cpu_shares import count
 from preflight.placement.advice.groups import common_size, groups_of
 from preflight.placement.advice.mesh import meshes
 from preflight.placement.advice.said import Said
@@ -102,7 +102,4 @@ def _lost(host: Host) -> tuple[str, ...]:
 def _cpus(host: Host, order: Sequence[GpuPlace]) -> int:
     """How many processors all nodes of the GPUs have; 0 where one is not known."""
     lists = {cpus_of(host, gpu) for gpu in order}
-    try:
-        return 0 if "" in lists else len({cpu for text in lists for cpu in cpulists.parse(text)})
-    except ValueError:
-        return 0
+    return 0 if "" in lists else count(",".join(lists))

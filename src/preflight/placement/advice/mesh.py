@@ -22,11 +22,11 @@ mesh = init_device_mesh("cuda", (world // {size}, {size}), mesh_dim_names=("repl
 # init_device_mesh("cuda", (world // {size}, {size}), mesh_dim_names=("dp", "tp"))
 {wider}"""
 _WIDER = """\
-# Where {size} GPUs cannot hold the shards: {gpus}, the whole host, in place of {size}; it then
-# crosses PCIe.
+# Where {size} GPUs cannot hold the shards: {gpus}, the whole host, in place of {size}.
 """
 _MEGATRON = """\
-# {choices}: what divides the attention heads and, of grouped-query attention, the groups.
+# {choices} inside a group. It must divide the attention heads, and the groups of
+# grouped-query attention.
 --tensor-model-parallel-size {size}
 """
 
@@ -39,7 +39,7 @@ def meshes(groups: Sequence[Group]) -> tuple[Snippet, ...]:
     gpus = sum(len(group.members) for group in groups)
     wider = _WIDER.format(size=size, gpus=gpus) if gpus > size else ""
     zero = {"zero_optimization": {"stage": 3, "zero_hpz_partition_size": size}}
-    choices = f"{sizes(size)}: {'each is' if size > 3 else 'it is'} inside a group; take"
+    choices = f"{sizes(size)} {'stay' if size > 3 else 'stays'}"
     return (
         Snippet("mesh", _MESH.format(what=_what(size, gpus), size=size, wider=wider)),
         Snippet("deepspeed", json.dumps(zero, indent=2) + "\n"),

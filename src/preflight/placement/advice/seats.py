@@ -8,7 +8,7 @@ from preflight.facts.host import Host
 from preflight.facts.topology import GpuPlace
 from preflight.model import Missing, Seat
 from preflight.placement.advice.adapters import has_efa
-from preflight.placement.advice.cpu_shares import share
+from preflight.placement.advice.cpu_shares import count, share
 
 #: Their default seccomp profile keeps set_mempolicy(2) from processes without CAP_SYS_NICE
 #: (Docker's documentation of seccomp security profiles).
@@ -25,17 +25,18 @@ def why_unbound(host: Host, order: Sequence[GpuPlace]) -> str:
     """Why no rank is to be bound; "" where ranks are."""
     if has_efa(host):
         return "not bound: aws-ofi-nccl, EFA's plugin, asks for processes that may use all CPUs"
-    nodes = {node for node in map(_node, order) if node is not None}
+    places = {(_node(gpu), cpus_of(host, gpu)) for gpu in order}
     known = _nodes_with_cpus(host)
     if known == 1:
         return "not bound: there is one NUMA node"
-    if known > 1 or len(nodes) > 1 or not nodes:
+    if known > 1 or len(places) > 1:
         return ""
+    if places == {(None, "")}:
+        return "not bound: the NUMA nodes of the GPUs are not known"
     if len(order) == 1:
         return "not bound: how many NUMA nodes there are is not known (numactl -H)"
     return (
-        f"not bound: all GPUs show NUMA node {min(nodes)}; a virtual machine may hide the others"
-        " (numactl -H)"
+        "not bound: all GPUs show one NUMA node; a virtual machine may hide the others (numactl -H)"
     )
 
 
@@ -52,14 +53,12 @@ def _nodes_with_cpus(host: Host) -> int:
 
 
 def cpus_of(host: Host, gpu: GpuPlace) -> str:
-    """The processors of a GPU's node; "" where they are not known."""
-    if isinstance(gpu.cpus, str):
-        return gpu.cpus
-    if isinstance(host.numa_nodes, Missing) or isinstance(gpu.numa_node, Missing):
-        return ""
-    name = f"node{gpu.numa_node}"
-    found = [one.cpu_list for one in host.numa_nodes if one.name == name]
-    return found[0] if found and isinstance(found[0], str) else ""
+    """The processors of a GPU's node; "" where they are not known, or the text is no list: it
+    becomes part of a command."""
+    nodes = () if isinstance(host.numa_nodes, Missing) else host.numa_nodes
+    of_node = (one.cpu_list for one in nodes if one.name == f"node{_node(gpu)}")
+    told = (one for one in (gpu.cpus, *of_node) if isinstance(one, str))
+    return next((one for one in told if count(one)), "")
 
 
 def _seat(host: Host, order: Sequence[GpuPlace], rank: int, unbound: str) -> Seat:
@@ -68,10 +67,10 @@ def _seat(host: Host, order: Sequence[GpuPlace], rank: int, unbound: str) -> Sea
     cpus = cpus_of(host, gpu)
     beside = [one for one in order if _same_place(one, gpu)]
     part = share(cpus, beside.index(gpu), len(beside))
-    if unbound or node is None:
-        bind, why = "", unbound or "not bound: the NUMA node of its GPU is not known"
-    else:
-        bind, why = _command(host, node, cpus), _shared(len(beside), bool(part))
+    bind = "" if unbound else _command(host, node, cpus)
+    why = unbound or _shared(len(beside), bool(part))
+    if not bind and not unbound:
+        why = "not bound: the NUMA node of its GPU is not known"
     return Seat(
         local_rank=rank,
         gpu=gpu.name,
@@ -87,10 +86,13 @@ def _same_place(one: GpuPlace, other: GpuPlace) -> bool:
     return (one.numa_node, one.cpus) == (other.numa_node, other.cpus)
 
 
-def _command(host: Host, node: int, cpus: str) -> str:
-    if not _memory(host):
+def _command(host: Host, node: int | None, cpus: str) -> str:
+    """By node; where the node is not known, or memory may not be bound, by its processors."""
+    if node is not None and not _memory(host):
         return f"numactl --cpunodebind={node} --membind={node}"
-    return f"taskset -c {cpus}" if cpus else f"numactl --cpunodebind={node}"
+    if cpus:
+        return f"taskset -c {cpus}"
+    return "" if node is None else f"numactl --cpunodebind={node}"
 
 
 def _memory(host: Host) -> str:

@@ -18,8 +18,10 @@ _TORCHRUN_BINDS = "2.9"
 
 def shell_line(one: Export) -> str:
     """`export NAME=VALUE`, quoted where a shell would read more into the value."""
-    value = one.value if _PLAIN.fullmatch(one.value) else f"'{one.value}'"
-    return f"export {one.name}={value}"
+    if _PLAIN.fullmatch(one.value):
+        return f"export {one.name}={one.value}"
+    quoted = one.value.replace("'", "'\\''")
+    return f"export {one.name}='{quoted}'"
 
 
 def launchers(
@@ -39,7 +41,7 @@ def _sbatch(seats: Sequence[Seat], exports: Sequence[Export], cpus: int) -> str:
         "#!/bin/bash",
         "#SBATCH --nodes=NODES",
         f"#SBATCH --ntasks-per-node={ranks}",
-        # Not --gpus-per-task, which hides the other GPUs from each task.
+        "# Not --gpus-per-task: each rank must see the other GPUs to copy over NVLink or PCIe.",
         f"#SBATCH --gpus-per-node={ranks}",
         *(_cpus_per_task(each, cpus, ranks) if each else ()),
         "#SBATCH --exclusive",
@@ -50,23 +52,23 @@ def _sbatch(seats: Sequence[Seat], exports: Sequence[Export], cpus: int) -> str:
         "# In each task: its place in torch's names, then its seat on this machine.",
         *_task(seats, exports, ("RANK=$SLURM_PROCID", "LOCAL_RANK=$SLURM_LOCALID",
                                 "WORLD_SIZE=$SLURM_NTASKS")),
-        f'srun {_srun(seats, each)}sh -c "$TASK" task python3 TRAIN.py',
+        f'srun {_srun(each)}sh -c "$TASK" task python3 TRAIN.py',
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
 def _cpus_per_task(each: int, cpus: int, ranks: int) -> tuple[str, ...]:
     return (
-        f"# {cpus} CPUs by {ranks}; half of it where Slurm counts cores and they have two threads.",
+        f"# {cpus} CPUs for {ranks}; half of it where Slurm counts cores, not threads.",
         f"#SBATCH --cpus-per-task={each}",
     )
 
 
-def _srun(seats: Sequence[Seat], each: int) -> str:
-    """srun takes the count of CPUs from no option of sbatch since Slurm 22.05. Where the seat
-    binds, Slurm does not."""
+def _srun(each: int) -> str:
+    """srun takes the count of CPUs from no option of sbatch since Slurm 22.05 (its release notes).
+    The seat binds, or nobody."""
     cpus = '--cpus-per-task="$SLURM_CPUS_PER_TASK" ' if each else ""
-    return f"{cpus}--cpu-bind=none " if _binds(seats) else cpus
+    return f"{cpus}--cpu-bind=none "
 
 
 def _binds(seats: Sequence[Seat]) -> bool:
