@@ -64,9 +64,7 @@ def test_adapters_are_named_where_nccl_would_take_others_too() -> None:
 def test_they_are_not_named_where_the_others_are_not_active(state: str) -> None:
     advice = on_dgx(nic_ports=(*IB, *(port(name, state=state) for name in STORAGE)))
     assert exports(advice) == {}
-    assert left(advice, "NCCL_IB_HCA") == (
-        "NCCL_IB_HCA: NCCL takes all active ports by itself, here the right ones (8)"
-    )
+    assert left(advice, "NCCL_IB_HCA").endswith("that it would take here carry training (8)")
 
 
 def test_a_training_port_that_is_down_is_not_named() -> None:

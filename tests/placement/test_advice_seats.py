@@ -133,6 +133,13 @@ def test_gpus_that_only_pci_knows_have_no_seats() -> None:
     )
 
 
+def test_names_of_gpus_alone_give_no_seats() -> None:
+    """As of a table of peer access."""
+    places = (GpuPlace("gpu0"), GpuPlace("gpu1"))
+    why = only_why(advise(Host("h", topology=Topology(gpus=places))))
+    assert why == "no advice: how the GPUs are joined is not known; `nvidia-smi topo -m` tells"
+
+
 def test_instances_of_a_gpu_have_no_groups() -> None:
     gpu = Gpu(0, "gpu0", "00000000:1b:00.0", mig=Mig(mode="Enabled"))
     assert "MIG is on" in only_why(

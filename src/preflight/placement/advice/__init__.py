@@ -50,8 +50,10 @@ def _gpus(host: Host) -> tuple[GpuPlace, ...] | str:
         if others:
             return f"no advice: it is computed for NVIDIA GPUs, and these are {others[0].vendor}"
         return _no_gpus(host)
-    if not listed and host.topology.source != "nvidia-smi topo":
+    if not listed and host.topology.source == "pci":
         return f"no advice: {len(places)} GPUs are on PCI, and the driver lists none{_reason(host)}"
+    if not listed and isinstance(host.topology.source, Missing):
+        return "no advice: how the GPUs are joined is not known; `nvidia-smi topo -m` tells"
     if any(gpu.mig.mode == "Enabled" for gpu in listed):
         return "no advice: MIG is on, and instances of a GPU have no NVLink or P2P to each other"
     return places

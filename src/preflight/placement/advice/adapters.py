@@ -53,9 +53,8 @@ def hca(host: Host) -> Said:
         return left(_nobody(nics))
     ours, others = _by_port(host, nics) or _by_adapter(nics)
     if not others:
-        return left(
-            f"NCCL_IB_HCA: NCCL takes all active ports by itself, here the right ones ({len(ours)})"
-        )
+        told = "and all that it would take here carry training"
+        return left(f"NCCL_IB_HCA: NCCL takes all active ports by itself, {told} ({len(ours)})")
     why = (
         f"the adapters of training; NCCL by itself would take {_told(others)} too."
         " With = names are compared whole: mlx5_1 is not mlx5_10"
