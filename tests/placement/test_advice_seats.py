@@ -120,6 +120,8 @@ def test_without_gpus_that_ranks_could_have_there_is_only_the_reason() -> None:
     assert "is not known: not in the input" in only_why(advise(Host("h")))
     no_tool = Missing("no-tool", "nvidia-smi is not installed")
     assert only_why(advise(Host("h", gpus=no_tool))).endswith(": nvidia-smi is not installed")
+    none = Missing("not-applicable", "no NVIDIA GPU on PCI")
+    assert only_why(advise(Host("h", gpus=none))) == "no advice: no NVIDIA GPU on PCI"
     amd = (Accelerator("card0", "AMD"),)
     assert "these are AMD" in only_why(advise(Host("h", accelerators=amd)))
 

@@ -51,7 +51,9 @@ def _gpus(host: Host) -> tuple[GpuPlace, ...] | str:
             return f"no advice: it is computed for NVIDIA GPUs, and these are {others[0].vendor}"
         return _no_gpus(host)
     if not listed and host.topology.source == "pci":
-        return f"no advice: {len(places)} GPUs are on PCI, and the driver lists none{_reason(host)}"
+        told = _reason(host)
+        why = f": {told.text}" if told else ""
+        return f"no advice: {len(places)} GPUs are on PCI, and the driver lists none{why}"
     if not listed and isinstance(host.topology.source, Missing):
         return "no advice: how the GPUs are joined is not known; `nvidia-smi topo -m` tells"
     if any(gpu.mig.mode == "Enabled" for gpu in listed):
@@ -62,14 +64,16 @@ def _gpus(host: Host) -> tuple[GpuPlace, ...] | str:
 def _no_gpus(host: Host) -> str:
     if host.gpus == () or host.topology.gpus == ():
         return "no advice: there is no GPU here that a rank could have"
-    return f"no advice: which GPUs a rank could have is not known{_reason(host)}"
+    told = _reason(host)
+    if told and told.kind == "not-applicable":
+        return f"no advice: {told.text}"
+    return f"no advice: which GPUs a rank could have is not known{f': {told.text}' if told else ''}"
 
 
-def _reason(host: Host) -> str:
+def _reason(host: Host) -> Missing | None:
     """Why GPUs are not known, by whoever says more than that nobody was asked."""
     told = [one for one in (host.gpus, host.topology.gpus) if isinstance(one, Missing)]
-    more = [one for one in told if one != NOT_IN_INPUT] or told
-    return f": {more[0].text}" if more else ""
+    return next(iter([one for one in told if one != NOT_IN_INPUT] or told), None)
 
 
 def _said(host: Host, gpus: Sequence[GpuPlace], order: Sequence[GpuPlace]) -> tuple[Said, ...]:
