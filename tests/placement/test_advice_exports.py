@@ -78,6 +78,14 @@ def test_adapters_of_a_matrix_alone_are_named_without_ports() -> None:
     assert "mlx5_8 (NODE at best)" in why(advice, "NCCL_IB_HCA")
 
 
+def test_names_are_in_the_order_of_their_numbers() -> None:
+    host = placed(dgx("NV18", storage=("mlx5_10", "mlx5_11")), other=("mlx5_11",))
+    last = ("mlx5_10", "mlx5_11")
+    named = exports(advise(replace(host, nic_ports=(*map(port, last), *IB))))["NCCL_IB_HCA"]
+    assert named.endswith("mlx5_7:1,mlx5_10:1")
+    assert exports(advise(host))["NCCL_IB_HCA"].endswith("mlx5_7,mlx5_10")
+
+
 def test_the_second_port_of_a_card_is_named_by_its_number() -> None:
     both = (port("mlx5_0"), replace(port("mlx5_0"), name="mlx5_0/2"), port("mlx5_8"))
     assert exports(on_dgx(nic_ports=both))["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_0:2"

@@ -35,9 +35,13 @@ def training_ports(host: Host) -> tuple[NicPort, ...]:
 
 def _active(host: Host) -> tuple[NicPort, ...]:
     ports = () if isinstance(host.nic_ports, Missing) else host.nic_ports
-    return tuple(
-        port for port in ports if isinstance(port.state, str) and port.state.upper() == "ACTIVE"
-    )
+    up = (one for one in ports if isinstance(one.state, str) and one.state.upper() == "ACTIVE")
+    return tuple(sorted(up, key=lambda port: _natural(port.name)))
+
+
+def _natural(name: str) -> list[tuple[str, int]]:
+    """mlx5_2 before mlx5_10."""
+    return [(word, int(number or 0)) for word, number in re.findall(r"(\D*)(\d*)", name)]
 
 
 def hca(host: Host) -> Said:
@@ -85,6 +89,7 @@ def _by_port(host: Host, nics: tuple[NicPlace, ...]) -> tuple[list[str], list[st
 
 def _by_adapter(nics: tuple[NicPlace, ...]) -> tuple[list[str], list[str]]:
     """The same by names alone: of a matrix the ports are not known."""
+    nics = tuple(sorted(nics, key=lambda nic: _natural(nic.name)))
     ours = [nic.name for nic in nics if nic.role == "training"]
     return ours, [f"{nic.name} ({_beside(nic)})" for nic in nics if nic.role == "other"]
 
