@@ -96,6 +96,15 @@ def test_a_gpu_that_lost_its_links_is_a_group_of_its_own() -> None:
     assert [len(group.members) for group in advice.groups] == [7, 1]
 
 
+def test_a_pair_without_its_link_leaves_the_group_whole_and_is_told() -> None:
+    cells = even(8, "NV18")
+    cells[0] = cells[0].replace("X NV18", "X SYS", 1)
+    cells[1] = cells[1].replace("NV18 X", "SYS X", 1)
+    groups = of(cells).groups
+    assert [group.members for group in groups] == [EIGHT]
+    assert "though not each two of them" in groups[0].why
+
+
 def test_a_domain_of_a_rack_goes_beyond_the_host() -> None:
     host = placed(matrix(even(4, "NV18"), {}, ("0-71", "72-143")), gpus=_gpus(4, "0f3a-77"))
     assert "goes on into the other hosts of its rack, clique 3" in advise(host).groups[0].why

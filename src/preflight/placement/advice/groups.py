@@ -29,7 +29,7 @@ def groups_of(host: Host, gpus: Sequence[GpuPlace]) -> tuple[Group, ...]:
     parts = [
         (part, _why_nvlink(part, domain, links, len(gpus)) + beyond)
         for domain in domains
-        for part in _whole_parts([one for one in domain.gpus if one in order], links)
+        for part in _whole_parts(domain, [one for one in domain.gpus if one in order], links)
     ]
     joined = {name for part, _ in parts for name in part}
     parts.extend(_on_pcie([gpu for gpu in gpus if gpu.name not in joined], links, len(gpus)))
@@ -63,20 +63,29 @@ def _path(a: str, b: str, links: Links) -> str:
     return link.path if link and isinstance(link.path, str) and link.path in PATHS else ""
 
 
-def _whole_parts(names: Sequence[str], links: Links) -> Iterator[tuple[str, ...]]:
+def _whole_parts(
+    domain: NvlinkDomain, names: Sequence[str], links: Links
+) -> Iterator[tuple[str, ...]]:
     """The domain; where NVLink does not join each two of it, its largest equal parts in which it
-    does (a hybrid cube mesh: two fours)."""
-    for size in (one for one in range(len(names), 0, -1) if len(names) % one == 0):
+    does (a hybrid cube mesh: two fours), if there are any."""
+    if domain.complete or not links:
+        yield tuple(names)
+        return
+    for size in (one for one in range(len(names), 1, -1) if len(names) % one == 0):
         parts = [tuple(names[at : at + size]) for at in range(0, len(names), size)]
-        if size == 1 or not links or all(worst(part, links) == "NV" for part in parts):
+        if all(worst(part, links) == "NV" for part in parts):
             yield from parts
             return
+    yield tuple(names)
 
 
 def _why_nvlink(part: Sequence[str], domain: NvlinkDomain, links: Links, gpus: int) -> str:
     size, bonds = len(part), _nvlinks(part, domain, links)
-    if size < 2:
-        return "no other GPU of its NVLink domain is joined to it directly"
+    if not domain.complete and links and worst(part, links) != "NV":
+        return (
+            f"NVLink joins these {size}, though not each two of them: other copies go over a third"
+            " GPU or PCIe; data parallel across hosts"
+        )
     joined = (
         f"NVLink joins each two of these {size} ({bonds}): tensor parallel ({sizes(size)}) inside"
     )

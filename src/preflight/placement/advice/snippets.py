@@ -85,7 +85,11 @@ def _torchrun(seats: Sequence[Seat], exports: Sequence[Export], torch: str) -> s
         program = "--numa-binding=node TRAIN.py"
     lines = [
         *_exports(exports),
-        *(_task(seats, exports, ()) if own else ()),
+        *(
+            ("# In each process: its seat on this machine.", *_task(seats, exports, ()))
+            if own
+            else ()
+        ),
         "# On each of NODES hosts; RENDEZVOUS_HOST is one of them.",
         f"torchrun --nnodes=NODES --nproc-per-node={len(seats)} \\",
         "  --rdzv-backend=c10d --rdzv-endpoint=RENDEZVOUS_HOST:29500 --rdzv-id=train \\",
@@ -111,7 +115,9 @@ def _task(seats: Sequence[Seat], exports: Sequence[Export], names: Sequence[str]
     if _binds(seats):
         body += ["case $LOCAL_RANK in", *_cases(seats), "esac"]
     body.append('exec "$@"')
-    return ["TASK='" + "\n".join(body) + "'"]
+    needs = any(seat.bind.startswith("numactl") for seat in seats)
+    note = ["# It needs numactl, of the package of that name."] if needs else []
+    return [*note, "TASK='" + "\n".join(body) + "'"]
 
 
 def _cases(seats: Sequence[Seat]) -> list[str]:
