@@ -29,7 +29,7 @@ def groups_of(host: Host, gpus: Sequence[GpuPlace]) -> tuple[Group, ...]:
     parts = [
         (part, _why_nvlink(part, domain, links, len(gpus)) + beyond)
         for domain in domains
-        for part in _whole_parts(domain, [one for one in domain.gpus if one in order], links)
+        for part in _whole_parts(domain, [name for name in order if name in domain.gpus], links)
     ]
     joined = {name for part, _ in parts for name in part}
     parts.extend(_on_pcie([gpu for gpu in gpus if gpu.name not in joined], links, len(gpus)))
