@@ -44,8 +44,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 APART = ("payload", "guard")
 
 #: Packages whose files may import each other freely; in the others only the shared files below.
-FREE_WITHIN = ("assemble", "judge", "redact", "reports", "settings", "transports", "cli",
-               "payload")  # fmt: skip
+FREE_WITHIN = ("assemble", "judge", "placement", "redact", "reports", "settings", "transports",
+               "cli", "payload")  # fmt: skip
 #: Files that their neighbours in the package may import, and why.
 SHARED_WITHIN = {
     "probes.spec": "the form of a probe",
@@ -85,7 +85,6 @@ SHARED_WITHIN = {
     "probes.limits.limits": "reads the kernel's table of limits, whosever it is",
     "probes.lspci_names": "the ids behind lspci's names",
     "probes.lspci_forms": "lspci for machines as lspci for people",
-    "probes.xml_text": "reads the XML of several tools safely",
     "facts.watch": "a host's GPUs were watched",
     "expect.bound": "what every bound is",
     "expect.system": "bounds of a topic of their own, listed with the others",
