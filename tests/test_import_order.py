@@ -42,7 +42,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 APART = ("payload", "guard")
 
 #: Packages whose files may import each other freely; in the others only the shared files below.
-FREE_WITHIN = ("assemble", "judge", "redact", "reports", "settings", "transports", "cli",
+FREE_WITHIN = ("assemble", "judge", "placement", "redact", "reports", "settings", "transports", "cli",
                "payload")  # fmt: skip
 #: Files that their neighbours in the package may import, and why.
 SHARED_WITHIN = {

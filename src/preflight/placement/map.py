@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from preflight.facts.host import Host
-from preflight.model import Map
+from preflight.model import Map, Missing
+from preflight.placement.branches import branches
+from preflight.placement.devices import devices_of
+from preflight.placement.nodes import by_node
+from preflight.placement.table import link_table
+from preflight.placement.unknown import unknown
 
 
 def map_of(host: Host) -> Map:
     """What of the host can be drawn, and what cannot be told here."""
-    return Map()
+    found = devices_of(host)
+    domains = host.topology.domains
+    return Map(
+        nodes=by_node(host, branches(host, found)),
+        table=link_table(host.topology),
+        domains=() if isinstance(domains, Missing) else tuple(one.gpus for one in domains),
+        unknown=unknown(host, found),
+    )
