@@ -85,8 +85,7 @@ def _all(bridge: _Bridge) -> Iterator[Drawn]:
 
 def _below(bridge: _Bridge, links: Links) -> Iterator[MapNode]:
     """What hangs on a bridge; the ports of a switch that lead down are not told one by one."""
-    for each in bridge.devices:
-        yield each.node
+    yield from (drawn.node for drawn in bridge.devices)
     for each in bridge.bridges.values():
         if _port(each) == "Downstream Port":
             yield from _below(each, links)

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from preflight.facts.host import Host
+from preflight.facts.nics import Nic
 from preflight.facts.pci_tree import PciDevice
+from preflight.facts.topology import NicPlace
 from preflight.model import Known, MapNode, Missing
 from preflight.nodesets import fold
 from preflight.placement.links import Links, address_of, short
@@ -82,8 +84,13 @@ def _on_pci(
     told = [label, ports.told(names)] if kind == "nic" else [label]
     told += [f"{virtual} virtual functions"] if virtual else []
     told += ["handed to a virtual machine"] if first.driver == "vfio-pci" else []
-    node = MapNode(kind, name, ", ".join(filter(None, told)), link, fault)
+    faults = [fault, ports.fault(names)] if kind == "nic" else [fault]
+    node = MapNode(kind, name, _joined(told), link, _joined(faults))
     return Drawn(node, address, _node(first.numa_node))
+
+
+def _joined(told: Iterable[str]) -> str:
+    return ", ".join(filter(None, told))
 
 
 def _label(device: PciDevice, name: str, kind: str, links: Links) -> str:
@@ -118,10 +125,11 @@ def _nics_off_pci(host: Host, there: set[str], ports: Ports) -> Iterator[Drawn]:
     places = () if isinstance(host.topology.nics, Missing) else host.topology.nics
     nics = () if isinstance(host.nics, Missing) else host.nics
     hidden = {each.name for each in nics if each.virtual}
-    known = {each.name: each for each in [*nics, *places] if each.name not in hidden}
+    both: list[Nic | NicPlace] = [*nics, *places]
+    known = {each.name: each for each in both if each.name not in hidden}
     for name, each in known.items():
         if not (isinstance(each.address, str) and address_of(each.address) in there):
-            node = MapNode("nic", name, ports.told([name]))
+            node = MapNode("nic", name, ports.told([name]), fault=ports.fault([name]))
             yield Drawn(node, numa_node=_node(each.numa_node))
 
 

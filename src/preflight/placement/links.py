@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import TypeVar
 
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.pci_tree import PciDevice, PciPath
 from preflight.model import Known, Missing
+
+N = TypeVar("N", int, float)
 
 #: GT/s a lane of each generation (PCI Express Base Specification 6.0, 1.2).
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
@@ -87,12 +90,13 @@ class Links:
         gpu = self._by_bus.get(address_of(device.name))
         if path is None or not link:
             return self.of_gpu(gpu.name) if gpu and not link else (link, "")
-        judged = path.link.judged_gtps if path.kind == "gpu" else device.speed_gtps
-        rests = path.kind == "gpu" and isinstance(judged, Missing)
-        rests = rests and judged.kind == "not-applicable"
-        can = path.link
+        can, judged = path.link, device.speed_gtps
+        if path.kind == "gpu":
+            judged = can.judged_gtps
+            if isinstance(judged, Missing) and judged.kind == "not-applicable":
+                link += _AT_REST
         fault = below(device.width, can.width_can, judged, can.speed_can_gtps)
-        return f"{link}{_AT_REST if rests else ''}", "" if self.virtual else fault
+        return link, "" if self.virtual else fault
 
     def of_gpu(self, name: str) -> tuple[str, str]:
         """The same by nvidia-smi's word alone."""
@@ -112,9 +116,8 @@ class Links:
         link = link_text(port.speed_gtps, port.width)
         if above is None or self.virtual:
             return link, ""
-        width, speed = _least(port.width_max, above.width_max), _least(
-            port.speed_max_gtps, above.speed_max_gtps
-        )
+        width = _least(port.width_max, above.width_max)
+        speed = _least(port.speed_max_gtps, above.speed_max_gtps)
         return link, below(port.width, width, port.speed_gtps, speed)
 
 
@@ -124,7 +127,7 @@ def _speed(generation: Known[int]) -> Known[float]:
     return next((speed for speed, each in _GENERATIONS.items() if each == generation), 0.0)
 
 
-def _least(one: Known[float], other: Known[float]) -> Known[float]:
+def _least(one: Known[N], other: Known[N]) -> Known[N]:
     if isinstance(one, Missing) or isinstance(other, Missing):
         return one if isinstance(one, Missing) else other
     return min(one, other)

@@ -17,7 +17,7 @@ def by_node(host: Host, found: Sequence[Drawn]) -> tuple[MapNode, ...]:
     """A node of the map for each NUMA node that has processors or devices, in their order; what is
     on none that is known comes last."""
     cpus = _cpus(host)
-    where: dict[int | None, list[Drawn]] = {number: [] for number in sorted(cpus)}
+    where: dict[int | None, list[Drawn]] = {number: [] for number in cpus}
     only = next(iter(cpus)) if len(cpus) == 1 and not isinstance(host.numa_nodes, Missing) else None
     for each in found:
         number = only if each.numa_node is None else each.numa_node

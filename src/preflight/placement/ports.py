@@ -54,11 +54,23 @@ class Ports:
             text if count == 1 else f"{count} x {text}" for text, count in found.items()
         )
 
+    def fault(self, names: Iterable[str]) -> str:
+        """`200 of 400 Gb/s`: a live port below the rate that it is made for."""
+        ports = [port for name in names for port in self._ports.get(name, [])]
+        return ", ".join(dict.fromkeys(filter(None, map(_slow, ports))))
+
     def _each(self, name: str) -> list[str]:
         if name in self._ports:
             return [text for port in self._ports[name] if (text := _port(port))]
         rate = self._rates.get(name)
         return [f"{rate:g} Gb/s"] if isinstance(rate, (int, float)) and rate > 0 else []
+
+
+def _slow(port: NicPort) -> str:
+    now, can = port.rate_gbits, port.rate_max_gbits
+    if port.state not in _LIVE or isinstance(now, Missing) or isinstance(can, Missing):
+        return ""
+    return f"{now:g} of {can:g} Gb/s" if 0 < now < can else ""
 
 
 def _port(port: NicPort) -> str:

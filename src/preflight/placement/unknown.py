@@ -31,13 +31,12 @@ def _links(host: Host, found: Sequence[Drawn]) -> Iterator[str]:
     """Of the links between GPUs."""
     gpus = [each for each in found if each.node.kind == "gpu"]
     topology = host.topology
-    if len(gpus) < 2 or not isinstance(topology.matrix, Missing):
-        matrix = None if isinstance(topology.matrix, Missing) else topology.matrix
-        if matrix and not matrix.whole:
+    if not isinstance(topology.matrix, Missing):
+        if not topology.matrix.whole:
             yield "some of the links: the output of nvidia-smi topo -m was cut"
-        return
-    why = "" if topology.matrix.kind == "not-in-input" else f": {topology.matrix.text}"
-    yield f"NVLink between the GPUs{why}: nvidia-smi topo -m tells it"
+    elif len(gpus) > 1 and topology.source != "nvidia-smi topo":
+        why = "" if topology.matrix.kind == "not-in-input" else f": {topology.matrix.text}"
+        yield f"NVLink between the GPUs{why}; nvidia-smi topo -m tells it"
 
 
 def _tree(host: Host, found: Sequence[Drawn]) -> Iterator[str]:

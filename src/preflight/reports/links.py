@@ -7,17 +7,18 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from preflight.model import LinkTable, Map
+from preflight.model import Map
 from preflight.nodesets import fold
 from preflight.printable import printable
 from preflight.reports.layout import Line, Span, cells, flow, padded
+from preflight.reports.wording import plural
 
 #: What the words say, best first (nvidia-smi topo, its legend).
 _LEGEND = {
     "PIX": "one PCIe switch",
     "PXB": "several PCIe switches",
     "PHB": "a host bridge",
-    "NODE": "host bridges of one NUMA node",
+    "NODE": "within a NUMA node",
     "SYS": "between NUMA nodes",
     "?": "not known",
 }
@@ -98,10 +99,11 @@ def _heads(names: Sequence[str]) -> tuple[list[str], str]:
     found = [_NUMBERED.fullmatch(name) for name in names]
     stems = {match[1] for match in found if match}
     if all(found) and len(stems) == 1:
-        return [match[2] for match in found if match], f", by the number of {printable(stems.pop())}N"
+        said = f", by the number of {printable(stems.pop())}N"
+        return [match[2] for match in found if match], said
     heads = [f"n{number}" for number in range(len(names))]
-    told = ", ".join(f"{head} {printable(name)}" for head, name in zip(heads, names, strict=True))
-    return heads, f": {told}"
+    told = (f"{head} {printable(name)}" for head, name in zip(heads, names, strict=True))
+    return heads, f": {', '.join(told)}"
 
 
 def _folded(grid: _Grid, told: list[list[str]]) -> list[tuple[str, list[str]]]:
@@ -113,10 +115,8 @@ def _folded(grid: _Grid, told: list[list[str]]) -> list[tuple[str, list[str]]]:
 
 
 def _legend(seen: Sequence[str], width: int) -> Iterator[Line]:
-    told = ["NV18: 18 NVLinks side by side"] if "NV18" in seen else []
-    if not told:
-        bonds = sorted({cell for cell in seen if _NVLINKS.fullmatch(cell)})
-        told = [f"{bonds[0]}: NVLinks side by side"] if bonds else []
+    bonds = [cell for cell in seen if _NVLINKS.fullmatch(cell)]
+    told = [f"{cell}: {plural(int(cell[2:]), 'NVLink')}" for cell in bonds[:1]]
     told += [f"{word}: {text}" for word, text in _LEGEND.items() if word in seen]
     if told:
         yield from flow([], [Span("; ".join(told), "dim")], hang=2, width=width)

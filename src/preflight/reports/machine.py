@@ -41,8 +41,9 @@ def drawn(report: Report) -> list[Machine]:
         if host.map is not None and (host.map.nodes or host.map.table or host.map.unknown):
             alike.setdefault(msgspec.json.encode((host.map, host.advice)), []).append(host)
     found = [
-        Machine(tuple(each.host for each in hosts), hosts[0].map or Map(), hosts[0].advice or Advice())
+        Machine(tuple(each.host for each in hosts), hosts[0].map, hosts[0].advice or Advice())
         for hosts in alike.values()
+        if hosts[0].map
     ]
     return sorted(found, key=lambda one: -len(one.hosts))
 

@@ -33,7 +33,8 @@ def advice_lines(advice: Advice, *, width: int, verbose: int = 0) -> Iterator[Li
         yield from flow([Span("left alone  ", "dim")], [Span(text)], hang=12, width=width)
     if not verbose and advice.snippets:
         kinds = ", ".join(printable(one.kind) for one in advice.snippets)
-        yield from flow([], [Span(f"-v shows how to start it: {kinds}", "dim")], hang=2, width=width)
+        told = Span(f"-v shows how to start it: {kinds}", "dim")
+        yield from flow([], [told], hang=2, width=width)
         return
     for snippet in advice.snippets:
         yield (Span(printable(snippet.kind), "bold"),)

@@ -21,8 +21,6 @@ _WORDS = {
 _ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 #: Of these several that are alike are one line.
 _ALIKE = ("nvme", "nvswitch", "other")
-#: The columns of a link: gen5 x16 at rest.
-_LINK = 16
 _FAULT_MARK = "  <-- "
 
 
@@ -39,9 +37,8 @@ def tree(
 ) -> Iterator[Line]:
     """A line for each part, none wider than `width`; with `verbose` nothing is put together."""
     marks = BOX if box else ASCII
-    rows = [row for node in nodes for row in _rows(node, "", "", marks, verbose > 0)]
-    faults = max((len(row.fault) for row in rows if row.fault), default=-len(_FAULT_MARK))
-    room = max(width - _LINK - len(_FAULT_MARK) - faults - 2, width // 2)
+    rows = [row for node in nodes for row in _rows(node, _name(node), "", "", marks, verbose > 0)]
+    room = max(width - max(map(_tail, rows), default=0), width // 2)
     broad = min(room, max((_wide(row) for row in rows), default=0))
     for row in rows:
         yield tuple(_spans(row, broad))
@@ -49,6 +46,12 @@ def tree(
 
 def _wide(row: _Row) -> int:
     return cells(row.stem) + cells(row.name) + (2 + cells(row.label) if row.label else 0)
+
+
+def _tail(row: _Row) -> int:
+    """The columns of what stands behind the name and the label."""
+    told = (f"  {row.link}" if row.link else "", f"{_FAULT_MARK}{row.fault}" if row.fault else "")
+    return sum(map(cells, told))
 
 
 def _spans(row: _Row, broad: int) -> Iterator[Span]:
@@ -68,21 +71,26 @@ def _spans(row: _Row, broad: int) -> Iterator[Span]:
 
 
 def _rows(
-    node: MapNode, stem: str, rest: str, marks: Sequence[str], whole: bool, count: int = 1
+    node: MapNode, name: str, stem: str, rest: str, marks: Sequence[str], whole: bool
 ) -> Iterator[_Row]:
     """A part and what is below it. `stem` stands before it, `rest` before what is below."""
-    names, last = _chain(node)
-    name = " > ".join(names)
-    label, fault = printable(last.label), printable(last.fault)
-    if count > 1:
-        name = f"{count} x {name}"
-    yield _Row(stem, name, label, printable(last.link), fault)
+    _, last = _chain(node)
+    yield _Row(stem, name, printable(last.label), printable(last.link), printable(last.fault))
     below = _together(last.below) if not whole else [(each, 1) for each in last.below]
-    for at, (each, alike) in enumerate(below):
+    names = [_counted(each, alike) for each, alike in below]
+    broad = max((cells(name) for name, (each, _) in zip(names, below, strict=True)
+                 if not each.below), default=0)  # fmt: skip
+    for at, (each, _) in enumerate(below):
         end = at == len(below) - 1
+        name = names[at] if each.below else padded(names[at], broad)
         yield from _rows(
-            each, rest + marks[1 if end else 0], rest + marks[3 if end else 2], marks, whole, alike
+            each, name, rest + marks[1 if end else 0], rest + marks[3 if end else 2], marks, whole
         )
+
+
+def _counted(node: MapNode, count: int) -> str:
+    name = " > ".join(_chain(node)[0])
+    return f"{count} x {name}" if count > 1 else name
 
 
 def _chain(node: MapNode) -> tuple[list[str], MapNode]:
