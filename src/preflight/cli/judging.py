@@ -62,7 +62,7 @@ def judge_and_report(
         return _dry_run(plan, options, streams)
     then = earlier(options)
     captures = Captures(capture_paths(options.save), options.redact)
-    with opened_targets(options) as targets:
+    with opened_targets(options, drawn=bool(plan.facts)) as targets:
         began, started_at = time.monotonic(), now()
         many = many_hosts(options, plan.commands, streams)
         hosts, fleet = _judged(plan, options, streams, captures, many)

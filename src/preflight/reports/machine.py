@@ -12,7 +12,7 @@ from preflight.nodesets import fold
 from preflight.reports.groups import LONG
 from preflight.reports.layout import Line, Span, flow
 from preflight.reports.links import link_lines
-from preflight.reports.placing import advice_lines, empty
+from preflight.reports.placing import advice_lines, is_some
 from preflight.reports.tree import tree
 
 #: Different maps that are shown; the others with -v, and in the JSON report.
@@ -60,11 +60,11 @@ def machine_lines(
         on = f" of {one.name}" if many else ""
         yield from flow([], [Span(f"topology{on}", "bold")], hang=2, width=width)
         yield from map_lines(one.map, width=width, verbose=verbose, box=box)
-        if not empty(one.advice):
+        if is_some(one.advice):
             yield _EMPTY
             yield from flow([], [Span(f"how to start a job{' there' if many else ''}", "bold")],
                             hang=2, width=width)  # fmt: skip
-            yield from advice_lines(one.advice, width=width, verbose=verbose)
+        yield from advice_lines(one.advice, width=width, verbose=verbose)
     if found[most:]:
         hosts = sum(len(one.hosts) for one in found[most:])
         told = f"and {len(found) - most} more kinds of machine on {hosts:,} hosts (-v shows them)"

@@ -17,9 +17,9 @@ _PLAIN = re.compile(r"[\w@%+=:,./^-]+", re.ASCII)
 _HEADS = ("rank", "gpu", "numa", "nic", "cpus", "start it with")
 
 
-def empty(advice: Advice) -> bool:
-    """Whether there is nothing to say."""
-    return not (advice.groups or advice.seats or advice.exports or advice.snippets or advice.left)
+def is_some(advice: Advice) -> bool:
+    """Whether it says how to start a job; otherwise at most why it does not."""
+    return bool(advice.groups or advice.seats or advice.exports or advice.snippets)
 
 
 def advice_lines(advice: Advice, *, width: int, verbose: int = 0) -> Iterator[Line]:
@@ -30,7 +30,7 @@ def advice_lines(advice: Advice, *, width: int, verbose: int = 0) -> Iterator[Li
     for line in export_lines(advice.exports, width):
         yield (Span(line, "dim" if line.startswith("#") else ""),)
     for text in advice.left:
-        yield from flow([Span("left alone  ", "dim")], [Span(text)], hang=12, width=width)
+        yield from flow([Span("note  ", "dim")], [Span(text)], hang=6, width=width)
     if not verbose and advice.snippets:
         kinds = ", ".join(printable(one.kind) for one in advice.snippets)
         told = Span(f"-v shows how to start it: {kinds}", "dim")

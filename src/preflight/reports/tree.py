@@ -37,7 +37,7 @@ def tree(
 ) -> Iterator[Line]:
     """A line for each part, none wider than `width`; with `verbose` nothing is put together."""
     marks = BOX if box else ASCII
-    rows = [row for node in nodes for row in _rows(node, _name(node), "", "", marks, verbose > 0)]
+    rows = [row for node in nodes for row in _rows(node, named(node), "", "", marks, verbose > 0)]
     room = max(width - max(map(_tail, rows), default=0), width // 2)
     broad = min(room, max((_wide(row) for row in rows), default=0))
     for row in rows:
@@ -95,17 +95,18 @@ def _counted(node: MapNode, count: int) -> str:
 
 def _chain(node: MapNode) -> tuple[list[str], MapNode]:
     """The names from a part down to the first that branches, and that one."""
-    names = [_name(node)]
+    names = [named(node)]
     while node.kind != "numa" and len(node.below) == 1 and not node.fault:
         (only,) = node.below
         if node.link not in ("", only.link):
             break
         node = only
-        names.append(_name(node))
+        names.append(named(node))
     return names, node
 
 
-def _name(node: MapNode) -> str:
+def named(node: MapNode) -> str:
+    """What a part is called: its name, or what it is and where."""
     word = _WORDS.get(node.kind, "") if _ADDRESS.fullmatch(node.name) else ""
     return printable(f"{word} {node.name}".strip())
 

@@ -12,8 +12,8 @@ from preflight.facts.pci_tree import PciDevice
 from preflight.facts.topology import NicPlace
 from preflight.model import Known, MapNode, Missing
 from preflight.nodesets import fold
-from preflight.placement.links import Links, address_of, short
-from preflight.placement.ports import Ports
+from preflight.placement.map.links import Links, address_of, short
+from preflight.placement.map.ports import Ports
 
 _NVIDIA, _VIRTIO = "0x10de", "0x1af4"
 _GPU = ("0x0300", "0x0302")

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from preflight.facts.host import Host
 from preflight.model import Missing
-from preflight.placement.devices import Drawn
-from preflight.placement.links import Links
+from preflight.placement.map.devices import Drawn
+from preflight.placement.map.links import Links
 
 _LSPCI = "sudo lspci -Dvvvnn tells it"
 

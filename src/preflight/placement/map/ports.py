@@ -9,7 +9,7 @@ from preflight.facts.host import Host
 from preflight.facts.nics import NicPort
 from preflight.facts.pci_tree import PciDevice
 from preflight.model import Missing
-from preflight.placement.links import address_of
+from preflight.placement.map.links import address_of
 
 _VIRTUAL = "Virtual Function"
 _LIVE = ("ACTIVE", "ACTIVE_DEFER")

@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from preflight.facts.host import Host
 from preflight.facts.pci_tree import PciDevice
 from preflight.model import MapNode, Missing
-from preflight.placement.devices import Drawn
-from preflight.placement.links import Links, address_of, short
+from preflight.placement.map.devices import Drawn
+from preflight.placement.map.links import Links, address_of, short
 
 #: What the ports of bridges are, by their place below the root, where nothing tells it: switches
 #: have one port up and several down.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from preflight.facts.host import Host
 from preflight.model import Map, Missing
-from preflight.placement.branches import branches
-from preflight.placement.devices import devices_of
-from preflight.placement.nodes import by_node
-from preflight.placement.table import link_table
-from preflight.placement.unknown import unknown
+from preflight.placement.map.branches import branches
+from preflight.placement.map.devices import devices_of
+from preflight.placement.map.nodes import by_node
+from preflight.placement.map.table import link_table
+from preflight.placement.map.unknown import unknown
 
 
 def map_of(host: Host) -> Map:

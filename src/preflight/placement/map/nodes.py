@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from preflight.facts.host import Host
 from preflight.facts.topology import Topology
 from preflight.model import MapNode, Missing
-from preflight.placement.devices import Drawn
+from preflight.placement.map.devices import Drawn
 
 #: Devices that PIX or PXB joins are behind switches of their own.
 _SWITCHED = ("PIX", "PXB")
