@@ -14,7 +14,7 @@ from preflight.reports.placing import export_lines, is_some, seat_lines
 
 _COLUMNS = 100
 #: In what language a snippet of a kind is written; the others are for a shell.
-_LANGUAGES = {"mesh": "python"}
+_LANGUAGES = {"mesh": "python", "deepspeed": "json"}
 
 
 def machine_sections(report: Report) -> Iterator[str]:

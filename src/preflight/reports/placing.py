@@ -23,7 +23,8 @@ def is_some(advice: Advice) -> bool:
 
 
 def advice_lines(advice: Advice, *, width: int, verbose: int = 0) -> Iterator[Line]:
-    """All of it, none wider than `width` but what is to be pasted; snippets with `verbose`."""
+    """All of it, none wider than `width` but for what is to be pasted as it is: exports, and, with
+    `verbose`, snippets."""
     for group in advice.groups:
         yield from _group(group, width)
     yield from seat_lines(advice.seats, width)
@@ -37,9 +38,10 @@ def advice_lines(advice: Advice, *, width: int, verbose: int = 0) -> Iterator[Li
         yield from flow([], [told], hang=2, width=width)
         return
     for snippet in advice.snippets:
+        yield ()
         yield (Span(printable(snippet.kind), "bold"),)
-        for line in snippet.text.splitlines():
-            yield (Span(f"  {printable(line)}".rstrip()),)
+        # From the first column, for sbatch reads no #SBATCH that is indented.
+        yield from ((Span(printable(line)),) for line in snippet.text.splitlines())
 
 
 def _group(group: Group, width: int) -> Iterator[Line]:
@@ -61,7 +63,7 @@ def seat_lines(seats: Sequence[Seat], width: int) -> Iterator[Line]:
         text = "  ".join(padded(row[at], room) for at, room in zip(kept, widths, strict=True))
         yield (Span(f"  {text}".rstrip(), "" if number else "dim"),)
     for why in dict.fromkeys(seat.why for seat in seats if seat.why):
-        yield from flow([], [Span(why, "dim")], hang=2, width=width)
+        yield from flow([Span("  ")], [Span(why, "dim")], hang=2, width=width)
 
 
 def _cells(seat: Seat) -> tuple[str, ...]:
