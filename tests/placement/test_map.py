@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from preflight.assemble.host import assemble
+from preflight.assemble.pci_paths import paths
 from preflight.facts.gpu import Gpu, Pcie
 from preflight.facts.host import Host
 from preflight.facts.nics import Netdev, Nic, NicPort
@@ -93,7 +94,7 @@ def test_a_card_of_its_own_lanes_is_named_and_one_that_rests_is_not() -> None:
                      speed_max_gtps=32.0, width_max=16, speed_gtps=2.5, width=8)  # fmt: skip
     tree = PciTree((root, card), probe="lspci")
     none = Missing("not-in-input", "")
-    host = on_tree(root, card, pci_paths=machines.paths(tree, none, "none"), virtualization="none")
+    host = on_tree(root, card, pci_paths=paths(tree, none, "none"), virtualization="none")
     shown = found(host, "0000:01:00.0")
     assert (shown.link, shown.fault) == ("gen1 x8 at rest", "x8 of x16")
 

@@ -12,8 +12,8 @@ from preflight.nodesets import fold
 from preflight.printable import printable
 from preflight.reports.layout import Line, Span, cells, flow, padded
 
-#: Values that a shell takes as they are, beyond those that shlex lets through: NCCL_IB_HCA==mlx5_0.
-_PLAIN = re.compile(r"[\w@%+=:,./^-]+", re.ASCII)
+#: Values that every shell takes as they are: zsh makes a path of what begins with `=`.
+_PLAIN = re.compile(r"[\w@%+:,./^-][\w@%+=:,./^-]*", re.ASCII)
 _HEADS = ("rank", "gpu", "numa", "nic", "cpus", "start it with")
 
 
@@ -80,7 +80,7 @@ def export_lines(exports: Sequence[Export], width: int) -> Iterator[str]:
     """Lines for a shell: why stands behind an export that leaves room for it, else above it."""
     for one in exports:
         value = printable(one.value)
-        quoted = value if _PLAIN.fullmatch(value) else shlex.quote(value)
+        quoted = value if _PLAIN.fullmatch(value) else _quoted(value)
         line = f"export {printable(one.name)}={quoted}"
         why = printable(one.why)
         if cells(f"{line}   # {why}") <= width:
@@ -91,3 +91,7 @@ def export_lines(exports: Sequence[Export], width: int) -> Iterator[str]:
             break_on_hyphens=False,
         )  # fmt: skip
         yield line
+
+
+def _quoted(value: str) -> str:
+    return f"'{value}'" if value[:1] == "=" and "'" not in value else shlex.quote(value)

@@ -57,7 +57,8 @@ def _tail(row: _Row) -> int:
 def _spans(row: _Row, broad: int) -> Iterator[Span]:
     room = broad - cells(row.stem)
     name = cropped(row.name, room)
-    label = cropped(row.label, room - cells(name) - 2) if room - cells(name) > 8 else ""
+    left = room - cells(name) - 2
+    label = cropped(row.label, left) if left > 6 or cells(row.label) <= left else ""
     text = f"{name}  {label}" if label else name
     more = bool(row.link or row.fault)
     yield Span(row.stem, "dim")
