@@ -13,6 +13,7 @@ from preflight.reports.groups import LONG
 from preflight.reports.layout import Line, Span, flow
 from preflight.reports.links import link_lines
 from preflight.reports.placing import advice_lines, is_some
+from preflight.reports.silent import machines
 from preflight.reports.tree import tree
 
 #: Different maps that are shown; the others with -v, and in the JSON report.
@@ -54,7 +55,7 @@ def machine_lines(
     """The map of each different machine, then the advice for it."""
     found = drawn(report)
     most = len(found) if verbose else MOST
-    many = len(report.hosts) > 1
+    many = len(machines(report.hosts)) > 1
     for number, one in enumerate(found[:most]):
         yield from [_EMPTY] if number else []
         on = f" of {one.name}" if many else ""

@@ -11,6 +11,7 @@ from preflight.reports.layout import plain
 from preflight.reports.machine import MOST, Machine, drawn, map_lines
 from preflight.reports.markdown import escape, fenced
 from preflight.reports.placing import export_lines, is_some, seat_lines
+from preflight.reports.silent import machines
 
 _COLUMNS = 100
 #: In what language a snippet of a kind is written; the others are for a shell.
@@ -20,7 +21,7 @@ _LANGUAGES = {"mesh": "python", "deepspeed": "json"}
 def machine_sections(report: Report) -> Iterator[str]:
     """A section for each different machine."""
     found = drawn(report)
-    many = len(report.hosts) > 1
+    many = len(machines(report.hosts)) > 1
     for one in found[:MOST]:
         yield from _machine(one, many)
     if found[MOST:]:

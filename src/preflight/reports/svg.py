@@ -8,6 +8,7 @@ from xml.sax.saxutils import escape
 from preflight.model import Report
 from preflight.printable import printable
 from preflight.reports.machine import Machine, drawn
+from preflight.reports.silent import machines
 from preflight.reports.svg_grid import grid
 from preflight.reports.svg_shapes import FONT, WIDTH, Shape, text, wrapped
 from preflight.reports.svg_tree import tree
@@ -24,7 +25,7 @@ def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterato
     shapes: list[Shape] = []
     bottom = float(_MARGIN)
     for machine in found[:_MOST]:
-        shapes += _machine(machine, bottom, many=len(report.hosts) > 1)
+        shapes += _machine(machine, bottom, many=len(machines(report.hosts)) > 1)
         bottom = max(shape.bottom for shape in shapes) + 2 * _MARGIN
     if not found:
         shapes.append(text(_MARGIN, bottom + 12, _NOTHING))

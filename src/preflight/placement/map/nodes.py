@@ -24,7 +24,7 @@ def by_node(host: Host, found: Sequence[Drawn]) -> tuple[MapNode, ...]:
         where.setdefault(number, []).append(each)
     order = sorted(where, key=lambda number: (number is None, number or 0))
     return tuple(
-        MapNode("numa", _name(number), _label(cpus.get(number)), below=_below(host, where[number]))
+        MapNode("numa", _name(number), cpus.get(number, ""), below=_below(host, where[number]))
         for number in order
         if where[number] or cpus.get(number)
     )
@@ -32,10 +32,6 @@ def by_node(host: Host, found: Sequence[Drawn]) -> tuple[MapNode, ...]:
 
 def _name(number: int | None) -> str:
     return "NUMA node not told" if number is None else f"NUMA node {number}"
-
-
-def _label(cpus: str | None) -> str:
-    return f"CPUs {cpus}" if cpus else ""
 
 
 def _cpus(host: Host) -> dict[int | None, str]:
@@ -50,14 +46,14 @@ def _cpus(host: Host) -> dict[int | None, str]:
     places = () if isinstance(host.topology.gpus, Missing) else host.topology.gpus
     for place in places:
         if isinstance(place.numa_node, int) and isinstance(place.cpus, str):
-            found[place.numa_node] = found.get(place.numa_node) or place.cpus
+            found[place.numa_node] = found.get(place.numa_node) or f"CPUs {place.cpus}"
     return found
 
 
 def _listed(cpu_list: object, cpus: object) -> str:
     if isinstance(cpu_list, str):
-        return cpu_list
-    return f"{cpus} of them" if isinstance(cpus, int) and cpus else ""
+        return f"CPUs {cpu_list}" if cpu_list else ""
+    return f"{cpus} CPUs" if isinstance(cpus, int) and cpus else ""
 
 
 def _below(host: Host, found: Sequence[Drawn]) -> tuple[MapNode, ...]:
