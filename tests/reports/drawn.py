@@ -40,7 +40,7 @@ def advice(gpus: int) -> Advice:
         ),
         (
             Snippet("sbatch", "#!/bin/bash\n#SBATCH --nodes=NODES\nsrun python3 TRAIN.py"),
-            Snippet("mesh", "mesh = init_device_mesh('cuda', (2, 8))"),
+            Snippet("mesh", 'mesh = init_device_mesh("cuda", (2, 8))'),
         ),
         ("NCCL_ALGO: NCCL takes the best by size itself",),
     )  # fmt: skip
