@@ -116,7 +116,7 @@ def numactl() -> str:
 
 def xml() -> str:
     """`nvidia-smi -q -x`: a recent driver's, each GPU at its address."""
-    path = SAMPLES / "nvidia_smi_xml" / "a100_sxm4_80gb_mig_535.54.xml"
-    text = path.read_text(encoding="utf-8")
-    text = text.replace("A100-SXM4-80GB", "H100 80GB HBM3").replace("link_gen>4<", "link_gen>5<")
+    text = (SAMPLES / "nvidia_smi_xml" / "rtx3060_570.124.xml").read_text(encoding="utf-8")
+    text = text.replace("NVIDIA GeForce RTX 3060", "NVIDIA H100 80GB HBM3")
+    text = text.replace("link_gen>4<", "link_gen>5<")
     return moved_to(text, [f"{_bus(at):02X}" for at in range(COUNT)])

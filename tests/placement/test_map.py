@@ -251,3 +251,24 @@ def test_links_that_only_root_may_read_are_told_of() -> None:
     card = PciDevice("0000:1b:00.0", class_id="0x0302", vendor_id="0x10de", speed_gtps=denied)
     told = map_of(on_tree(card, virtualization="none")).unknown
     assert any(text.startswith("speeds and widths of links: only root") for text in told)
+
+
+def test_adapters_without_an_address_are_those_beside_the_gpus_they_are_nearest_to() -> None:
+    whole = machines.faulty()
+    assert isinstance(whole.nics, tuple)
+    nics = tuple(replace(each, address=Missing("not-in-input", "ibstat")) for each in whole.nics)
+    topology = replace(whole.topology, nics=tuple(NicPlace(each.name) for each in nics))
+    shown = map_of(replace(whole, nics=nics, topology=topology))
+    assert shown.nodes == map_of(whole).nodes
+
+
+def test_which_of_two_behind_one_switch_is_which_is_left_open() -> None:
+    whole = machines.sixteen()
+    assert isinstance(whole.nics, tuple)
+    nics = tuple(replace(each, address=Missing("not-in-input", "ibstat")) for each in whole.nics)
+    topology = replace(whole.topology, nics=tuple(NicPlace(each.name) for each in nics))
+    nodes = list(every(map_of(replace(whole, nics=nics, topology=topology)).nodes))
+    names = [node.name for node in nodes if node.kind == "nic"]
+    assert names[:4] == [*2 * ["one of mlx5_[0-1]"], *2 * ["one of mlx5_[2-3]"]]
+    assert nodes[4].label == "ConnectX-7, 400 Gb/s InfiniBand"
+    assert "NUMA node not told" not in [node.name for node in nodes]
