@@ -207,7 +207,7 @@ def test_nodes_of_memory_alone_are_left_out_and_those_with_processors_shown() ->
 
 def test_with_a_matrix_alone_what_pix_joins_is_behind_one_switch() -> None:
     gpus = tuple(GpuPlace(f"gpu{at}", numa_node=at // 2, cpus=f"{at // 2}") for at in range(4))
-    nics = (NicPlace("mlx5_0", numa_node=0), NicPlace("mlx5_1", numa_node=1))
+    nics = (NicPlace("mlx5_0"), NicPlace("mlx5_1"))
     links = (
         Link("gpu0", "gpu1", "NODE"), Link("gpu0", "mlx5_0", "PIX"), Link("gpu1", "mlx5_0", "NODE"),
         Link("gpu2", "gpu3", "PXB"), Link("gpu2", "mlx5_1", "PXB"), Link("gpu3", "mlx5_1", "PIX"),

@@ -11,6 +11,8 @@ from preflight.placement.map.devices import Drawn
 
 #: Devices that PIX or PXB joins are behind switches of their own.
 _SWITCHED = ("PIX", "PXB")
+#: Paths that do not leave a NUMA node. PHB is the word for it where nodes are not told apart.
+_WITHIN = ("PIX", "PXB", "PHB", "NODE")
 
 
 def by_node(host: Host, found: Sequence[Drawn]) -> tuple[MapNode, ...]:
@@ -19,8 +21,11 @@ def by_node(host: Host, found: Sequence[Drawn]) -> tuple[MapNode, ...]:
     cpus = _cpus(host)
     where: dict[int | None, list[Drawn]] = {number: [] for number in cpus}
     only = next(iter(cpus)) if len(cpus) == 1 and not isinstance(host.numa_nodes, Missing) else None
+    beside = _beside(host.topology)
     for each in found:
-        number = only if each.numa_node is None else each.numa_node
+        number = each.numa_node
+        if number is None:
+            number = beside.get(each.node.name, only)
         where.setdefault(number, []).append(each)
     order = sorted(where, key=lambda number: (number is None, number or 0))
     return tuple(
@@ -32,6 +37,14 @@ def by_node(host: Host, found: Sequence[Drawn]) -> tuple[MapNode, ...]:
 
 def _name(number: int | None) -> str:
     return "NUMA node not told" if number is None else f"NUMA node {number}"
+
+
+def _beside(topology: Topology) -> dict[str, int]:
+    """The nodes of adapters by those of the GPUs that they reach within a node."""
+    places = () if isinstance(topology.gpus, Missing) else topology.gpus
+    links = () if isinstance(topology.links, Missing) else topology.links
+    nodes = {each.name: each.numa_node for each in places if isinstance(each.numa_node, int)}
+    return {one.b: nodes[one.a] for one in links if one.a in nodes and one.path in _WITHIN}
 
 
 def _cpus(host: Host) -> dict[int | None, str]:

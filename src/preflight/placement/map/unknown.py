@@ -34,7 +34,7 @@ def _links(host: Host, found: Sequence[Drawn]) -> Iterator[str]:
     if not isinstance(topology.matrix, Missing):
         if not topology.matrix.whole:
             yield "some of the links: the output of nvidia-smi topo -m was cut"
-    elif len(gpus) > 1 and topology.source != "nvidia-smi topo":
+    elif len(gpus) > 1 and (isinstance(topology.domains, Missing) or topology.source == "pci"):
         why = "" if topology.matrix.kind == "not-in-input" else f": {topology.matrix.text}"
         yield f"NVLink between the GPUs{why}; nvidia-smi topo -m tells it"
 
@@ -69,6 +69,8 @@ def _nodes(host: Host) -> Iterator[str]:
 
 def _nics(host: Host) -> Iterator[str]:
     if isinstance(host.nics, Missing) and host.nics.kind != "not-applicable":
-        yield f"network adapters that do RDMA: {host.nics.text}"
+        listed = not isinstance(host.topology.nics, Missing) and host.topology.nics
+        what = "rates and states of network adapters" if listed else "network adapters that do RDMA"
+        yield f"{what}: {host.nics.text}"
     if isinstance(host.container, str) and host.container != "none":
         yield "what the container does not show: ask on the host too"
