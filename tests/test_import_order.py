@@ -18,7 +18,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "units", "printable", "unpack"),
     ("model",),
     # software_signatures: rows of the tables in signatures
-    ("nodesets", "datafiles", "strict_yaml", "kept", "faults", "software_signatures"),
+    # nccl_text: which lines are NCCL's, for who cuts a text and for who reads it
+    ("nodesets", "datafiles", "strict_yaml", "kept", "faults", "software_signatures", "nccl_text"),
     (
         "hostlists",
         "env_table",
@@ -67,6 +68,7 @@ SHARED_WITHIN = {
     "facts.kernel": "a host holds a kernel log",
     "facts.pci_tree": "a host holds what lspci shows",
     "facts.services": "a host holds its services and modules",
+    "facts.nccl": "a host holds what NCCL tells of itself",
     "facts.topology": "a host holds how its devices are joined",
     "facts.nics": "a host holds its network adapters",
     "facts.system": "a host holds its limits, processors, disks",
@@ -88,6 +90,7 @@ SHARED_WITHIN = {
 SIBLINGS = {
     ("units", "errors"): "an amount that cannot be read is told to the user",
     ("recognise", "capture"): "a capture is one of the things to recognise",
+    ("logs", "probes"): "a reader of a log has the form of a probe",
 }
 
 #: Who alone may import a library. These are large, or absent where a target runs.

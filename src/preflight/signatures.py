@@ -238,9 +238,6 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
         rf"{_RANK}#\s+(?:nThread \d|size\s+count\s+type|Using devices|Collective test starting)",
         r"/[^\n]{0,200}/all_reduce_perf$",
     ),
-    "an NCCL debug log": (
-        rf"{_RANK}(?:[\w.-]+:\d+:\d+ \[\d+\] (?:[\w/.]+:\d+ )?)?NCCL (?:INFO|WARN) ",
-    ),
     "an NCCL watchdog report": (r"(?:\[[^\]\n]{1,80}\]:? ?){1,3}Watchdog caught",),
     "a profiler trace": (
         r"[\[{ ]*\"(?:traceEvents|distributedInfo|deviceProperties|schemaVersion)\" *:",
@@ -279,7 +276,7 @@ READS = (
     "`lsmod`, `systemctl status`, `ipmitool sdr`, `sensor` and `sel list`, EDAC counts, "
     "`dmidecode -t 17`, `dcgmi diag`, `dcgmi dmon`, `python -m torch.utils.collect_env`, "
     "`ds_report`, `pip freeze`, `pip list`, `conda list`, `sysctl -a`, `ulimit -a`, `lscpu`, "
-    "`numactl -H`, `env`, a capture of preflight"
+    "`numactl -H`, `env`, an NCCL log (NCCL_DEBUG=INFO), a capture of preflight"
 )
 LOG_FORMS = (
     "forms of a kernel log that are read: `sudo dmesg`, `sudo journalctl -k -o short-iso`, "

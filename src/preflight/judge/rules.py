@@ -36,6 +36,7 @@ RULES: dict[str, Rule] = {
     "stack": Rule("stack.judged:judge_stack"),
     "known-bad": Rule("stack.known_bad:judge_known_bad"),
     "lock": Rule("lock:judge_lock"),
+    "nccl": Rule("nccl.rule:judge_nccl", "nccl"),
     "environment": Rule("environment.rule:judge_environment", "environment"),
 }
 

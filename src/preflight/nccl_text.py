@@ -1,0 +1,91 @@
+"""Which part of a text NCCL wrote: its lines tell themselves apart, whatever stands around them.
+
+A line begins `host:pid:tid [device] NCCL INFO `, with the place in the source before a warning.
+Before it stands what launchers and collectors put there, and what another process was writing at
+that moment. Only the lines of NCCL are kept, without what is before them; the others are left
+empty, so that lines count as in the source.
+"""
+
+from __future__ import annotations
+
+import re
+
+from preflight.model import Raw
+
+#: The question that a log of NCCL answers.
+PROBE = "nccl-log"
+#: Where a line of NCCL begins: the host is in the groups' first part, for several may stand in one.
+HEAD = (
+    r"(?:(?P<host>[\w.-]{1,255}):(?P<pid>\d{1,10}):(?P<tid>\d{1,10}) "
+    r"(?:\[(?P<device>-?\d{1,4})\] )?(?:\[[\d:. T/+-]{8,40}\] )?(?P<place>[\w./-]{1,80}:\d{1,6} )?)?"
+    r"NCCL (?P<level>INFO|WARN|ABORT) "
+)
+#: Printed by the first rank alone, with no head.
+VERSION = r"(?:RCCL|NCCL) version:? (?P<version>\d{1,3}\.\d[\w.-]{0,20})(?:\+cuda(?P<cuda>[\d.]{1,8}))?"
+#: Longer lines are cut: none of NCCL's is.
+LINE_MAX = 4096
+
+_ANY = re.compile(r"NCCL (?:INFO|WARN|ABORT) |NCCL version \d")
+_FIRST = re.compile(HEAD)
+_BARE = re.compile(rf"(?:^|[\s:>\]]){VERSION}[ \t]*$")
+#: Every collective of a run is told, with NCCL_DEBUG_SUBSYS=COLL: of no interest here, and many.
+_CALLS = re.compile(r": opCount [\da-f]+ (?:sendbuff|recvbuff)\b")
+_BROKEN = re.compile(r"with (?:error|status) ?=?\S+,? (?!.*vendor)")
+_REST = re.compile(r"[^\n]{0,80}\bvendor[_ ]err")
+
+
+def has_nccl(text: str) -> bool:
+    """Whether any line may be NCCL's."""
+    return _ANY.search(text) is not None
+
+
+def taken_out(text: str, source: str) -> tuple[list[Raw], str]:
+    """NCCL's lines as one answer, where there are any, and the text without them."""
+    if not has_nccl(text):
+        return [], text
+    mine, rest = parted(text)
+    return ([Raw("", PROBE, stdout=mine, source=source)], rest) if mine.strip() else ([], text)
+
+
+def kept_of(line: str) -> str:
+    """The part of a line that is NCCL's; empty where none is."""
+    found = _FIRST.search(line, 0, LINE_MAX)
+    if found is None:
+        bare = _BARE.search(line[:LINE_MAX])
+        return line[bare.start() : LINE_MAX].strip(" :>]\t") if bare else ""
+    if _CALLS.search(line, found.end(), LINE_MAX):
+        return ""
+    return line[found.start() : LINE_MAX]
+
+
+def parted(text: str) -> tuple[str, str]:
+    """The lines of NCCL, and all others; either with empty lines for the lines of the other."""
+    mine: list[str] = []
+    others: list[str] = []
+    at = 0
+    for begin, end in _places(text):
+        if begin < at or not (line := kept_of(text[begin:end])):
+            continue
+        if _BROKEN.search(line) and _REST.match(text, end + 1):  # an editor folded it
+            second = text.find("\n", end + 1)
+            second = len(text) if second < 0 else second
+            line, end = f"{line} {text[end + 1 : second]}\n", second
+        before = text[at:begin]
+        others += [before, "\n" if line.endswith("\n") else ""]
+        mine += ["\n" * before.count("\n"), line]
+        at = end
+    others.append(text[at:])
+    return "".join(mine) + ("\n" if at < len(text) else ""), "".join(others)
+
+
+def _places(text: str) -> list[tuple[int, int]]:
+    """Begin and end of each line that may be NCCL's, each once."""
+    places: list[tuple[int, int]] = []
+    found = _ANY.search(text)
+    while found:
+        begin = text.rfind("\n", 0, found.start()) + 1
+        end = text.find("\n", found.end())
+        end = len(text) if end < 0 else end
+        places.append((begin, end))
+        found = _ANY.search(text, end)
+    return places
