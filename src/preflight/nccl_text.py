@@ -21,7 +21,9 @@ HEAD = (
     r"NCCL (?P<level>INFO|WARN|ABORT) "
 )
 #: Printed by the first rank alone, with no head.
-VERSION = r"(?:RCCL|NCCL) version:? (?P<version>\d{1,3}\.\d[\w.-]{0,20})(?:\+cuda(?P<cuda>[\d.]{1,8}))?"
+VERSION = (
+    r"(?:RCCL|NCCL) version:? (?P<version>\d{1,3}\.\d[\w.-]{0,20})(?:\+cuda(?P<cuda>[\d.]{1,8}))?"
+)
 #: Longer lines are cut: none of NCCL's is.
 LINE_MAX = 4096
 

@@ -8,8 +8,8 @@ from importlib import import_module
 from preflight.model import Check, Command
 from preflight.probes.spec import Probe
 
-#: Where each probe lives, below probes; a reader of a log below preflight. Cheap ones first, vendor tools last: a tool that hangs costs no answer.
-#: The BMC comes before what else waits for the driver: its word is wanted most where that hangs.
+#: Where each probe lives, below probes; a reader of logs below preflight. Cheap ones first, vendor
+#: tools last: a tool that hangs costs no answer.
 PROBES: dict[str, str] = {
     "identity": "identity:identity",
     "bug-report": "bug_report:bug_report",

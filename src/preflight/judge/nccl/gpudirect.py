@@ -10,9 +10,7 @@ from preflight.model import Check, Evidence, Missing, Result, Status
 
 _NEAR = ("PIX", "PXB")
 _NO_NET = Missing("not-applicable", "no connection of this host goes over an adapter of RDMA")
-_OMNIPATH = Missing(
-    "not-applicable", "Omni-Path by verbs has no GPUDirect: see nccl.omnipath"
-)
+_OMNIPATH = Missing("not-applicable", "Omni-Path by verbs has no GPUDirect: see nccl.omnipath")
 _CAUSES = ("NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_DMABUF_ENABLE", "NCCL_IB_CUDA_SUPPORT")
 
 

@@ -142,5 +142,3 @@ def _returned(check: Check, one: NcclReturn) -> Result:
         check, one.name, Status.FAIL, f"{one.place} -> {one.code}: {means}", "none", reason=reason,
         evidence=(Evidence("nccl-log", line=one.line),),
     )  # fmt: skip
-
-

@@ -103,7 +103,8 @@ def host_fact(
         p2p_refused=tuple(told.refused), gpudirect_off=told.gpudirect_off, nvls=told.nvls,
         tuner=told.tuner, profiler=told.profiler, mnnvl=told.mnnvl, channels=told.channels,
         cumem=any("CUMEM" in one.way for one in connections) if connections else NOT_IN_INPUT,
-        rings=rings, trees=trees, line=selections[0].line if selections else told.line, probe="nccl-log",
+        rings=rings, trees=trees,
+        line=selections[0].line if selections else told.line, probe="nccl-log",
     )  # fmt: skip
 
 

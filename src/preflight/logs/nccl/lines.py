@@ -77,7 +77,7 @@ def _line(head: re.Match[str], number: int, text: str, hosts: dict[int, str]) ->
     known = hosts.get(pid, "")
     if known and host != known and host.endswith(known):  # the end of another's line before it
         host = known
-    elif known and known.endswith(host) or (not known and len(hosts) < _HOSTS_MAX):
+    elif (known and known.endswith(host)) or (not known and len(hosts) < _HOSTS_MAX):
         hosts[pid] = host
     device = int(head["device"]) if head["device"] else -1
     text = f"{head['place']}{text}" if head["place"] else text
