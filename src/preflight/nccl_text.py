@@ -17,13 +17,13 @@ PROBE = "nccl-log"
 #: Where a line of NCCL begins: the host is in the groups' first part, for several may stand in one.
 HEAD = (
     r"(?:(?P<host>[\w.-]{1,255}):(?P<pid>\d{1,10}):(?P<tid>\d{1,10}) "
-    r"(?:\[(?P<device>-?\d{1,4})\] )?(?:\[[\d:. T/+-]{8,40}\] )?(?P<place>[\w./-]{1,80}:\d{1,6} )?)?"
+    r"(?:\[(?P<device>-?\d{1,4})\] )?(?:\[[\d:. T/+-]{8,40}\] )?"
+    r"(?P<place>[\w./-]{1,80}:\d{1,6} )?)?"
     r"NCCL (?P<level>INFO|WARN|ABORT) "
 )
 #: Printed by the first rank alone, with no head.
-VERSION = (
-    r"(?:RCCL|NCCL) version:? (?P<version>\d{1,3}\.\d[\w.-]{0,20})(?:\+cuda(?P<cuda>[\d.]{1,8}))?"
-)
+VERSION = r"[NR]CCL version:? (?P<version>\d{1,3}\.\d[\w.-]{0,20})(?:\+cuda(?P<cuda>[\d.]{1,8}))?"
+
 #: Longer lines are cut: none of NCCL's is.
 LINE_MAX = 4096
 

@@ -10,6 +10,7 @@ from preflight.probes.spec import Probe
 
 #: Where each probe lives, below probes; a reader of logs below preflight. Cheap ones first, vendor
 #: tools last: a tool that hangs costs no answer.
+#: The BMC comes before what else waits for the driver: its word is wanted most where that hangs.
 PROBES: dict[str, str] = {
     "identity": "identity:identity",
     "bug-report": "bug_report:bug_report",

@@ -47,7 +47,6 @@ def live_ports(host: Host) -> Idle | Missing:
     ports = tuple(
         port for port in host.nic_ports
         if port.state == "ACTIVE" and not port.virtual
-        and roles.get(port.nic, "training") in ("training", roles.get(port.nic))
         and roles.get(port.nic) not in ("other", "down")
         and not (isinstance(port.rate_gbits, float | int) and port.rate_gbits < _LEAST_GBITS)
     )  # fmt: skip

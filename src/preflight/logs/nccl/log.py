@@ -16,12 +16,11 @@ from preflight.logs.nccl.networks import Networks
 from preflight.logs.nccl.ranks import Ranks
 from preflight.logs.nccl.troubles import Troubles
 from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.nccl_text import VERSION
 from preflight.probes.spec import probe
 
 NO_INFO = Missing("not-asked", "the log has no INFO lines: NCCL_DEBUG=INFO was not set")
-_VERSION = re.compile(
-    r"(?:NCCL|RCCL) version:? (?P<version>\d[\w.-]{0,20})(?:\+cuda(?P<cuda>[\d.]+))?"
-)
+_VERSION = re.compile(VERSION)
 #: What stands in place of lines that a large log has more of.
 LEFT_OUT = re.compile(r"-- preflight left out (?P<count>\d{1,12}) lines of NCCL --")
 _ELSEWHERE = re.compile(r"[\w/.-]+:\d+ -> \d")

@@ -19,9 +19,10 @@ RANKS_MAX = 50_000
 _SIZE_MAX = 1 << 20
 _TOLD_MAX = 200
 _COMM = re.compile(
-    r"(?:ncclComm\w+ )?comm (?P<comm>0x[\da-f]+) rank (?P<rank>\d+) (?:nranks|nRanks) (?P<ranks>\d+)"
+    r"(?:ncclComm\w+ )?comm (?P<comm>0x[\da-f]+) rank (?P<rank>\d+) n[rR]anks (?P<ranks>\d+)"
     r" cudaDev (?P<device>\d+)(?: nvmlDev (?P<nvml>\d+))?(?: busId (?P<bus>[\da-f]+))?"
-    r"(?: commId (?P<id>0x[\da-f]+))?[^\n]{0,200}?- (?P<what>Init|Destroy|Abort) (?P<state>START|COMPLETE)"
+    r"(?: commId (?P<id>0x[\da-f]+))?[^\n]{0,200}?- "
+    r"(?P<what>Init|Destroy|Abort) (?P<state>START|COMPLETE)"
 )
 _STATES = {
     ("Init", "START"): "started",
