@@ -24,6 +24,8 @@ HEAD = (
 #: Printed by the first rank alone, with no head.
 VERSION = r"[NR]CCL version:? (?P<version>\d{1,3}\.\d[\w.-]{0,20})(?:\+cuda(?P<cuda>[\d.]{1,8}))?"
 
+#: Stands in place of lines of NCCL that a large log has more of.
+LEFT_OUT = "-- preflight left out {} lines of NCCL --"
 #: Longer lines are cut: none of NCCL's is.
 LINE_MAX = 4096
 
@@ -68,9 +70,9 @@ def parted(text: str) -> tuple[str, str]:
     for begin, end in _places(text):
         if begin < at or not (line := kept_of(text[begin:end])):
             continue
-        if _BROKEN.search(line) and _REST.match(text, end + 1):  # an editor folded it
-            second = text.find("\n", end + 1)
-            second = len(text) if second < 0 else second
+        second = text.find("\n", end + 1)
+        second = len(text) if second < 0 else second
+        if folds(line, text[end + 1 : second]):
             line, end = f"{line} {text[end + 1 : second]}\n", second
         before = text[at:begin]
         others += [before, "\n" if line.endswith("\n") else ""]
@@ -78,6 +80,11 @@ def parted(text: str) -> tuple[str, str]:
         at = end
     others.append(text[at:])
     return "".join(mine) + ("\n" if at < len(text) else ""), "".join(others)
+
+
+def folds(line: str, following: str) -> bool:
+    """Whether the next line is the rest of this one, which an editor has folded."""
+    return "Got completion" in line and bool(_BROKEN.search(line) and _REST.match(following))
 
 
 def _places(text: str) -> list[tuple[int, int]]:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from preflight.nccl_text import HEAD, VERSION
+from preflight.probes.kernel_log.gaps import skipped
 
 _HEAD = re.compile(HEAD)
-_VERSION = re.compile(rf"^{VERSION}[ \t]*$", re.MULTILINE)
+_VERSION = re.compile(rf"{VERSION}[ \t]*$")
 #: Hosts whose names are looked for at the end of others.
 _HOSTS_MAX = 100_000
 
@@ -41,32 +42,21 @@ class Line(NamedTuple):
 def lines(text: str) -> Iterator[Line]:
     """All lines in order. Two that ran into each other are two."""
     hosts: dict[int, str] = {}
-    number = at = 0
-    heads = iter(_HEAD.finditer(text))
-    head = next(heads, None)
-    number = 1
-    while head:
-        following = next(heads, None)
-        number += text.count("\n", at, head.start())
-        end = text.find("\n", head.end())
-        end = len(text) if end < 0 else end
-        if following and following.start() < end:
-            end = following.start()
-        yield _line(head, number, text[head.end() : end].rstrip(), hosts)
-        at, head = head.start(), following
+    number = 0
+    for raw in text.split("\n"):
+        number += skipped(raw) or 1
+        if head := _HEAD.match(raw):
+            yield from _written(raw, head, number, hosts)
+        elif found := _VERSION.match(raw):
+            cuda = f"+cuda{found['cuda']}" if found["cuda"] else ""
+            yield Line(number, "", 0, 0, -1, "VERSION", f"NCCL version {found['version']}{cuda}")
 
 
-def versions(text: str) -> Iterator[Line]:
-    """The lines of the first rank that have no head: `NCCL version 2.7.8+cuda10.2`."""
-    number = at = 0
-    for found in _VERSION.finditer(text):
-        number += text.count("\n", at, found.start())
-        at = found.start()
-        yield Line(number + 1, "", 0, 0, -1, "VERSION", f"NCCL version {_told(found)}")
-
-
-def _told(found: re.Match[str]) -> str:
-    return found["version"] + (f"+cuda{found['cuda']}" if found["cuda"] else "")
+def _written(raw: str, head: re.Match[str], number: int, hosts: dict[int, str]) -> Iterator[Line]:
+    while raw.find("NCCL ", head.end()) >= 0 and (second := _HEAD.search(raw, head.end())):
+        yield _line(head, number, raw[head.end() : second.start()].rstrip(), hosts)
+        head = second
+    yield _line(head, number, raw[head.end() :].rstrip(), hosts)
 
 
 def _line(head: re.Match[str], number: int, text: str, hosts: dict[int, str]) -> Line:

@@ -11,18 +11,18 @@ from preflight.errors import ParseError
 from preflight.facts.nccl import NcclConnection, NcclHost, NcclLog, NcclSelection, NcclVersion
 from preflight.logs.nccl.connections import Connections
 from preflight.logs.nccl.hosts import Hosts, host_fact
-from preflight.logs.nccl.lines import Line, lines, versions
+from preflight.logs.nccl.lines import Line, lines
 from preflight.logs.nccl.networks import Networks
 from preflight.logs.nccl.ranks import Ranks
 from preflight.logs.nccl.troubles import Troubles
 from preflight.model import NOT_IN_INPUT, Known, Missing
-from preflight.nccl_text import VERSION
+from preflight.nccl_text import LEFT_OUT, VERSION
 from preflight.probes.spec import probe
 
 NO_INFO = Missing("not-asked", "the log has no INFO lines: NCCL_DEBUG=INFO was not set")
 _VERSION = re.compile(VERSION)
 #: What stands in place of lines that a large log has more of.
-LEFT_OUT = re.compile(r"-- preflight left out (?P<count>\d{1,12}) lines of NCCL --")
+_LEFT_OUT = re.compile(LEFT_OUT.format(r"(?P<count>\d{1,12})"))
 _ELSEWHERE = re.compile(r"[\w/.-]+:\d+ -> \d")
 
 
@@ -47,7 +47,7 @@ class _Log(Struct):
                              "NET/FastSocket", "Assigned"), nets),
             **dict.fromkeys(("NVLS", "TUNER/Plugin:", "PROFILER/Plugin:", "Could", "P2P", "GPU",
                              "MNNVL"), self.hosts.take),
-            "comm": self._comm, "NCCL": self._version, "RCCL": self._version, "NET/IB": self._ib,
+            "comm": self._comm, "NCCL": self.versioned, "RCCL": self.versioned, "NET/IB": self._ib,
         }  # fmt: skip
 
     def _comm(self, line: Line) -> None:
@@ -58,7 +58,8 @@ class _Log(Struct):
         self.networks.take(line)
         self.hosts.take(line)
 
-    def _version(self, line: Line) -> None:
+    def versioned(self, line: Line) -> None:
+        """One line that tells the version, as INFO or bare."""
         if told := _VERSION.match(line.text):
             name = line.host or f"line {line.number}"
             one = NcclVersion(name, told["version"], told["cuda"] or "", line.number, "nccl-log")
@@ -85,6 +86,9 @@ def nccl_log(text: str) -> NcclLog:
     readers = log.readers()
     for line in lines(text):
         log.count += 1
+        if line.level == "VERSION":
+            log.versioned(line)
+            continue
         log.hosts.count(line)
         if line.level != "INFO":
             log.troubles.warned(line)
@@ -92,12 +96,9 @@ def nccl_log(text: str) -> NcclLog:
         log.info += 1
         word, _, _ = line.text.partition(" ")
         readers.get(word, log.other if not word.startswith("NCCL_") else log.networks.take)(line)
-    for line in versions(text):
-        log.count += 1
-        log._version(line)
     if not log.count:
         raise ParseError("expected lines with `NCCL INFO` or `NCCL WARN`, there is none")
-    left_out = sum(int(one["count"]) for one in LEFT_OUT.finditer(text))
+    left_out = sum(int(one["count"]) for one in _LEFT_OUT.finditer(text))
     return _facts(log, left_out)
 
 

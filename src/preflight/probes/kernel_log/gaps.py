@@ -22,6 +22,12 @@ def mark(lines: int, events: int = 0) -> str:
     return f"{_SIGN}{lines} lines left out, {events} events of them\n"
 
 
+def skipped(line: str) -> int:
+    """How many lines a mark stands for; 0 where the line is none."""
+    found = _MARK.match(line) if line.startswith(_SIGN) else None
+    return int(found[1]) if found else 0
+
+
 class Gaps(Struct, frozen=True):
     """Where a text leaves lines out. Lines count from 1, `at` are places in the text."""
 
