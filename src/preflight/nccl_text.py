@@ -43,6 +43,11 @@ def has_nccl(text: str) -> bool:
     return _ANY.search(text) is not None
 
 
+def speaks(text: str) -> bool:
+    """Whether there is more than the version, which each run prints."""
+    return " INFO " in text or " WARN " in text
+
+
 def taken_out(text: str, source: str) -> tuple[list[Raw], str]:
     """NCCL's lines as one answer, where there are any, and the text without them."""
     if not has_nccl(text):

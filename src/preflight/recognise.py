@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from preflight import capture, software_signatures
 from preflight.errors import UsageError
 from preflight.model import Raw
-from preflight.nccl_text import taken_out
+from preflight.nccl_text import speaks, taken_out
 from preflight.pasted import MAX_BYTES, text_of
 from preflight.probes.bug_report import bug_report_of
 from preflight.probes.nvidia_smi.reports import tables, text_reports, xml_reports
@@ -129,6 +129,7 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     nccl, text = taken_out(text, source)
     text = plain(text, source)
     parts = list(_parts(text))
+    nccl = [raw for raw in nccl if speaks(str(raw.stdout)) or not parts]
     if any(part.tool == _LOG for part in parts):
         for part in parts:  # a program's lines in a log that is the kernel's as well
             part.tool = _LOG if part.tool in _OF_A_LOG else part.tool

@@ -134,8 +134,9 @@ def _hosts(
         ways.setdefault(one.host, []).append(one)
     found = []
     for name in log.hosts.named():
+        over = [one.way for one in ways.get(name, []) if one.transport == "NET"]
         known: dict[str, Known[str]] = {
-            "network": log.networks.network_of(name),
+            "network": log.networks.network_of(name, over),
             "plugin": log.networks.plugins.get(name, NOT_IN_INPUT),
             "plugin_version": log.networks.plugin_versions.get(name, NOT_IN_INPUT),
         }

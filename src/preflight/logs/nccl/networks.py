@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct, field
 
@@ -29,6 +29,7 @@ _ENVIRONMENT = re.compile(
     r"(?P<name>NCCL_[A-Z0-9_]{1,60}) set (?:by (?:environment|config file[^\n]{0,80}?) )?to "
     r"(?P<value>[^\n]{0,200}?)\.?$"
 )
+_IB, _SOCKET = "IB", "Socket"
 _BOND = re.compile(r"bond", re.IGNORECASE)
 
 
@@ -78,7 +79,11 @@ class Networks(Struct):
         )
         names = () if adapters else tuple(one["name"] for one in _INTERFACE.finditer(listed))
         oob = _OOB.search(listed)
-        key = (*line.process, f"{network} {line.number if not line.host else ''}")
+        key = (*line.process, f"{network} {'' if line.host else line.number}".strip())
+        if line.host and network == _SOCKET and (*line.process, _IB) in self.found:
+            return
+        if line.host and network == _IB:  # up to 2.4 sockets are listed in any case
+            self.found.pop((*line.process, _SOCKET), None)
         self.found[key] = _Found(
             network, line.device, adapters, names, oob["name"] if oob else NOT_IN_INPUT,
             "[RO]" in listed, line.number, line.subject,
@@ -87,12 +92,13 @@ class Networks(Struct):
     def _chosen(self, line: Line, name: str) -> None:
         self.chosen.setdefault(line.host, {}).setdefault(name.strip(), line.number)
 
-    def network_of(self, host: str) -> Known[str]:
-        """What the host's processes took; by what they found where they do not say."""
+    def network_of(self, host: str, ways: Iterable[str]) -> Known[str]:
+        """What the host's processes took, else what they found, else what their connections say."""
         names = list(self.chosen.get(host, ()))
         if not names:
             names = list(dict.fromkeys(one.network for key, one in self.found.items()
                                        if key[0] == host))  # fmt: skip
+        names = names or list(set(ways))
         return ", ".join(sorted(names)) if names else NOT_IN_INPUT
 
     def selections(self) -> Iterator[NcclSelection]:
