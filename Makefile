@@ -57,6 +57,7 @@ bench: $(READY)
 	$(VENV)/bin/python -m bench.startup || status=$$?; \
 	$(VENV)/bin/python -m bench.fleet || status=$$?; \
 	$(VENV)/bin/python -m bench.kernel_log || status=$$?; \
+	$(VENV)/bin/python -m bench.nccl_log || status=$$?; \
 	$(VENV)/bin/python -m bench.fanout || status=$$?; \
 	exit $$status
 

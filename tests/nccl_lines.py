@@ -163,3 +163,47 @@ def wrong(job: Job, line: str) -> Job:
     """The job with one more line at its end."""
     job.after.append(line)
     return job
+
+
+PATTERN = "Pattern 4, crossNic 0, nChannels 8, bw 40.0/40.0, type {}/PIX, sameChannels 1"
+
+
+def _job(**fields: object) -> Job:
+    """Three hosts, the second of which is as `fields` say."""
+    job = Job(hosts=3, gpus=4)
+    job.before = {host: [PATTERN.format("NVL")] for host in range(3)}
+    job.listed = {
+        host: f"NET/IB : Using {IB8} [RO]; OOB eth0:10.0.0.{host + 1}<0>" for host in range(3)
+    }
+    for name, value in fields.items():
+        getattr(job, name).update({1: value} if name != "absent" else value)
+    return job
+
+
+def _one_adapter() -> Job:
+    job = _job()
+    job.adapter = lambda _: 0
+    return job
+
+
+_FLUSHED = "node-02:4000:1 [0] net_ib.cc:9 NCCL WARN NET/IB : Got completion from peer 10.0.0.1<3> "
+_LISTED = "NET/IB : Using [0]mlx5_0:1/IB {}[RO]; OOB eth0:10.0.0.2<0>"
+#: What checks are seen to pass and to fail on.
+BASES = {
+    "nccl": _job(),
+    "nccl_sockets": on_sockets([1], _job()),
+    "nccl_one_listed": _job(listed=_LISTED.format("")),
+    "nccl_one_used": _one_adapter(),
+    "nccl_mixed": _job(listed=_LISTED.format("[1]mlx5_1:1/IB [2]mlx5_2:1/RoCE ")),
+    "nccl_bond": _job(listed=_LISTED.format("[1]mlx5_bond_0:1/RoCE ")),
+    "nccl_hfi": _job(listed="NET/IB : Using [0]hfi1_0:1/IB ; OOB ib0:10.0.0.2<0>"),
+    "nccl_no_gdr": _job(gpudirect=""),
+    "nccl_shm": _job(intra="SHM/direct/direct"),
+    "nccl_pcie": _job(before=[PATTERN.format("PHB")]),
+    "nccl_versions": _job(own_version="2.20.5"),
+    "nccl_ranks": _job(absent={3}),
+    "nccl_error": wrong(_job(), _FLUSHED + "with error 12, opcode 0, len 0, vendor err 129 (Recv)"),
+    "nccl_warning": wrong(
+        _job(), "node-02:4000:1 [0] a.cc:1 NCCL WARN Cuda failure 'unknown error'"
+    ),
+}

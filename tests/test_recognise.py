@@ -128,9 +128,11 @@ def test_other_output_is_called_by_its_name(path: Path) -> None:
 
 
 def test_every_sample_has_a_say() -> None:
-    assert {path.name for path in SAMPLES.iterdir()} <= {*PROBES, *OTHERS, "fleet", "nccl_debug"}  # a capture
+    # fleet: a capture; nccl_debug: see test_nccl_samples
+    known = {*PROBES, *OTHERS, "fleet", "nccl_debug"}
+    assert {path.name for path in SAMPLES.iterdir()} <= known
     assert len(READ) == 85
-    assert len(UNREAD) > 30
+    assert len(UNREAD) > 25
 
 
 @pytest.mark.parametrize("path", READ, ids=lambda path: path.name)

@@ -23,6 +23,7 @@ from tests import accelerator_text
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import server
+from tests.nccl_lines import BASES as NCCL
 from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
@@ -151,6 +152,7 @@ BASES |= {
     "rack": {"services": SERVICES, "nvidia-smi-q": _RACK},
     "toolkit": {"software": SETUP["software"], "nvidia-smi-q": BASES["metal"]["nvidia-smi-q"]},
 }
+BASES |= {name: {"nccl-log": job.text(), "nics": SETUP["nics"]} for name, job in NCCL.items()}
 BASES["npus"] = {
     "npu-smi": accelerator_text.npus(),
     "pci": accelerator_text.pci("0x19e5", 4),

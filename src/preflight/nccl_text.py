@@ -62,7 +62,7 @@ def kept_of(line: str) -> str:
     if found is None:
         bare = _BARE.search(line[:LINE_MAX])
         return line[bare.start() : LINE_MAX].strip(" :>]\t") if bare else ""
-    if _CALLS.search(line, found.end(), LINE_MAX):
+    if ": opCount " in line and _CALLS.search(line, found.end(), LINE_MAX):
         return ""
     return line[found.start() : LINE_MAX]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from preflight.facts.host import Host
-from preflight.facts.nccl import NcclConnection, NcclHost, NcclLog
+from preflight.facts.nccl import NcclConnection, NcclGraph, NcclHost, NcclLog
 from preflight.judge.nccl.machine import is_of, joined_by_nvlink, told_variables
 from preflight.judge.results import result, undetermined
 from preflight.model import Check, Evidence, Missing, Result, Status
@@ -73,24 +73,45 @@ def _others_all_p2p(log: NcclLog, one: NcclHost) -> bool:
 
 
 def judge_graphs(host: Host, log: NcclLog, check: Check) -> list[Result]:
-    """NCCL's own search found NVLink, where NVLink joins all GPUs of the host."""
+    """NCCL's own search found NVLink, where the host has it."""
     assert not isinstance(log.graphs, Missing)
-    return [_graph(host, log, check, name) for name in dict.fromkeys(g.name for g in log.graphs)]
+    by_host: dict[str, list[NcclGraph]] = {}
+    for one in log.graphs:
+        by_host.setdefault(one.name, []).append(one)
+    elsewhere = any(not any(map(_slow, graphs)) for graphs in by_host.values())
+    return [
+        _graph(host, log, check, name, graphs, elsewhere=elsewhere)
+        for name, graphs in by_host.items()
+    ]
 
 
-def _graph(host: Host, log: NcclLog, check: Check, name: str) -> Result:
-    graphs = [] if isinstance(log.graphs, Missing) else [g for g in log.graphs if g.name == name]
-    domains = host.topology.domains
-    if isinstance(domains, Missing) or not is_of(host, log, name):
-        why = Missing("not-in-input", "cannot tell what joins the GPUs: give `nvidia-smi topo -m`")
-        return undetermined(check, name, why)
-    gpus = () if isinstance(host.topology.gpus, Missing) else host.topology.gpus
-    whole = any(one.complete and len(one.gpus) == len(gpus) > 1 for one in domains)
-    if not whole:
-        return result(check, name, Status.SKIP, reason="no domain of NVLink holds all GPUs")
-    worst = next((one for one in graphs if not one.intra.startswith(("NV", "LOC"))), None)
+def _slow(graph: NcclGraph) -> bool:
+    return not graph.intra.startswith(("NV", "LOC"))  # LOC: a GPU by itself
+
+
+def _graph(
+    host: Host, log: NcclLog, check: Check, name: str, graphs: list[NcclGraph], *, elsewhere: bool
+) -> Result:
+    worst = next(filter(_slow, graphs), None)
     shown = ", ".join(sorted({one.intra for one in graphs}))
-    return result(
-        check, name, Status.FAIL if worst else Status.PASS, shown, "NVL",
-        evidence=(Evidence("nccl-log", line=(worst or graphs[0]).line),),
+    if worst is None:
+        return result(check, name, Status.PASS, shown, "NVL")
+    whole = _whole_domain(host) if is_of(host, log, name) else None
+    status, reason = (
+        (Status.FAIL, "NVLink joins all GPUs of the host") if whole
+        else (Status.SKIP, "no domain of NVLink holds all GPUs") if whole is False
+        else (Status.FAIL, "other hosts of the job have NVL") if elsewhere
+        else (Status.SKIP, "cannot tell what joins the GPUs: give `nvidia-smi topo -m`")
     )  # fmt: skip
+    return result(
+        check, name, status, shown, "NVL", reason=reason,
+        evidence=(Evidence("nccl-log", line=worst.line),),
+    )  # fmt: skip
+
+
+def _whole_domain(host: Host) -> bool | None:
+    """Whether NVLink joins all GPUs; None where the input does not tell."""
+    domains, gpus = host.topology.domains, host.topology.gpus
+    if isinstance(domains, Missing) or isinstance(gpus, Missing):
+        return None
+    return any(one.complete and len(one.gpus) == len(gpus) > 1 for one in domains)

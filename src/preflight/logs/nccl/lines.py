@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from preflight.nccl_text import HEAD, VERSION
-from preflight.probes.kernel_log.gaps import skipped
+from preflight.probes.kernel_log.gaps import GAP, skipped
 
 _HEAD = re.compile(HEAD)
 _VERSION = re.compile(rf"{VERSION}[ \t]*$")
@@ -45,6 +45,8 @@ def lines(text: str) -> Iterator[Line]:
     number = 0
     for raw in text.split("\n"):
         number += skipped(raw) or 1
+        if not raw or raw[0] == GAP:
+            continue
         if head := _HEAD.match(raw):
             yield from _written(raw, head, number, hosts)
         elif found := _VERSION.match(raw):
