@@ -18,7 +18,7 @@ from preflight.logs.nccl.log import nccl_log
 from preflight.model import Raw, Status
 from preflight.recognise import recognise
 from tests.conftest import SAMPLES, sample_bytes
-from tests.nccl_lines import Job
+from tests.nccl_lines import PREFIXES, Job, on_sockets
 
 CHECKS = load(["nccl"]).checks
 
@@ -155,3 +155,19 @@ def test_the_command_shows_it_and_its_facts(
     assert [one["network"] for one in host["facts"]["nccl"]["hosts"]] == ["IB", "IB"]
     passed = {one["check"]: one for one in host["results"] if one["status"] == "PASS"}
     assert passed["nccl.warnings"]["measured"] == "none in 301 lines"
+
+
+def test_redacted_no_host_of_the_log_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from preflight.cli.app import main
+
+    log = tmp_path / "nccl.log"
+    log.write_text(on_sockets([1]).text(PREFIXES["pdsh"]), encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        main(["topo", "--from", str(log), "--format", "json", "--redact", "--only", "nccl.*"])
+    shown = capsys.readouterr().out
+    assert ended.value.code == 1
+    assert "node-0" not in shown
+    assert "10.0.0." not in shown
+    assert "mlx5_7" in shown

@@ -9,6 +9,8 @@ empty, so that lines count as in the source.
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import NamedTuple
 
 from preflight.model import Raw
 
@@ -16,9 +18,9 @@ from preflight.model import Raw
 PROBE = "nccl-log"
 #: Where a line of NCCL begins: the host is in the groups' first part, for several may stand in one.
 HEAD = (
-    r"(?:(?P<host>[\w.-]{1,255}):(?P<pid>\d{1,10}):(?P<tid>\d{1,10}) "
+    r"(?:(?<![\w.-])(?P<host>[\w.-]{1,255}):(?P<pid>\d{1,10}):(?P<tid>\d{1,10}) "
     r"(?:\[(?P<device>-?\d{1,4})\] )?(?:\[[\d:. T/+-]{8,40}\] )?"
-    r"(?P<place>[\w./-]{1,80}:\d{1,6} )?)?"
+    r"(?:(?!NCCL )(?P<place>[^\n\[]{1,160}?:\d{1,6} ))?)?"
     r"NCCL (?P<level>INFO|WARN|ABORT) "
 )
 #: Printed by the first rank alone, with no head.
@@ -29,18 +31,33 @@ LEFT_OUT = "-- preflight left out {} lines of NCCL --"
 #: Longer lines are cut: none of NCCL's is.
 LINE_MAX = 4096
 
-_ANY = re.compile(r"NCCL (?:INFO|WARN|ABORT) |NCCL version \d")
-_FIRST = re.compile(HEAD)
-_BARE = re.compile(rf"(?:^|[\s:>\]]){VERSION}[ \t]*$")
-#: Every collective of a run is told, with NCCL_DEBUG_SUBSYS=COLL: of no interest here, and many.
-_CALLS = re.compile(r": opCount [\da-f]+ (?:sendbuff|recvbuff)\b")
-_BROKEN = re.compile(r"with (?:error|status) ?=?\S+,? (?!.*vendor)")
-_REST = re.compile(r"[^\n]{0,80}\bvendor[_ ]err")
+
+class _Forms(NamedTuple):
+    """What is looked for. Compiled late: most texts hold nothing of NCCL."""
+
+    any: re.Pattern[str]
+    first: re.Pattern[str]
+    bare: re.Pattern[str]  # the version with no head
+    call: re.Pattern[str]  # each collective, with NCCL_DEBUG_SUBSYS=COLL: of no interest, and many
+    broken: re.Pattern[str]
+    rest: re.Pattern[str]
+
+
+@cache
+def _forms() -> _Forms:
+    return _Forms(
+        re.compile(r"NCCL (?:INFO|WARN|ABORT) |NCCL version \d"),
+        re.compile(HEAD),
+        re.compile(rf"(?:^|[\s:>\]]){VERSION}[ \t]*$"),
+        re.compile(r": opCount [\da-f]+ (?:sendbuff|recvbuff)\b"),
+        re.compile(r"with (?:error|status) ?=?\S+,? (?!.*vendor)"),
+        re.compile(r"[^\n]{0,80}\bvendor[_ ]err"),
+    )
 
 
 def has_nccl(text: str) -> bool:
     """Whether any line may be NCCL's."""
-    return _ANY.search(text) is not None
+    return "NCCL " in text and _forms().any.search(text) is not None
 
 
 def speaks(text: str) -> bool:
@@ -58,11 +75,12 @@ def taken_out(text: str, source: str) -> tuple[list[Raw], str]:
 
 def kept_of(line: str) -> str:
     """The part of a line that is NCCL's; empty where none is."""
-    found = _FIRST.search(line, 0, LINE_MAX)
+    forms = _forms()
+    found = forms.first.search(line, 0, LINE_MAX)
     if found is None:
-        bare = _BARE.search(line[:LINE_MAX])
+        bare = forms.bare.search(line[:LINE_MAX])
         return line[bare.start() : LINE_MAX].strip(" :>]\t") if bare else ""
-    if ": opCount " in line and _CALLS.search(line, found.end(), LINE_MAX):
+    if ": opCount " in line and forms.call.search(line, found.end(), LINE_MAX):
         return ""
     return line[found.start() : LINE_MAX]
 
@@ -89,17 +107,21 @@ def parted(text: str) -> tuple[str, str]:
 
 def folds(line: str, following: str) -> bool:
     """Whether the next line is the rest of this one, which an editor has folded."""
-    return "Got completion" in line and bool(_BROKEN.search(line) and _REST.match(following))
+    if "Got completion" not in line:
+        return False
+    forms = _forms()
+    return bool(forms.broken.search(line) and forms.rest.match(following))
 
 
 def _places(text: str) -> list[tuple[int, int]]:
     """Begin and end of each line that may be NCCL's, each once."""
     places: list[tuple[int, int]] = []
-    found = _ANY.search(text)
+    find = _forms().any.search
+    found = find(text)
     while found:
         begin = text.rfind("\n", 0, found.start()) + 1
         end = text.find("\n", found.end())
         end = len(text) if end < 0 else end
         places.append((begin, end))
-        found = _ANY.search(text, end)
+        found = find(text, end)
     return places

@@ -174,6 +174,14 @@ def test_no_gpudirect_fails_beside_an_adapter_and_is_right_far_from_it() -> None
     far = Topology(gpus=tuple(GpuPlace(name, nic_path="SYS") for name in GPUS))
     assert status_of("nccl.gpudirect", job.text(), topology=far) == {Status.SKIP}
     assert status_of("nccl.gpudirect", job.text()) == {Status.WARN}
+    small = Job(gpus=1)
+    small.gpudirect = {0: "", 1: ""}
+    assert status_of("nccl.gpudirect", small.text()) == {Status.SKIP}
+
+
+def test_networks_that_never_say_gdrdma_are_not_judged_by_it() -> None:
+    text = re.sub(r"NET/IB/(\d)/GDRDMA", r"NET/GPUDirectTCPX_v7/\1", Job().text())
+    assert status_of("nccl.gpudirect", text) == {Status.SKIP}
 
 
 def test_gpudirect_that_other_hosts_have_fails_where_it_lacks() -> None:
@@ -260,6 +268,8 @@ def test_ranks_that_never_came_fail_and_a_log_of_one_host_does_not() -> None:
     job = Job()
     job.absent = {3}
     assert only(job.text(), "nccl.ranks").reason == "ranks 3 never began"
+    half = "".join(line for line in job.text().splitlines(True) if line.startswith("node-01"))
+    assert status_of("nccl.ranks", half) == {Status.WARN}  # the other host has a log of its own
     of_one = "".join(line for line in Job().text().splitlines(True) if line.startswith("node-01"))
     assert status_of("nccl.ranks", of_one) == {Status.PASS}
 
@@ -293,6 +303,7 @@ def test_an_error_of_an_adapter_names_the_peer_and_what_it_means() -> None:
          "rendezvous"),
         ("socketProgress: Connection closed by remote peer node-02<41234>", "WARN", "nccl-timeout"),
         ("Message truncated : received 64 bytes instead of 32", "FAIL", "application-fault"),
+        ("NET/OFI aws-ofi-nccl initialization failed", "WARN", "nccl-fallback"),
         ("Attribute busid of node nic not found", "WARN", "nccl-fallback"),
         ("something that nobody has written down", "WARN", "nccl-timeout"),
     ],

@@ -189,3 +189,10 @@ def test_alike_warnings_are_told_once_for_a_process() -> None:
 def test_a_log_beside_other_tools_is_one_answer_and_theirs_another() -> None:
     text = Job().text() + "\n" + sample("nvlink/h100_gpu0_status_then_capabilities.txt")
     assert {raw.probe for raw in recognise(text.encode(), "x")} == {"nvlink", "nccl-log"}
+
+
+def test_the_place_of_a_warning_may_be_a_signature() -> None:
+    place = "int nccl_net_ofi_create_plugin(nccl_net_ofi_plugin_t**):208"
+    line = f"[2026-01-02 10:24:27] node-01:35:36 [2] {place} NCCL WARN NET/OFI failed\n"
+    [one] = read(line).warnings
+    assert (one.name, one.text) == ("node-01 gpu2", f"{place} NET/OFI failed")

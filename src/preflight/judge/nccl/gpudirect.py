@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from preflight.facts.host import Host
 from preflight.facts.nccl import NcclConnection, NcclHost, NcclLog
 from preflight.judge.nccl.machine import gpu_of, is_of, told_variables
 from preflight.judge.results import result, undetermined
 from preflight.model import Check, Evidence, Missing, Result, Status
 
+#: Networks that say GDRDMA where they use it; those over TCP (GPUDirect-TCPX) do not.
+_TELLS = re.compile("^IB|Libfabric")
 _NEAR = ("PIX", "PXB")
 _NO_NET = Missing("not-applicable", "no connection of this host goes over an adapter of RDMA")
 _OMNIPATH = Missing("not-applicable", "Omni-Path by verbs has no GPUDirect: see nccl.omnipath")
@@ -28,7 +32,7 @@ def _ways(connections: tuple[NcclConnection, ...], name: str) -> list[NcclConnec
     (NCCL_NET_GDR_READ). All, where the log does not tell the direction."""
     mine = [
         one for one in connections
-        if one.host == name and one.transport == "NET" and not one.way.endswith("Socket")
+        if one.host == name and one.transport == "NET" and _TELLS.search(one.way)
     ]  # fmt: skip
     return [one for one in mine if one.direction == "receive"] or mine
 
@@ -65,9 +69,11 @@ def _why(
         return Status.SKIP, f"no GPU of these sits beside an adapter ({known} at best){cause}"
     if one.net_gpudirect:
         return Status.SKIP, f"cannot tell whether the others are near: `nvidia-smi topo -m`{cause}"
-    return (Status.FAIL, f"other hosts of the job use it{cause}") if some else (
-        Status.WARN, f"not used at all; cannot tell why: `nvidia-smi topo -m`, `lsmod`{cause}"
-    )  # fmt: skip
+    if some:
+        return Status.FAIL, f"other hosts of the job use it{cause}"
+    # One GPU a host: a small machine, or GB10, which has none by design.
+    status = Status.WARN if one.processes > 1 else Status.SKIP
+    return status, f"not used at all; cannot tell why: `nvidia-smi topo -m`, `lsmod`{cause}"
 
 
 def _near(

@@ -21,7 +21,7 @@ _NETWORK = re.compile(r"Using (?:internal )?[Nn]etwork (?P<name>[^\n,:]{1,60}?)(
 _ASSIGNED = re.compile(r"Assigned NET plugin (?P<name>[^\n]{1,60}) to comm")
 _PLUGIN = re.compile(r"NET/Plugin ?: Loaded net plugin (?P<name>[^\n]{1,60})")
 _NO_PLUGIN = re.compile(
-    r"NET/Plugin ?: (?:No plugin found|Could not find: ?[^\n]*\bUsing internal"
+    r"NET/Plugin ?: (?:No plugin found|Could not find"
     r"|Using internal network plugin)"
 )
 _OFI = re.compile(r"NET/OFI (?:Initializing|Using) (?P<version>aws-ofi-nccl[ v]+\S{1,30})")
