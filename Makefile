@@ -58,6 +58,7 @@ bench: $(READY)
 	$(VENV)/bin/python -m bench.topology || status=$$?; \
 	$(VENV)/bin/python -m bench.fleet || status=$$?; \
 	$(VENV)/bin/python -m bench.kernel_log || status=$$?; \
+	$(VENV)/bin/python -m bench.nccl_log || status=$$?; \
 	$(VENV)/bin/python -m bench.fanout || status=$$?; \
 	exit $$status
 

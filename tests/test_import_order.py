@@ -20,7 +20,17 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     # software_signatures: rows of the tables in signatures
     # network_signatures the same, which reports of software count with theirs
     ("network_signatures",),
-    ("nodesets", "cpulists", "datafiles", "strict_yaml", "kept", "faults", "software_signatures"),
+    # nccl_text: which lines are NCCL's, for who cuts a text and for who reads it
+    (
+        "nodesets",
+        "cpulists",
+        "datafiles",
+        "strict_yaml",
+        "kept",
+        "faults",
+        "software_signatures",
+        "nccl_text",
+    ),
     (
         "hostlists",
         "env_table",
@@ -72,6 +82,7 @@ SHARED_WITHIN = {
     "facts.kernel": "a host holds a kernel log",
     "facts.pci_tree": "a host holds what lspci shows",
     "facts.services": "a host holds its services and modules",
+    "facts.nccl": "a host holds what NCCL tells of itself",
     "facts.topology": "a host holds how its devices are joined",
     "facts.nccl_topo": "a host holds the file that NCCL reads of it",
     "probes.xml_text": "reads the XML of several tools safely",
@@ -98,6 +109,7 @@ SHARED_WITHIN = {
 SIBLINGS = {
     ("units", "errors"): "an amount that cannot be read is told to the user",
     ("recognise", "capture"): "a capture is one of the things to recognise",
+    ("logs", "probes"): "a reader of a log has the form of a probe",
 }
 
 #: Who alone may import a library. These are large, or absent where a target runs.

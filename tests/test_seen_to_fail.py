@@ -24,6 +24,7 @@ from tests.binding_text import BOUND, ON_GPU, TWO_NODES
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import flat, server
+from tests.nccl_lines import BASES as NCCL
 from tests.nccl_topo_text import CLOUD, DUMP, answer, naming
 from tests.network_text import BASES as NETWORK
 from tests.parameters_text import BASES as PARAMETERS
@@ -154,6 +155,7 @@ BASES |= {
     "rack": {"services": SERVICES, "nvidia-smi-q": _RACK},
     "toolkit": {"software": SETUP["software"], "nvidia-smi-q": BASES["metal"]["nvidia-smi-q"]},
 }
+BASES |= {name: {"nccl-log": job.text(), "nics": SETUP["nics"]} for name, job in NCCL.items()}
 BASES["npus"] = {
     "npu-smi": accelerator_text.npus(),
     "pci": accelerator_text.pci("0x19e5", 4),

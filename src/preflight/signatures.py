@@ -273,9 +273,6 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
         rf"{_RANK}#\s+(?:nThread \d|size\s+count\s+type|Using devices|Collective test starting)",
         r"/[^\n]{0,200}/all_reduce_perf$",
     ),
-    "an NCCL debug log": (
-        rf"{_RANK}(?:[\w.-]+:\d+:\d+ \[\d+\] (?:[\w/.]+:\d+ )?)?NCCL (?:INFO|WARN) ",
-    ),
     "an NCCL watchdog report": (r"(?:\[[^\]\n]{1,80}\]:? ?){1,3}Watchdog caught",),
     "a profiler trace": (
         r"[\[{ ]*\"(?:traceEvents|distributedInfo|deviceProperties|schemaVersion)\" *:",
@@ -318,7 +315,7 @@ READS = (
     "`ds_report`, `pip freeze`, `pip list`, `conda list`, `sysctl -a`, `ulimit -a`, `lscpu`, "
     "`numactl -H`, `env`, `ibstat`, `ibstatus`, `ibv_devinfo -v`, `rdma link`, `show_gids`, "
     "`ethtool`, `ip addr`, /proc/net/bonding, `mlnx_qos`, "
-    "NCCL's topology file, a capture of preflight"
+    "NCCL's topology file, an NCCL log (NCCL_DEBUG=INFO), a capture of preflight"
 )
 LOG_FORMS = (
     "forms of a kernel log that are read: `sudo dmesg`, `sudo journalctl -k -o short-iso`, "

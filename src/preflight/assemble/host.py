@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from preflight.assemble.accelerators import accelerator_facts
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
-from preflight.assemble.asked import diag_of, told_once, watch_of
+from preflight.assemble.asked import diag_of, log_of_job, told_once, watch_of
 from preflight.assemble.bindings import bindings_of
 from preflight.assemble.compared import (
     gpu_product,
@@ -57,7 +57,7 @@ from preflight.model import NOT_IN_INPUT, Known, Missing, MissingProbe, Raw
 _AS_TOLD = (
     "board", "sysctls", "counters", "persisted", "software", "packages", "env_reports",
     "numa_nodes", "configured_limits", "asked_processes", "cgroup", "shared_memory", "disks",
-    "processes", "clock", "cpu_state", "memory_state", "nccl_topo",
+    "processes", "clock", "cpu_state", "memory_state", "nccl_topo", "nccl",
 )  # fmt: skip
 
 
@@ -79,6 +79,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["asked_processes"] = processes_of(parts["asked_processes"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
+    parts["nccl"] = log_of_job(parts["nccl"], asked=asked)
     python = named(parts["packages"], by_probe.get("packages"))
     parts["packages"] = packages_of(parts["packages"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}

@@ -8,7 +8,8 @@ from importlib import import_module
 from preflight.model import Check, Command
 from preflight.probes.spec import Probe
 
-#: Where each probe lives. Cheap ones first, vendor tools last: a tool that hangs costs no answer.
+#: Where each probe lives, below probes; a reader of logs below preflight. Cheap ones first, vendor
+#: tools last: a tool that hangs costs no answer.
 #: The BMC comes before what else waits for the driver: its word is wanted most where that hangs.
 PROBES: dict[str, str] = {
     "identity": "identity:identity",
@@ -91,6 +92,7 @@ PROBES: dict[str, str] = {
     "ulimit": "limits.ulimit:ulimit",
     "ulimit-hard": "limits.ulimit:ulimit_hard",
     "env": "stack.env_text:env",
+    "nccl-log": "logs.nccl.log:nccl_log",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -157,6 +159,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "memory_state": ("memory-state",),
     "environment": ("environment", "env"),
     "nccl_topo": ("nccl-topo",),
+    "nccl": ("nccl-log",),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
 }
@@ -170,7 +173,7 @@ RECORDED_ONLY = frozenset(
         "pip-freeze", "pip-list", "conda-list", "sysctl", "numactl", "proc-limits", "prlimit",
         "ulimit", "ulimit-hard", "env", "lspci-tree", "hwloc",
         "ibstat", "ibstatus", "ibv_devinfo", "rdma-link",
-        "show-gids", "ibdev2netdev", "ip-addr", "bonding", "mlnx-qos",
+        "show-gids", "ibdev2netdev", "ip-addr", "bonding", "mlnx-qos", "nccl-log",
     }
 )  # fmt: skip
 
@@ -274,6 +277,8 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "accelerators": ("npus", "amd_gpus", "pci"),
     "accelerator_count": ("npus", "amd_gpus", "pci", "identity"),
     "gpu_product": ("nvidia_smi", "pci"),
+    # Held against the adapters and links of the host that wrote it.
+    "nccl": ("nccl", "nics", "identity"),
     "told": (),  # of what is asked for other checks
     "site": (),
 }
@@ -287,7 +292,8 @@ def probe_of(name: str) -> Probe | None:
     if stem not in PROBES:
         return None
     module, function = PROBES[stem].split(":")
-    found: Probe = getattr(import_module(f"preflight.probes.{module}"), function).probe
+    where = "preflight" if module.startswith("logs.") else "preflight.probes"
+    found: Probe = getattr(import_module(f"{where}.{module}"), function).probe
     return found
 
 

@@ -11,6 +11,7 @@ from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
+from preflight.facts.nccl import NcclLog
 from preflight.facts.nccl_topo import NcclTopo
 from preflight.facts.nics import Netdev, Nic, NicPort
 from preflight.facts.numa import NumaNode
@@ -173,6 +174,7 @@ class Host(Struct, frozen=True):
     accelerators: Known[tuple[Accelerator, ...]] = NOT_IN_INPUT
     accelerator_count: AcceleratorCount = field(default_factory=AcceleratorCount)
     environment: Known[tuple[EnvVar, ...]] = NOT_IN_INPUT
+    nccl: Known[NcclLog] = NOT_IN_INPUT  # a log, of however many hosts
     env_targets: EnvTargets = field(default_factory=EnvTargets)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT

@@ -39,6 +39,7 @@ RULES: dict[str, Rule] = {
     "lock": Rule("lock:judge_lock"),
     "binding": Rule("binding:judge_binding", "bindings"),
     "nccl-topo": Rule("nccl_file.rule:judge_nccl_topo", "nccl_topo"),
+    "nccl": Rule("nccl.rule:judge_nccl", "nccl"),
     "environment": Rule("environment.rule:judge_environment", "environment"),
 }
 
