@@ -26,6 +26,7 @@ from preflight.reports.tree import tree
 from tests.reports.built import HOSTILE, host, report, text_of
 from tests.reports.drawn import MACHINES, advice, drawn, topo
 from tests.reports.test_golden import compare
+from tests.reports.test_json import document, faults
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -197,3 +198,8 @@ def test_merged_and_stored_reports_keep_the_map() -> None:
     without.started_at = "2027-01-01T00:00:00Z"
     (kept,) = merge([one, without]).hosts
     assert kept.map == one.hosts[0].map and kept.advice == one.hosts[0].advice
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_maps_and_advice_in_json_are_as_the_schema_says(name: str) -> None:
+    assert faults(document(topo(drawn(name)))) == []
