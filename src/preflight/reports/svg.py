@@ -12,6 +12,7 @@ from preflight.reports.silent import machines
 from preflight.reports.svg_grid import grid
 from preflight.reports.svg_shapes import FONT, WIDTH, Shape, text, wrapped
 from preflight.reports.svg_tree import tree
+from preflight.reports.wording import plural
 
 #: Different machines that one drawing shows.
 _MOST = 8
@@ -39,7 +40,8 @@ def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterato
 
 
 def _title(report: Report) -> str:
-    return f"preflight {report.command}: how {len(report.hosts)} host(s) are joined"
+    hosts = plural(len(machines(report.hosts)), "host")
+    return f"preflight {report.command}: how {hosts} {'is' if hosts == '1 host' else 'are'} joined"
 
 
 def _document(shapes: list[Shape], width: float, height: float, title: str) -> Iterator[str]:
