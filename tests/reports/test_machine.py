@@ -203,3 +203,10 @@ def test_merged_and_stored_reports_keep_the_map() -> None:
 @pytest.mark.parametrize("name", MACHINES)
 def test_maps_and_advice_in_json_are_as_the_schema_says(name: str) -> None:
     assert faults(document(topo(drawn(name)))) == []
+
+
+def test_of_a_log_alone_there_is_nothing_to_draw_and_no_list_of_what_is_not_known() -> None:
+    told = host("input")
+    told.map = Map(unknown=("GPUs and NVLink: not in the input",))
+    assert "topology" not in text_of(report(told))
+    assert "not known" not in "".join(reports.render(report(told), "markdown"))

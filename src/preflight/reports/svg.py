@@ -59,7 +59,7 @@ def _document(shapes: list[Shape], width: float, height: float, title: str) -> I
 
 def _machine(machine: Machine, top: float, *, many: bool) -> Iterator[Shape]:
     """One kind of machine below `top`: its name, the tree, the links, what is not known."""
-    name = machine.name if many or machine.name != "input" else "this machine"
+    name = machine.name if many or machine.name != "input" else "the machine"
     heading = text(_MARGIN, top + 16, name, size=18, weight="bold")
     yield heading
     bottom = heading.bottom + 10
