@@ -210,3 +210,15 @@ def test_of_a_log_alone_there_is_nothing_to_draw_and_no_list_of_what_is_not_know
     told.map = Map(unknown=("GPUs and NVLink: not in the input",))
     assert "topology" not in text_of(report(told))
     assert "not known" not in "".join(reports.render(report(told), "markdown"))
+
+
+def test_without_names_the_tree_is_enough_and_v_shows_the_table() -> None:
+    gpu, nic = "0000:19:00.0", "0000:1a:00.0"
+    told = Map(
+        (MapNode("numa", "NUMA node 0", below=(MapNode("gpu", gpu), MapNode("nic", nic))),),
+        table({}, (gpu, nic), "PIX"),
+    )
+    assert list(link_lines(told, width=100)) == []
+    shown = [plain(line) for line in link_lines(told, width=100, verbose=1)]
+    assert shown[0] == "GPU to NIC: n0 0000:1a:00.0"
+    assert shown[2] == "  0000:19:00.0 PIX"

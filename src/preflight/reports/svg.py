@@ -74,7 +74,7 @@ def _tree(machine: Machine, top: float) -> Iterator[Shape]:
 
 
 def _grid(machine: Machine, top: float) -> Iterator[Shape]:
-    return grid(machine.map.table, _MARGIN, top)
+    return grid(machine.map, _MARGIN, top)
 
 
 def _unknown(machine: Machine, top: float) -> Iterator[Shape]:
