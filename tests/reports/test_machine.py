@@ -26,6 +26,7 @@ from preflight.reports.tree import tree
 from tests.reports.built import HOSTILE, host, report, text_of
 from tests.reports.drawn import MACHINES, advice, drawn, topo
 from tests.reports.test_golden import compare
+from tests.reports.test_json import document, faults
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -197,3 +198,27 @@ def test_merged_and_stored_reports_keep_the_map() -> None:
     without.started_at = "2027-01-01T00:00:00Z"
     (kept,) = merge([one, without]).hosts
     assert kept.map == one.hosts[0].map and kept.advice == one.hosts[0].advice
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_maps_and_advice_in_json_are_as_the_schema_says(name: str) -> None:
+    assert faults(document(topo(drawn(name)))) == []
+
+
+def test_of_a_log_alone_there_is_nothing_to_draw_and_no_list_of_what_is_not_known() -> None:
+    told = host("input")
+    told.map = Map(unknown=("GPUs and NVLink: not in the input",))
+    assert "topology" not in text_of(report(told))
+    assert "not known" not in "".join(reports.render(report(told), "markdown"))
+
+
+def test_without_names_the_tree_is_enough_and_v_shows_the_table() -> None:
+    gpu, nic = "0000:19:00.0", "0000:1a:00.0"
+    told = Map(
+        (MapNode("numa", "NUMA node 0", below=(MapNode("gpu", gpu), MapNode("nic", nic))),),
+        table({}, (gpu, nic), "PIX"),
+    )
+    assert list(link_lines(told, width=100)) == []
+    shown = [plain(line) for line in link_lines(told, width=100, verbose=1)]
+    assert shown[0] == "GPU to NIC: n0 0000:1a:00.0"
+    assert shown[2] == "  0000:19:00.0 PIX"

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from preflight.model import Map
+from preflight.model import LinkTable, Map, MapNode
 from preflight.nodesets import fold
 from preflight.printable import printable
 from preflight.reports.layout import Line, Span, cells, flow, padded
+from preflight.reports.tree import ADDRESS
 from preflight.reports.wording import plural
 
 #: What the words say, best first (nvidia-smi topo, its legend).
@@ -22,7 +23,7 @@ _LEGEND = {
     "SYS": "between NUMA nodes",
     "?": "not known",
 }
-_NUMBERED = re.compile(r"(.*?)(\d+)")
+_NUMBERED = re.compile(r"([^:]*?)(\d+)")
 _NVLINKS = re.compile(r"NV\d+")
 
 
@@ -41,11 +42,12 @@ def link_lines(map_: Map, *, width: int, verbose: int = 0) -> Iterator[Line]:
     if table is None:
         yield from _domains(map_, width)
         return
-    at = {name: number for number, name in enumerate(table.names)}
-    joined = [name for domain in map_.domains for name in domain]
-    gpus = tuple(name for name in table.names if name.startswith("gpu") or name in joined)
-    nics = tuple(name for name in table.names if name not in gpus)
     yield from _domains(map_, width)
+    if not verbose and any(map(ADDRESS.fullmatch, table.names)):
+        return  # without a driver there is only the way on PCI: the tree has told it
+    at = {name: number for number, name in enumerate(table.names)}
+    gpus = gpu_names(map_, table)
+    nics = tuple(name for name in table.names if name not in gpus)
     grids = [_Grid("GPU to GPU", gpus, gpus), _Grid("GPU to NIC", gpus, nics)]
     if verbose or not gpus:
         grids.append(_Grid("NIC to NIC", nics, nics))
@@ -57,6 +59,18 @@ def link_lines(map_: Map, *, width: int, verbose: int = 0) -> Iterator[Line]:
             seen |= dict.fromkeys(told)
             yield from _shown(grid, cells_, told, width, verbose)
     yield from _legend(list(seen), width)
+
+
+def gpu_names(map_: Map, table: LinkTable) -> tuple[str, ...]:
+    """Those of the table that are GPUs."""
+    kinds = {node.name: node.kind for node in _every(map_.nodes)}
+    return tuple(name for name in table.names if name.startswith("gpu") or kinds.get(name) == "gpu")
+
+
+def _every(nodes: Sequence[MapNode]) -> Iterator[MapNode]:
+    for node in nodes:
+        yield node
+        yield from _every(node.below)
 
 
 def _domains(map_: Map, width: int) -> Iterator[Line]:

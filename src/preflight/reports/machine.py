@@ -36,10 +36,11 @@ class Machine(Struct, frozen=True):
 
 
 def drawn(report: Report) -> list[Machine]:
-    """The different machines of a report, those of the most hosts first."""
+    """The different machines of a report of which there is anything to draw, those of the most
+    hosts first."""
     alike: dict[bytes, list[HostReport]] = {}
     for host in report.hosts:
-        if host.map is not None and (host.map.nodes or host.map.table or host.map.unknown):
+        if host.map is not None and (host.map.nodes or host.map.table):
             alike.setdefault(msgspec.json.encode((host.map, host.advice)), []).append(host)
     found = [
         Machine(tuple(each.host for each in hosts), hosts[0].map, hosts[0].advice or Advice())

@@ -12,6 +12,7 @@ from preflight.reports.silent import machines
 from preflight.reports.svg_grid import grid
 from preflight.reports.svg_shapes import FONT, WIDTH, Shape, text, wrapped
 from preflight.reports.svg_tree import tree
+from preflight.reports.wording import plural
 
 #: Different machines that one drawing shows.
 _MOST = 8
@@ -39,7 +40,8 @@ def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterato
 
 
 def _title(report: Report) -> str:
-    return f"preflight {report.command}: how {len(report.hosts)} host(s) are joined"
+    hosts = plural(len(machines(report.hosts)), "host")
+    return f"preflight {report.command}: how {hosts} {'is' if hosts == '1 host' else 'are'} joined"
 
 
 def _document(shapes: list[Shape], width: float, height: float, title: str) -> Iterator[str]:
@@ -57,7 +59,7 @@ def _document(shapes: list[Shape], width: float, height: float, title: str) -> I
 
 def _machine(machine: Machine, top: float, *, many: bool) -> Iterator[Shape]:
     """One kind of machine below `top`: its name, the tree, the links, what is not known."""
-    name = machine.name if many or machine.name != "input" else "this machine"
+    name = machine.name if many or machine.name != "input" else "the machine"
     heading = text(_MARGIN, top + 16, name, size=18, weight="bold")
     yield heading
     bottom = heading.bottom + 10
@@ -72,7 +74,7 @@ def _tree(machine: Machine, top: float) -> Iterator[Shape]:
 
 
 def _grid(machine: Machine, top: float) -> Iterator[Shape]:
-    return grid(machine.map.table, _MARGIN, top)
+    return grid(machine.map, _MARGIN, top)
 
 
 def _unknown(machine: Machine, top: float) -> Iterator[Shape]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from preflight.model import LinkTable
+from preflight.model import Map
+from preflight.reports.links import gpu_names
 from preflight.reports.svg_shapes import FAINT, WIDTH, Shape, box, fitted, letters, text
 
 #: Best first, as PATHS of facts/topology.py; the colour is only an aid to the word.
@@ -15,11 +16,12 @@ _SHADES = {
 _LARGEST, _SMALLEST = 34.0, 24.0
 
 
-def grid(table: LinkTable | None, left: float, top: float) -> Iterator[Shape]:
+def grid(map_: Map, left: float, top: float) -> Iterator[Shape]:
     """GPUs by all devices; nothing without a table."""
+    table = map_.table
     if table is None:
         return
-    rows = [name for name in table.names if name.startswith("gpu")] or list(table.names)
+    rows = gpu_names(map_, table) or table.names
     broad = max(letters(name, 10) for name in rows) + 10
     side = max(min((WIDTH - left - broad) / len(table.names), _LARGEST), _SMALLEST)
     y = top + 46

@@ -18,7 +18,8 @@ _WORDS = {
     "gpu": "GPU", "nvswitch": "NVSwitch", "nic": "NIC", "nvme": "NVMe", "switch": "switch",
     "bridge": "bridge",
 }  # fmt: skip
-_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+#: What is called so has no name by a driver.
+ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 #: Of these several that are alike are one line.
 _ALIKE = ("nvme", "nvswitch", "other")
 _FAULT_MARK = "  <-- "
@@ -108,7 +109,7 @@ def _chain(node: MapNode) -> tuple[list[str], MapNode]:
 
 def named(node: MapNode) -> str:
     """What a part is called: its name, or what it is and where."""
-    word = _WORDS.get(node.kind, "") if _ADDRESS.fullmatch(node.name) else ""
+    word = _WORDS.get(node.kind, "") if ADDRESS.fullmatch(node.name) else ""
     return printable(f"{word} {node.name}".strip())
 
 

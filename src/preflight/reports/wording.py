@@ -34,7 +34,7 @@ DOMAINS = {
     "chassis": "Chassis",
     "dcgm": "DCGM",
     "live": "Watched",
-    "topology": "Topology",
+    "topo": "Topology",
     "numa": "NUMA",
     "nic": "NICs",
     "ib": "InfiniBand",
