@@ -17,29 +17,11 @@ from preflight.probes.system import lscpu
 from preflight.recognise import recognise
 from tests.conftest import sample
 from tests.probes.test_setup import asked, write
-
-#: Two sockets, and the memory of a GPU, which has no processors.
-TWO = """\
-node 0
-cpulist 0-47,96-143
-distance 10 21 80
-MemTotal: 1056293812 kB
-MemFree: 1020000000 kB
-node 1
-cpulist 48-95,144-191
-distance 21 10 80
-MemTotal: 1056904860 kB
-MemFree: 1030000000 kB
-node 2
-cpulist {}
-distance 80 80 10
-MemTotal: 97871872 kB
-MemFree: 97871872 kB
-end""".format("")
+from tests.written import NUMA
 
 
 def test_two_sockets_and_the_memory_of_a_gpu() -> None:
-    found = numa(TWO)
+    found = numa(NUMA)
     assert isinstance(found, tuple)
     first, _, of_gpu = found
     assert first == NumaNode(
@@ -76,7 +58,7 @@ def test_it_is_asked_of_sysfs(tmp_path: Path, shell: str) -> None:
         if not Path("/usr/bin/busybox").exists():
             pytest.skip("busybox is not installed")
     text = asked(numa, tmp_path, "/sys/devices/system")
-    assert text == TWO
+    assert text == NUMA
 
 
 def test_a_kernel_without_nodes() -> None:
@@ -85,7 +67,7 @@ def test_a_kernel_without_nodes() -> None:
     assert found.kind == "not-applicable"
 
 
-@pytest.mark.parametrize("text", ["", "node 0\n", "cpulist 0-3\nend", TWO.removesuffix("end")])
+@pytest.mark.parametrize("text", ["", "node 0\n", "cpulist 0-3\nend", NUMA.removesuffix("end")])
 def test_what_is_cut_short_or_something_else(text: str) -> None:
     with pytest.raises(ParseError):
         numa(text)
@@ -188,3 +170,13 @@ def test_the_best_that_tells_counts() -> None:
         (node,) = assemble("n", raws).host.numa_nodes  # type: ignore[misc]
         assert (node.probe, node.cpu_list) == (probe, "0-3")
         assert total is None or node.total_bytes == total
+
+
+def test_a_report_of_an_environment_holds_lscpu() -> None:
+    name = "torch_collect_env/vllm_h100_x8_vm_torch2.5.1_cu124_ngc23.10.txt"
+    raws = recognise(sample(name).encode(), "x.txt")
+    nodes = assemble("n", raws).host.numa_nodes
+    assert [(node.name, node.cpu_list, node.probe) for node in nodes] == [  # type: ignore[union-attr]
+        ("node0", "0-103", "collect-env"),
+        ("node1", "104-207", "collect-env"),
+    ]
