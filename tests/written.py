@@ -93,22 +93,20 @@ dmon was stopped do to receiving a signal
 
 #: Two sockets, and the memory of a GPU, which has no processors.
 NUMA = """\
-node 0
-cpulist 0-47,96-143
-distance 10 21 80
-MemTotal: 1056293812 kB
-MemFree: 1020000000 kB
-node 1
-cpulist 48-95,144-191
-distance 21 10 80
-MemTotal: 1056904860 kB
-MemFree: 1030000000 kB
-node 2
-cpulist {}
-distance 80 80 10
-MemTotal: 97871872 kB
-MemFree: 97871872 kB
-end""".format("")
+node0/cpulist:0-47,96-143
+node1/cpulist:48-95,144-191
+node2/cpulist:
+node0/distance:10 21 80
+node1/distance:21 10 80
+node2/distance:80 80 10
+node0/meminfo:Node 0 MemTotal:       1056293812 kB
+node0/meminfo:Node 0 MemFree:        1020000000 kB
+node1/meminfo:Node 1 MemTotal:       1056904860 kB
+node1/meminfo:Node 1 MemFree:        1030000000 kB
+node2/meminfo:Node 2 MemTotal:       97871872 kB
+node2/meminfo:Node 2 MemFree:        97871872 kB
+end
+"""
 
 #: Probe -> its answers.
 WRITTEN: dict[str, tuple[str, ...]] = {

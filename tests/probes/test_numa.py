@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from preflight.assemble.host import assemble
+from preflight.cpulists import parse
 from preflight.errors import ParseError
 from preflight.facts.numa import NumaNode
 from preflight.model import Missing, Raw
@@ -35,7 +37,7 @@ def test_two_sockets_and_the_memory_of_a_gpu() -> None:
         1,
         "numa",
     )
-    assert (of_gpu.cpus, of_gpu.cpu_list, of_gpu.line) == (0, "", 11)
+    assert (of_gpu.cpus, of_gpu.cpu_list, of_gpu.line) == (0, "", 3)
 
 
 @pytest.mark.parametrize("shell", ["sh", "busybox"])
@@ -61,20 +63,34 @@ def test_it_is_asked_of_sysfs(tmp_path: Path, shell: str) -> None:
     assert text == NUMA
 
 
+def test_this_machine_is_read() -> None:
+    online = Path("/sys/devices/system/cpu/online")
+    if not Path("/sys/devices/system/node/online").exists():
+        pytest.skip("this kernel knows no NUMA nodes")
+    *argv, script = numa.probe.command.argv  # type: ignore[attr-defined]
+    done = subprocess.run([*argv, script], capture_output=True, text=True, check=True)
+    nodes = numa(done.stdout)
+    listed = [parse(str(node.cpu_list)) for node in nodes]  # type: ignore[union-attr]
+    assert sorted(cpu for each in listed for cpu in each) == list(parse(online.read_text()))
+    assert all(node.total_bytes for node in nodes)  # type: ignore[union-attr]
+
+
 def test_a_kernel_without_nodes() -> None:
     found = numa("end")
     assert isinstance(found, Missing)
     assert found.kind == "not-applicable"
 
 
-@pytest.mark.parametrize("text", ["", "node 0\n", "cpulist 0-3\nend", NUMA.removesuffix("end")])
+@pytest.mark.parametrize(
+    "text", ["", "node0/cpulist:0\n", "node0/cpu:0-3\nend", NUMA.removesuffix("end\n")]
+)
 def test_what_is_cut_short_or_something_else(text: str) -> None:
     with pytest.raises(ParseError):
         numa(text)
 
 
 def test_what_the_kernel_leaves_out_is_missing() -> None:
-    (node,) = numa("node 0\ncpulist x\ndistance \nend")  # type: ignore[misc]
+    (node,) = numa("node0/cpulist:0-x\nnode0/distance:\nend")  # type: ignore[misc]
     assert node.distances == ()
     for value in (node.cpus, node.cpu_list, node.total_bytes, node.free_bytes):
         assert isinstance(value, Missing)
@@ -160,7 +176,7 @@ def test_the_best_that_tells_counts() -> None:
     given = {
         "lscpu": "CPU(s): 4\nNUMA node0 CPU(s): 0-3\n",
         "numactl": "available: 1 nodes (0)\nnode 0 cpus: 0 1 2 3\nnode 0 size: 9 MB\n",
-        "numa": "node 0\ncpulist 0-3\ndistance 10\nMemTotal: 1024 kB\nMemFree: 512 kB\nend",
+        "numa": "node0/cpulist:0-3\nnode0/distance:10\nnode0/meminfo:Node 0 MemTotal: 1024 kB\nend",
     }
     for names, probe, total in (
         (("lscpu",), "lscpu", None), (("lscpu", "numactl"), "numactl", 9 << 20),
