@@ -30,6 +30,7 @@ from tests.network_text import BASES as NETWORK
 from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
+from tests.topology_hosts import machine, sysfs
 from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
 
 ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(
@@ -77,6 +78,11 @@ BASES: dict[str, dict[str, str]] = {
         "identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\nuptime 864000.0 1\nuid 0\n",
     },
     "tree": {"lspci": server()},
+    "tree_of_all": {
+        "pci-tree": sysfs(machine()),
+        "nics": SETUP["nics"],
+        "lscpu": "CPU(s): 8\nFlags: fpu\n",
+    },
     "cpu": {
         "lscpu": "CPU(s): 192\nModel name: AMD EPYC 9654 96-Core Processor\nSocket(s): 2\n"
         "NUMA node(s): 2\nFlags: fpu sse2\n"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from preflight.assemble.host import assemble
+from preflight.cpulists import parse
 from preflight.errors import ParseError
 from preflight.facts.numa import NumaNode
 from preflight.model import Missing, Raw
@@ -17,29 +19,11 @@ from preflight.probes.system import lscpu
 from preflight.recognise import recognise
 from tests.conftest import sample
 from tests.probes.test_setup import asked, write
-
-#: Two sockets, and the memory of a GPU, which has no processors.
-TWO = """\
-node 0
-cpulist 0-47,96-143
-distance 10 21 80
-MemTotal: 1056293812 kB
-MemFree: 1020000000 kB
-node 1
-cpulist 48-95,144-191
-distance 21 10 80
-MemTotal: 1056904860 kB
-MemFree: 1030000000 kB
-node 2
-cpulist {}
-distance 80 80 10
-MemTotal: 97871872 kB
-MemFree: 97871872 kB
-end""".format("")
+from tests.written import NUMA
 
 
 def test_two_sockets_and_the_memory_of_a_gpu() -> None:
-    found = numa(TWO)
+    found = numa(NUMA)
     assert isinstance(found, tuple)
     first, _, of_gpu = found
     assert first == NumaNode(
@@ -53,7 +37,7 @@ def test_two_sockets_and_the_memory_of_a_gpu() -> None:
         1,
         "numa",
     )
-    assert (of_gpu.cpus, of_gpu.cpu_list, of_gpu.line) == (0, "", 11)
+    assert (of_gpu.cpus, of_gpu.cpu_list, of_gpu.line) == (0, "", 3)
 
 
 @pytest.mark.parametrize("shell", ["sh", "busybox"])
@@ -76,7 +60,19 @@ def test_it_is_asked_of_sysfs(tmp_path: Path, shell: str) -> None:
         if not Path("/usr/bin/busybox").exists():
             pytest.skip("busybox is not installed")
     text = asked(numa, tmp_path, "/sys/devices/system")
-    assert text == TWO
+    assert text == NUMA
+
+
+def test_this_machine_is_read() -> None:
+    online = Path("/sys/devices/system/cpu/online")
+    if not Path("/sys/devices/system/node/online").exists():
+        pytest.skip("this kernel knows no NUMA nodes")
+    *argv, script = numa.probe.command.argv  # type: ignore[attr-defined]
+    done = subprocess.run([*argv, script], capture_output=True, text=True, check=True)
+    nodes = numa(done.stdout)
+    listed = [parse(str(node.cpu_list)) for node in nodes]  # type: ignore[union-attr]
+    assert sorted(cpu for each in listed for cpu in each) == list(parse(online.read_text()))
+    assert all(node.total_bytes for node in nodes)  # type: ignore[union-attr]
 
 
 def test_a_kernel_without_nodes() -> None:
@@ -85,14 +81,16 @@ def test_a_kernel_without_nodes() -> None:
     assert found.kind == "not-applicable"
 
 
-@pytest.mark.parametrize("text", ["", "node 0\n", "cpulist 0-3\nend", TWO.removesuffix("end")])
+@pytest.mark.parametrize(
+    "text", ["", "node0/cpulist:0\n", "node0/cpu:0-3\nend", NUMA.removesuffix("end\n")]
+)
 def test_what_is_cut_short_or_something_else(text: str) -> None:
     with pytest.raises(ParseError):
         numa(text)
 
 
 def test_what_the_kernel_leaves_out_is_missing() -> None:
-    (node,) = numa("node 0\ncpulist x\ndistance \nend")  # type: ignore[misc]
+    (node,) = numa("node0/cpulist:0-x\nnode0/distance:\nend")  # type: ignore[misc]
     assert node.distances == ()
     for value in (node.cpus, node.cpu_list, node.total_bytes, node.free_bytes):
         assert isinstance(value, Missing)
@@ -178,7 +176,7 @@ def test_the_best_that_tells_counts() -> None:
     given = {
         "lscpu": "CPU(s): 4\nNUMA node0 CPU(s): 0-3\n",
         "numactl": "available: 1 nodes (0)\nnode 0 cpus: 0 1 2 3\nnode 0 size: 9 MB\n",
-        "numa": "node 0\ncpulist 0-3\ndistance 10\nMemTotal: 1024 kB\nMemFree: 512 kB\nend",
+        "numa": "node0/cpulist:0-3\nnode0/distance:10\nnode0/meminfo:Node 0 MemTotal: 1024 kB\nend",
     }
     for names, probe, total in (
         (("lscpu",), "lscpu", None), (("lscpu", "numactl"), "numactl", 9 << 20),
@@ -188,3 +186,13 @@ def test_the_best_that_tells_counts() -> None:
         (node,) = assemble("n", raws).host.numa_nodes  # type: ignore[misc]
         assert (node.probe, node.cpu_list) == (probe, "0-3")
         assert total is None or node.total_bytes == total
+
+
+def test_a_report_of_an_environment_holds_lscpu() -> None:
+    name = "torch_collect_env/vllm_h100_x8_vm_torch2.5.1_cu124_ngc23.10.txt"
+    raws = recognise(sample(name).encode(), "x.txt")
+    nodes = assemble("n", raws).host.numa_nodes
+    assert [(node.name, node.cpu_list, node.probe) for node in nodes] == [  # type: ignore[union-attr]
+        ("node0", "0-103", "collect-env"),
+        ("node1", "104-207", "collect-env"),
+    ]

@@ -51,16 +51,7 @@ class _Place(NamedTuple):
 @probe(_PROBE, ["lstopo", "--of", "xml"], timeout_s=20)
 def hwloc(text: str) -> Machine:
     """The document; what stands before it is no part of it."""
-    start = min((at for at in map(text.find, ("<!DOCTYPE", "<topology")) if at >= 0), default=-1)
-    end = text.rfind("</topology>")
-    if start < 0:
-        raise ParseError("expected lstopo's XML, which begins with <topology", 1)
-    if end < start:
-        raise ParseError("the XML is cut short: no closing </topology>", text.count("\n") + 1)
-    above = "\n" * text.count("\n", 0, start)
-    root, lines = parsed(above + text[start : end + len("</topology>")])
-    if root.tag != "topology":
-        raise ParseError(f"expected <topology>, got <{printable(root.tag[:60])}>", lines[root])
+    root, lines = _document(text)
     devices: dict[str, PciDevice] = {}
     nodes: dict[int, NumaNode] = {}
     for element, place in _objects(root, _Place()):
@@ -76,6 +67,20 @@ def hwloc(text: str) -> Machine:
         lines[root],
         _PROBE,
     )
+
+
+def _document(text: str) -> tuple[Element, dict[Element, int]]:
+    start = min((at for at in map(text.find, ("<!DOCTYPE", "<topology")) if at >= 0), default=-1)
+    end = text.rfind("</topology>")
+    if start < 0:
+        raise ParseError("expected lstopo's XML, which begins with <topology", 1)
+    if end < start:
+        raise ParseError("the XML is cut short: no closing </topology>", text.count("\n") + 1)
+    above = "\n" * text.count("\n", 0, start)
+    root, lines = parsed(above + text[start : end + len("</topology>")])
+    if root.tag != "topology":
+        raise ParseError(f"expected <topology>, got <{printable(root.tag[:60])}>", lines[root])
+    return root, lines
 
 
 def _no(what: str) -> Missing:

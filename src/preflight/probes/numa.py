@@ -13,29 +13,19 @@ from preflight.probes.spec import probe
 
 _PROBE = "numa"
 
-# Documentation/ABI/stable/sysfs-devices-node of the kernel. A kernel without NUMA has no folder
-# for nodes.
+# Documentation/ABI/stable/sysfs-devices-node of the kernel. One process, and not `read` of the
+# shell: newer kernels give nothing of `cpulist` to who reads it byte by byte. A kernel without NUMA
+# has no folder for nodes.
 _ASK = """\
 [ -d /sys/devices/system/cpu ] || { echo 'no /sys/devices/system' >&2; exit 2; }
-told=
-for n in /sys/devices/system/node/node[0-9]*; do
-  [ -e "$n/distance" ] || continue
-  told="${told}node ${n##*/node}
-"
-  for f in cpulist distance; do
-    v=; { read -r v <"$n/$f"; } 2>/dev/null
-    told="$told$f $v
-"
-  done
-  { while read -r a b k v u; do
-    case $k in MemTotal:|MemFree:) told="$told$k $v $u
-" ;; esac
-  done <"$n/meminfo"; } 2>/dev/null
-done
-printf '%s' "${told}end"
-"""
+if cd /sys/devices/system/node 2>/dev/null; then
+  grep -s -H -E '^[0-9]|^$|Mem(Total|Free):' node[0-9]*/cpulist node[0-9]*/distance \\
+    node[0-9]*/meminfo
+fi
+echo end"""
 
-_NODE = re.compile(r"node ([0-9]{1,4})", re.ASCII)
+_LINE = re.compile(r"node([0-9]{1,4})/(cpulist|distance|meminfo): *(.*)", re.ASCII)
+_MEMORY = re.compile(r"Node [0-9]{1,4} (Mem\w+): *(.*)", re.ASCII)
 _AMOUNT = re.compile(r"([0-9]{1,15}) kB", re.ASCII)
 _DISTANCES = re.compile(r"[0-9]{1,3}(?: +[0-9]{1,3}){0,1023}", re.ASCII)
 _NONE = Missing("not-applicable", "this kernel knows no NUMA nodes: all memory is equally near")
@@ -43,27 +33,27 @@ _NONE = Missing("not-applicable", "this kernel knows no NUMA nodes: all memory i
 
 @probe(_PROBE, ["sh", "-c", _ASK], timeout_s=10)
 def numa(text: str) -> Known[tuple[NumaNode, ...]]:
-    """`node N`, then `cpulist`, `distance`, `MemTotal:` and `MemFree:` lines of each."""
+    """`node0/cpulist:0-47`, `node0/distance:10 21`, `node0/meminfo:Node 0 MemTotal: N kB` lines."""
     lines = [line.strip() for line in text.strip().split("\n")]
     if lines[-1] != "end":
         raise ParseError("the list of NUMA nodes is cut short: no closing `end`", len(lines))
     told: dict[int, dict[str, str]] = {}
     first: dict[int, int] = {}
-    here: dict[str, str] | None = None
     for number, line in enumerate(lines[:-1], 1):
-        if match := _NODE.fullmatch(line):
-            first.setdefault(int(match[1]), number)
-            here = told.setdefault(int(match[1]), {})
-        elif here is None:
-            raise ParseError(f"expected a line such as `node 0`, got {line[:80]!r}", number)
-        else:
-            key, _, value = line.partition(" ")
-            here[key] = value.strip()
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise ParseError(
+                f"expected a line such as `node0/cpulist:0-7`, got {line[:80]!r}", number
+            )
+        first.setdefault(int(match[1]), number)
+        memory = _MEMORY.fullmatch(match[3])
+        key, value = (memory[1], memory[2]) if memory else (match[2], match[3])
+        told.setdefault(int(match[1]), {})[key] = value
     return tuple(_node(at, told[at], first[at]) for at in sorted(told)) or _NONE
 
 
 def _node(at: int, told: dict[str, str], line: int) -> NumaNode:
-    total, free = _bytes(told.get("MemTotal:", "")), _bytes(told.get("MemFree:", ""))
+    total, free = _bytes(told.get("MemTotal", "")), _bytes(told.get("MemFree", ""))
     known = isinstance(total, int) and isinstance(free, int) and total > 0
     return NumaNode(
         name=f"node{at}",

@@ -97,12 +97,7 @@ def _device(told: dict[str, str], number: int) -> PciDevice | None:
         name,
         number,
         _PROBE,
-        class_id=class_id,
-        class_name=name_of(class_id[2:]) or NOT_IN_INPUT,
-        vendor_id=told["vendor_id"],
-        device_id=told["device_id"],
-        product=f"{told['vendor_id'][2:]}:{told['device_id'][2:]}",
-        revision=f"{int(told['revision'], 16):02x}",
+        **_what(told, class_id),
         answers=answers,
         port=_SILENT if silent else _port(class_id, way, told["width_max"]),
         **_link(told, silent),
@@ -116,6 +111,19 @@ def _device(told: dict[str, str], number: int) -> PciDevice | None:
         virtual=told["virtual"] == "vf",
         way=way,
     )
+
+
+def _what(told: dict[str, str], class_id: str) -> dict[str, Any]:
+    """What it is; its name is its numbers, for sysfs has no list of names."""
+    vendor, device = told["vendor_id"], told["device_id"]
+    return {
+        "class_id": class_id,
+        "class_name": name_of(class_id[2:]) or NOT_IN_INPUT,
+        "vendor_id": vendor,
+        "device_id": device,
+        "product": f"{vendor[2:]}:{device[2:]}",
+        "revision": f"{int(told['revision'], 16):02x}",
+    }
 
 
 def _way(parts: Sequence[str]) -> tuple[str, ...]:

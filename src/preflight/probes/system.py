@@ -14,13 +14,14 @@ from preflight.facts.numa import NumaNode
 from preflight.model import NOT_IN_INPUT, Known
 from preflight.probes.spec import probe
 
-#: A row of lscpu, whatever the language: French has a blank before the colon, Chinese a wide one.
-_ROW = re.compile(r"\s*([^:\uff1a\n]{1,80}?)\s*[:\uff1a]\s*(.*?)\s*")
+#: Behind a label of lscpu: French has a blank before the colon, Chinese a wide one.
+_COLON = re.compile("[:\uff1a]")
 #: `NUMA node0 CPU(s)`, `NUMA-Knoten0 CPU(s)`, `CPU(s) del nodo NUMA 1`: the word and one number.
 _NODE_LABEL = re.compile(r"(?=.*NUMA)[^0-9]*([0-9]{1,4})[^0-9]*")
+_COUNT_LABEL = re.compile(r"(?=.*NUMA)[^0-9]*")
+_LONGEST = 120  # of a label, the blanks before it included
 #: Rows of lscpu -J are nested three deep.
 _DEEPEST = 8
-_COUNT_LABEL = re.compile(r"(?=.*NUMA)[^0-9]*")
 
 
 @probe("lscpu", ["lscpu"], timeout_s=10)
@@ -50,8 +51,12 @@ def _rows(text: str) -> dict[str, tuple[str, int]]:
     """Label -> its value and its line."""
     if text.lstrip().startswith("{"):
         return _rows_of_json(text)
-    found = ((_ROW.fullmatch(line), at) for at, line in enumerate(text.split("\n"), 1))
-    return {match[1]: (match[2], at) for match, at in found if match}
+    found: dict[str, tuple[str, int]] = {}
+    for at, line in enumerate(text.split("\n"), 1):
+        label, *value = _COLON.split(line, maxsplit=1)
+        if value and len(label) < _LONGEST:
+            found[label.strip()] = (value[0].strip(), at)
+    return found
 
 
 def _rows_of_json(text: str) -> dict[str, tuple[str, int]]:
