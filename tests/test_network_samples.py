@@ -13,6 +13,7 @@ from preflight.facts.host import Host
 from preflight.judge.load import load
 from preflight.model import Missing, Raw, Result, Status
 from preflight.recognise import recognise
+from preflight.redact.redactor import Redactor
 from tests import network_text
 from tests.conftest import sample
 from tests.network_text import ethtool, ibstat, sysfs
@@ -206,6 +207,16 @@ def test_several_tools_tell_of_one_host_together() -> None:
     assert port.gid_index == 3
     netdevs: Any = host.netdevs
     assert [one.rdma for one in netdevs] == [True] + [False] * 7
+
+
+@pytest.mark.parametrize("probe", network_text.WRITTEN)
+def test_a_redacted_answer_shows_no_address_and_raises_no_alarm(probe: str) -> None:
+    for text in network_text.WRITTEN[probe]:
+        shown = Redactor(["node-07"]).full(text)
+        assert not re.search(r"a088|a288|fe80::?\w|10\.10\.|192\.0\.2|b8:3f|0a0a", shown)
+        assert {one.status for one in of_host(probe, shown)} == {
+            one.status for one in of_host(probe, text)
+        }
 
 
 def test_outputs_of_several_tools_in_one_paste() -> None:

@@ -109,6 +109,12 @@ def test_ethtool_of_a_link_that_is_down() -> None:
     assert one.rate_max_gbits == 10.0
 
 
+def test_a_list_of_modes_without_its_end() -> None:
+    text = "Ring parameters for 0:\nSupported link modes:\nCurrent hardware settings:\nl"
+    (one,) = ethtool(text).devices
+    assert isinstance(one.rx_ring, Missing)
+
+
 def test_ethtool_i_tells_the_driver() -> None:
     text = "driver: mlx5_core\nversion: 5.15.0\nfirmware-version: 28.39.1002 (MT_0000000838)\n" \
            "bus-info: 0000:18:00.0\n"  # fmt: skip

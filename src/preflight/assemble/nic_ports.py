@@ -208,6 +208,8 @@ def _gid_index(port: NicPort) -> Known[int]:
         return port.gids
     if any(isinstance(gid.kind, Missing) for gid in port.gids):
         return Missing("not-in-input", "the type of the entries is not in the input")
+    if any(gid.gid.count("-") for gid in port.gids):
+        return Missing("not-in-input", "the addresses are redacted")
     second = [gid for gid in port.gids if gid.kind == "RoCE v2"]
     v4 = [gid.index for gid in second if isinstance(gid.ipv4, str)]
     routed = [gid.index for gid in second if not gid.gid.startswith("fe8")]

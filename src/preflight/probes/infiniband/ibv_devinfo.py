@@ -22,7 +22,7 @@ from preflight.probes.spec import probe
 
 _FIELD = re.compile(r"([a-z][a-z_]{1,30}):[ \t]*(\S.{0,120})?", re.ASCII)
 #: GID[  3]: ::ffff:10.0.0.1, RoCE v2; older ones tell no type.
-_GID = re.compile(r"GID\[ {0,4}(\d{1,4})\]:\s+([0-9a-fA-F:.]{2,45})(?:, (\S.{0,20}))?", re.ASCII)
+_GID = re.compile(r"GID\[ {0,4}(\d{1,4})\]:\s+([\w:.-]{2,60})(?:, (\S.{0,20}))?", re.ASCII)
 _BRACKETED = re.compile(r"(\S.{0,30}?) \([0-9]{1,3}\)")
 _LANES = re.compile(r"([0-9]{1,2})X \([0-9]{1,3}\)")
 _SPEED = re.compile(r"([0-9]{1,4}(?:\.[0-9])?) Gbps \([0-9]{1,4}\)")

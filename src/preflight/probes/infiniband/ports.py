@@ -23,6 +23,8 @@ _STATE = re.compile(r"(?:[0-9]{1,2}: ?)?(?:PORT_)?(\S.{0,40}?)(?: \([0-9]{1,2}\)
 _PHYSICAL = {"link_up": "LinkUp", "linkup": "LinkUp", "polling": "Polling", "disabled": "Disabled",
              "sleep": "Sleep"}  # fmt: skip
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,8}|-?[0-9]{1,9}", re.ASCII)
+#: What stands for an address in a capture that was redacted.
+_STAND_IN = re.compile(r"ipv[46]-(?:[0-9a-f]{4}-)?[0-9]{1,6}$")
 _GID = re.compile(r"(?:[0-9a-f]{4}:){7}[0-9a-f]{4}")
 
 
@@ -57,6 +59,8 @@ def number_of(told: str | None) -> Known[int]:
 def gid_of(index: int, told: str, kind: Known[str], netdev: Known[str]) -> Gid | None:
     """An entry of the table; None where it is empty or none."""
     told = told.strip().lower()
+    if _STAND_IN.search(told):
+        return Gid(index, told, kind, netdev, Missing("not-in-input", "its address is redacted"))
     try:
         address = ipaddress.IPv6Address(told)
     except ValueError:

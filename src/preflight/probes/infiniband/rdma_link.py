@@ -25,7 +25,7 @@ _LINK = re.compile(r"(?:link |\d{1,4}/\d{1,3}: )([\w.-]{1,64})/(\d{1,3}):? (.{1,
 _PAIR = re.compile(r"\b(subnet_prefix|lid|sm_lid|state|physical_state|netdev) (\S{1,64})", re.ASCII)
 #: mlx5_0  1  3  0000:0000:0000:0000:0000:ffff:0a00:0001  10.0.0.1  v2  ens1f0np0
 _GID = re.compile(
-    r"([\w.-]{1,64})\s+(\d{1,3})\s+(\d{1,4})\s+([0-9a-fA-F:]{15,45})\s+(?:([\d.]{7,15})\s+)?"
+    r"([\w.-]{1,64})\s+(\d{1,3})\s+(\d{1,4})\s+([\w:.-]{6,60})\s+(?:([\w.-]{6,30})\s+)?"
     r"(v[12])(?:\s+(\S{1,32}))?",
     re.ASCII,
 )

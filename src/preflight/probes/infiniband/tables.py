@@ -62,19 +62,21 @@ def with_tables(port: NicPort, found: Tables) -> NicPort:
     mine = found.get(port.name)
     if mine is None:
         return port
-    return replace(port, gids=_gids(mine) if "gids" in mine else NOT_IN_INPUT, errors=_errors(mine))
+    # Where counters were told addresses were asked for as well; empty ones do not travel.
+    return replace(port, gids=_gids(mine), errors=_errors(mine))
 
 
 def _gids(mine: dict[str, dict[str, tuple[int, str]]]) -> tuple[Gid, ...]:
     kinds, netdevs = mine.get("gid_attrs/types", {}), mine.get("gid_attrs/ndevs", {})
-    indices = sorted(int(at) for at in mine["gids"] if at.isdecimal() and len(at) < 5)
+    told = mine.get("gids", {})
+    indices = sorted(int(at) for at in told if at.isdecimal() and len(at) < 5)
     found = (
         gid_of(
-            at, mine["gids"][str(at)][1],
+            at, told[str(at)][1],
             kinds.get(str(at), (0, ""))[1] or NOT_IN_INPUT,
             netdevs.get(str(at), (0, ""))[1] or NOT_IN_INPUT,
         )
-        for at in indices if str(at) in mine["gids"]
+        for at in indices if str(at) in told
     )  # fmt: skip
     return tuple(gid for gid in found if gid)[:MOST_GIDS]
 

@@ -86,7 +86,7 @@ def _parts(lines: list[str]) -> Iterator[_Part]:
         elif part is None:
             continue
         elif told == "Current hardware settings:":
-            part["most"], part["told"] = part["told"], {}
+            part["most"], part["told"], part["last"] = part["told"], {}, ""
         elif match := _FIELD.fullmatch(told):
             part["told"].setdefault(match[1], (match[2] or "").strip())
             part["last"] = match[1]
