@@ -65,7 +65,8 @@ def topology_of(host: Host, matrix: Known[Matrix], p2p: Known[tuple[P2p, ...]]) 
     elif known.links:
         found = replace(found, source="pci")
     if not known.names:
-        why = host.gpus if isinstance(host.gpus, Missing) else NOT_IN_INPUT
+        told = [one for one in (host.gpus, matrix, p2p) if isinstance(one, Missing)]
+        why = next((one for one in told if one is not NOT_IN_INPUT), NOT_IN_INPUT)
         return replace(found, **dict.fromkeys(_OF_GPUS, why), links=_links(known, why))
     domains = _domains(known, pairs(known.links.values(), known.names))
     if isinstance(matrix, Missing) and not isinstance(domains, Missing):
