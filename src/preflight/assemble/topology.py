@@ -24,6 +24,7 @@ from preflight.assemble.nvlink_domains import (
     domains_of,
     links_of,
     links_within,
+    on_board,
     pairs,
     peers_of,
 )
@@ -131,7 +132,7 @@ def _of_gpus(
     return {
         "gpus": gpus,
         "gpu_p2p": judged,
-        "node_path": domains if isinstance(domains, Missing) else _node_path(of, gpus),
+        "node_path": _node_path(of, gpus, domains),
         "gpu_nodes": _gpu_nodes(known.host, gpus, domains),
     }
 
@@ -223,9 +224,15 @@ def _matrix_gpus(matrix: Known[Matrix]) -> Known[int]:
     return sum(each.kind == "gpu" for each in matrix.devices) if matrix.whole else _CUT
 
 
-def _node_path(of: Pairs, gpus: Sequence[GpuPlace]) -> Known[str]:
+def _node_path(
+    of: Pairs, gpus: Sequence[GpuPlace], domains: Known[tuple[NvlinkDomain, ...]]
+) -> Known[str]:
     """The best path between two GPUs of one node without NVLink; those near the same processors
     are of one node where the node itself is not told."""
+    if isinstance(domains, Missing):
+        return domains
+    if any(on_board(one) for one in domains):
+        return Missing("not-applicable", "a board joins the GPUs of this host by NVLink")
     nodes = {gpu.name: gpu.cpus if isinstance(gpu.numa_node, Missing) else gpu.numa_node
              for gpu in gpus}  # fmt: skip
     found = {
