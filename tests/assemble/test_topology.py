@@ -101,6 +101,14 @@ def test_bonds_and_virtual_functions_only_where_there_is_nothing_else() -> None:
     assert set(roles(made(nics=alone)).values()) == {"training"}
 
 
+def test_bonds_that_are_beside_the_gpus_carry_training() -> None:
+    names = [*(f"mlx5_bond_{at}" for at in range(8)), "mlx5_0"]
+    text = topology_text.matrix(8, lambda *_: "NV18", nics=names, near=topology_text.rail)
+    found = roles(made(text))
+    assert found.pop("mlx5_0") == "other"
+    assert set(found.values()) == {"training"}
+
+
 def test_two_ports_of_one_card_are_in_one_place() -> None:
     text = topology_text.matrix(2, lambda *_: "SYS", nics=["mlx5_0", "mlx5_1"],
                                 near=lambda gpu, _: "NODE" if gpu else "SYS")  # fmt: skip
