@@ -40,14 +40,19 @@ PROBES = {
     "ds_report": "ds-report",
     "infiniband": "ibstat",
     "sysinfo": "sysctl",
+    "topo": "nvidia-smi-topo",
 }
 #: The same where a folder holds the outputs of several tools: how a file's name begins.
 PROBES_BY_NAME = {
     "sglang_env": "sglang-env", "ibstatus": "ibstatus", "ibv_devinfo": "ibv_devinfo",
     "lscpu": "lscpu", "numactl": "numactl", "ulimit": "ulimit",
+    "h100_x8_p2p": "nvidia-smi-p2p", "k80_x4_p2p": "nvidia-smi-p2p", "l4_x2_p2p": "nvidia-smi-p2p",
 }  # fmt: skip
 #: What a report holds of other tools: its middle, without the rest, is theirs.
-WITHIN = {"collect-env": {"lscpu", "env"}}
+WITHIN = {
+    "collect-env": {"lscpu", "env", "nvidia-smi-topo"},
+    "sglang-env": {"nvidia-smi-topo"},
+}
 #: What stands above the first line that a tool is known by: a date, a rule, a prompt.
 ABOVE = re.compile(r"(?:\n|-+\n|\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} *\n|\+-+\+\n|\$ .*\n)*")
 #: Folder of samples -> what each of its files is called, or may be called, when it is refused.
@@ -58,7 +63,6 @@ OTHERS = {
     "nccl_tests": "nccl-tests output",
     "nccl_watchdog": "NCCL watchdog report",
     "perftest": "perftest",
-    "topo": "nvidia-smi topo",
     "training_log": "training log",
 }
 READ = sorted(path for folder in PROBES for path in (SAMPLES / folder).iterdir())
@@ -134,8 +138,8 @@ def test_every_sample_has_a_say() -> None:
     # fleet: a capture; nccl_debug: see test_nccl_samples
     known = {*PROBES, *OTHERS, "fleet", "nccl_debug"}
     assert {path.name for path in SAMPLES.iterdir()} <= known
-    assert len(READ) == 97
-    assert len(UNREAD) > 25
+    assert len(READ) == 108
+    assert len(UNREAD) > 10
 
 
 @pytest.mark.parametrize("path", READ, ids=lambda path: path.name)
@@ -146,7 +150,7 @@ def test_the_middle_of_a_real_output_is_no_other_tool(path: Path) -> None:
         try:
             found = probes("".join(part))
         except UsageError as error:
-            told = "not recognised|is empty|nvidia-smi -L|nvidia-smi topo"
+            told = "not recognised|is empty|nvidia-smi -L"
             assert re.search(told, error.what), error.what
         else:
             own = probe_of(path)

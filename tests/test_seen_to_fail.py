@@ -20,6 +20,7 @@ from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
 from tests import accelerator_text
+from tests import topology_text as topology
 from tests.binding_text import BOUND, ON_GPU, TWO_NODES
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
@@ -226,6 +227,24 @@ BASES["dmon-ecc"] = {
     + "    0      0      0      0\n" * 6
 }
 BASES["dcgm-xid"] = {"dcgmi-dmon": "#Entity   XIDER\nID\n" + "GPU 0     0\n" * 6}
+#: The matrix, with the models that it does not tell; sound, and with one fault each.
+BASES |= {
+    name: {"nvidia-smi-topo": text, "nvidia-smi-q": _X8}
+    for name, text in {
+        "matrix": topology.hgx(),
+        "matrix-of-two": topology.matrix(2, lambda *_: "NV18"),
+        "matrix-nv1": topology.hgx(odd={3: "NV1"}),
+        "matrix-sys": topology.hgx(odd={3: "SYS"}),
+        "matrix-seven-nics": topology.hgx(nics=7),
+        "matrix-one-socket": topology.matrix(
+            8, lambda *_: "NV18", nics=["mlx5_0", "mlx5_1"],
+            near=lambda gpu, _: "NODE" if gpu < 4 else "SYS",
+        ),
+        "matrix-vm": topology.matrix(8, lambda *_: "NV18", node=lambda _: "0"),
+    }.items()
+}  # fmt: skip
+BASES["matrix-pcie"] = {"nvidia-smi-topo": topology.pcie()}
+BASES["p2p"] = {"nvidia-smi-p2p": "topo/h100_x8_p2p_r_all_ok.txt"}
 BASES["table"] = {"nvidia-smi-table": "nvidia_smi_table/h100_sxm_x8_550.90_idle.txt"}
 #: Edits that make the base sound: the sample announces four GPUs and holds one.
 WHOLE = {"host": [["<attached_gpus>4", "<attached_gpus>1"]]}

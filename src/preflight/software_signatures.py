@@ -45,7 +45,10 @@ _COLLECTED = (
     r"|Nvidia driver version|cuDNN version|HIP runtime version|MIOpen runtime version"
     r"|Is XNNPACK available|(?:CUDA|ROCM) used to build PyTorch|Is CUDA available)"
 )
-_OF_TOPO = r"GPU0[ \t]+(?:GPU1|NIC0|CPU Affinity| ?X\b)"
+_OF_TOPO = (
+    r"(?:GPU0[ \t]+(?:GPU1|NIC0|CPU Affinity)"
+    r"|(?:GPU|NIC)\d{1,3}[ \t]+(?:X|NV\d{1,2}|PIX|PXB|PHB|NODE|SYS)(?=[ \t]|$))"
+)
 #: Its first row; in another language by its value. With -J it is JSON.
 _OF_LSCPU = (
     r"(?:Architecture: +\w|[^\W\d_][^:\uff1a\n]{1,24}[:\uff1a][ \t]+"

@@ -32,6 +32,7 @@ _TOLD = {
     "driver_module": "driver_module",
     "nvlink": "nvlink_status",
     "nvlink_errors": "nvlink_errors",
+    "matrix": "matrix",
     "services": "services",
     "bmc": "chassis",
     "bmc_log": "sel",

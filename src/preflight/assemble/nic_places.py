@@ -98,7 +98,10 @@ def _up(ports: Sequence[NicPort]) -> Known[bool]:
 def with_roles(seen: Sequence[_Seen], gpus: Iterable[str]) -> tuple[NicPlace, ...]:
     """The adapters with what they are for."""
     live = [one for one in seen if one.up is not False]
-    first = [one for one in live if not one.second] or live
+    plain = [one for one in live if not one.second]
+    # Bonds may be what is beside the GPUs, and a single adapter the one for storage.
+    apart = any(one.beside for one in live) and not any(one.beside for one in plain)
+    first = live if apart or not plain else plain
     fastest = max((one.rate for one in first), default=0.0)
     quick = [one for one in first if not 0 < one.rate < _SLOW * fastest]
     beside = [one for one in quick if one.beside]

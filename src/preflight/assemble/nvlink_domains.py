@@ -173,14 +173,18 @@ def peers_of(of: Pairs, gpu: str, *, nvlink_only: bool = False) -> Known[str]:
     return ", ".join(told) or "none"
 
 
+def on_board(domain: NvlinkDomain) -> bool:
+    """Whether a board joins its GPUs: no bridge spans more than four cards."""
+    return domain.switched is True or len(domain.gpus) > 4
+
+
 def comparable(
     domain: NvlinkDomain | None, domains: Sequence[NvlinkDomain], gpus: int
 ) -> Missing | None:
     """Why a GPU's links are not compared with those of the others; None where they are."""
     if not domains:
         return Missing("not-applicable", "no NVLink between the GPUs of this host")
-    board = [one for one in domains if one.switched is True or len(one.gpus) > 4]
-    if domain is None and not board:
+    if domain is None and not any(map(on_board, domains)):
         return Missing("not-applicable", "no bridge to another card, which is no fault")
     if not any(one.complete for one in domains) and gpus < 8:
         return Missing("not-applicable", "a part of a mesh: its GPUs are not joined alike")

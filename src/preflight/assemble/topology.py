@@ -24,6 +24,7 @@ from preflight.assemble.nvlink_domains import (
     domains_of,
     links_of,
     links_within,
+    on_board,
     pairs,
     peers_of,
 )
@@ -65,7 +66,8 @@ def topology_of(host: Host, matrix: Known[Matrix], p2p: Known[tuple[P2p, ...]]) 
     elif known.links:
         found = replace(found, source="pci")
     if not known.names:
-        why = host.gpus if isinstance(host.gpus, Missing) else NOT_IN_INPUT
+        told = [one for one in (host.gpus, matrix, p2p) if isinstance(one, Missing)]
+        why = next((one for one in told if one is not NOT_IN_INPUT), NOT_IN_INPUT)
         return replace(found, **dict.fromkeys(_OF_GPUS, why), links=_links(known, why))
     domains = _domains(known, pairs(known.links.values(), known.names))
     if isinstance(matrix, Missing) and not isinstance(domains, Missing):
@@ -130,7 +132,7 @@ def _of_gpus(
     return {
         "gpus": gpus,
         "gpu_p2p": judged,
-        "node_path": domains if isinstance(domains, Missing) else _node_path(of, gpus),
+        "node_path": _node_path(of, gpus, domains),
         "gpu_nodes": _gpu_nodes(known.host, gpus, domains),
     }
 
@@ -222,9 +224,15 @@ def _matrix_gpus(matrix: Known[Matrix]) -> Known[int]:
     return sum(each.kind == "gpu" for each in matrix.devices) if matrix.whole else _CUT
 
 
-def _node_path(of: Pairs, gpus: Sequence[GpuPlace]) -> Known[str]:
+def _node_path(
+    of: Pairs, gpus: Sequence[GpuPlace], domains: Known[tuple[NvlinkDomain, ...]]
+) -> Known[str]:
     """The best path between two GPUs of one node without NVLink; those near the same processors
     are of one node where the node itself is not told."""
+    if isinstance(domains, Missing):
+        return domains
+    if any(on_board(one) for one in domains):
+        return Missing("not-applicable", "a board joins the GPUs of this host by NVLink")
     nodes = {gpu.name: gpu.cpus if isinstance(gpu.numa_node, Missing) else gpu.numa_node
              for gpu in gpus}  # fmt: skip
     found = {

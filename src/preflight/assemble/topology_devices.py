@@ -96,7 +96,9 @@ def _nic_names(known: Devices) -> Known[list[str]]:
     on_pci = [path.name for path in _on_pci(known.host) if path.kind == "nic"]
     if on_pci:
         return on_pci
-    return _NO_NIC if isinstance(known.matrix, Matrix) and nics is NOT_IN_INPUT else nics
+    if nics is not NOT_IN_INPUT:
+        return nics
+    return known.matrix if isinstance(known.matrix, Missing) else _NO_NIC
 
 
 def _by_pci(known: Devices) -> list[Link]:

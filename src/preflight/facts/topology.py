@@ -137,7 +137,7 @@ class Topology(Struct, frozen=True):
 
     An adapter carries training where it is below one PCIe switch with a GPU (PIX, PXB) and not
     slower than half of the fastest; where some GPU has no such adapter, also the fastest of the
-    others. Virtual functions and bonds do so only where there is nothing else.
+    others. Virtual functions and bonds do so only where nothing else does, or is beside a GPU.
     """
 
     source: Known[str] = NOT_IN_INPUT  # nvidia-smi topo | pci

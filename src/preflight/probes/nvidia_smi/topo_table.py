@@ -18,8 +18,11 @@ _MOST = 256
 _COLOUR = re.compile(r"(?:\x1b?\[|\x9b)[\d;]{0,8}m")
 #: X for itself, NV18, PIX, SYS, OK, CNS; whatever word a later version prints.
 _CELL = re.compile(r"NV\d{1,3}|[A-Z]{1,5}|N/A|\?")
+_WORD = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC|OK|CNS|GNS|TNS|DR|NS|U|N/A")
 _NAME = re.compile(r"GPU\d{1,3}|NIC\d{1,3}|(?=[\w.-]{0,63}\d)[a-z][\w.-]{1,63}")
 _AFFINITY = ("CPU", "NUMA")
+#: What a line may begin with that a terminal has broken: the V18 of NV18.
+_PIECE = re.compile(r"N?V\d{1,3}|[A-Z]{1,5}|N/A|\?|[\d,-]{1,4000}")
 #: What stands in the columns behind the paths.
 _NEAR = re.compile(r"[\d,-]{1,4000}|N/A")
 
@@ -57,7 +60,7 @@ class Table(Struct):
 def tables(text: str) -> Iterator[Table]:
     """Every table in the text; ParseError where one contradicts itself."""
     here: Table | None = None
-    last = 0  # where the last line of a header stands
+    last = 0  # the last line that was of the table
     for number, line in enumerate(_COLOUR.sub("", text).split("\n"), 1):
         words = line.split()
         kind = _kind(words)
@@ -68,11 +71,13 @@ def tables(text: str) -> Iterator[Table]:
             here = Table([], number)
         if here and kind == "header":
             _head(here, words)  # of a narrow terminal it has several lines
-            last = number
         elif here and kind == "row":
             here.rows.append(_row(here, line, words, number))
-        elif here and here.rows and kind == "more":
+        elif here and here.rows and kind == "more" and number == last + 1:
             _goes_on(here.rows[-1], len(here.labels), words)
+        else:
+            continue
+        last = number
     if here and here.rows:
         yield _finished(here)
 
@@ -86,7 +91,8 @@ def _kind(words: list[str]) -> str:
         if len(words) > 1 and _CELL.fullmatch(words[1]) and words[1] not in _AFFINITY:
             return "row"
         return "header" if all(map(_is_name, _before_affinity(words))) else ""
-    both = all(_CELL.fullmatch(word) or _NEAR.fullmatch(word) for word in words)
+    both = all(_CELL.fullmatch(word) or _NEAR.fullmatch(word) for word in words[1:])
+    both = both and bool(_PIECE.fullmatch(first))
     return "more" if both else ""
 
 
@@ -128,9 +134,10 @@ def _cells(table: Table, words: list[str]) -> list[str]:
 def _goes_on(row: Row, columns: int, words: list[str]) -> None:
     """Add a line to the row that a narrow terminal has broken, maybe within a word."""
     missing = columns - len(row.cells)
-    if missing > 0 and row.cells and not row.rest:
+    if row.cells and not row.rest and (missing > 0 or not words[0].isdecimal()):
         joined = row.cells[-1] + words[0]
-        if not _CELL.fullmatch(words[0]) and _CELL.fullmatch(joined):
+        parts = (row.cells[-1], words[0])
+        if not all(map(_WORD.fullmatch, parts)) and _WORD.fullmatch(joined):
             row.cells[-1], words = joined, words[1:]
         more = [word for word in words[:missing] if _CELL.fullmatch(word)]
         row.cells += more
