@@ -158,6 +158,13 @@ def test_one_adapter_of_eight_in_use_fails() -> None:
     assert found["nccl.adapters.used"][0].measured == 12.5
 
 
+def test_a_log_that_ends_early_says_nothing_of_adapters_in_use() -> None:
+    job = Job()
+    job.adapter = lambda _: 0
+    cut = job.text().partition("node-01:4003:4103")[0]
+    assert status_of("nccl.adapters.used", cut) == {Status.SKIP}
+
+
 def test_the_host_with_fewer_adapters_is_named() -> None:
     job = Job(hosts=3)
     job.listed[2] = "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [2]mlx5_2:1/IB [3]mlx5_3:1/IB"

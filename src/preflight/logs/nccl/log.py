@@ -46,7 +46,7 @@ class _Log(Struct):
             **dict.fromkeys(("NET/Plugin:", "NET/Plugin", "NET/OFI", "NET/Socket", "Using",
                              "NET/FastSocket", "Assigned"), nets),
             **dict.fromkeys(("NVLS", "TUNER/Plugin:", "PROFILER/Plugin:", "Could", "P2P", "GPU",
-                             "MNNVL"), self.hosts.take),
+                             "Connected", "CollNet"), self.hosts.take),
             "comm": self._comm, "NCCL": self.versioned, "RCCL": self.versioned, "NET/IB": self._ib,
         }  # fmt: skip
 
@@ -143,6 +143,6 @@ def _hosts(
         mine = [one for one in selections if one.host == name]
         found.append(host_fact(
             name, log.hosts.found[name], ways.get(name, []), mine, known,
-            log.connections.rings[name], log.connections.trees[name],
+            log.connections.rings[name], log.connections.trees[name], log.ranks.ready(name),
         ))  # fmt: skip
     return tuple(found)

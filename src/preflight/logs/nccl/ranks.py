@@ -70,6 +70,11 @@ class Ranks(Struct):
         number = self.seen[ranks, rank]
         return f"{ranks} ranks" + (f", no. {number}" if number > 1 else "")
 
+    def ready(self, host: str) -> int:
+        """How many processes of the host have a communicator that is complete."""
+        return len({key[1] for key, one in self.found.items()
+                    if key[0] == host and one.state != "started"})  # fmt: skip
+
     def communicators(self) -> Iterator[NcclCommunicator]:
         """Each with who is in it. What was only destroyed began before the log did."""
         by_name: dict[str, list[NcclRank]] = {}
