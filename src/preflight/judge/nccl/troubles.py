@@ -84,7 +84,7 @@ def _completion(check: Check, one: NcclCompletion) -> Result:
         reason += f"; {one.count} times"
     return result(
         check, one.name, Status.FAIL, measured, "none", reason=reason,
-        evidence=(Evidence("nccl-log", line=one.line),),
+        evidence=(Evidence(one.probe, line=one.line),),
     )  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def _warning(check: Check, one: NcclWarning, others: int) -> Result:
     reason += f" ({others} more like it)" if others else ""
     return result(
         check, one.name, row.status if row else Status.WARN, one.text[:160], "none", reason=reason,
-        evidence=(Evidence("nccl-log", line=one.line),),
+        evidence=(Evidence(one.probe, line=one.line),),
     )  # fmt: skip
 
 
@@ -140,5 +140,5 @@ def _returned(check: Check, one: NcclReturn) -> Result:
     reason = "a call failed and the warning that says why is not in the log"
     return result(
         check, one.name, Status.FAIL, f"{one.place} -> {one.code}: {means}", "none", reason=reason,
-        evidence=(Evidence("nccl-log", line=one.line),),
+        evidence=(Evidence(one.probe, line=one.line),),
     )  # fmt: skip

@@ -39,6 +39,7 @@ class _Host(Struct):
     processes: set[int] = field(default_factory=set)
     lines: int = 0
     line: int = 0
+    probe: str = ""
     nvls: Known[bool] = NOT_IN_INPUT
     tuner: Known[str] = NOT_IN_INPUT
     profiler: Known[str] = NOT_IN_INPUT
@@ -61,7 +62,7 @@ class Hosts(Struct):
         """That this process wrote a line."""
         host = self.found.get(line.host)
         if host is None:
-            host = self.found[line.host] = _Host(line=line.number)
+            host = self.found[line.host] = _Host(line=line.number, probe=line.probe)
         host.processes.add(line.pid)
         host.lines += 1
 
@@ -102,6 +103,7 @@ def host_fact(
 ) -> NcclHost:  # fmt: skip
     """One host, from all that its processes said. `known`: its network and plugin; `ready`: how
     many processes have a communicator."""
+    shown = selections[0] if selections else told
     net = [one for one in connections if one.transport == "NET"]
     adapters = {each.name for one in selections for each in one.adapters}
     used = {(one.way, one.adapter) for one in net if isinstance(one.adapter, int)}
@@ -121,7 +123,7 @@ def host_fact(
         tuner=told.tuner, profiler=told.profiler, mnnvl=told.mnnvl, channels=told.channels,
         cumem=any("CUMEM" in one.way for one in connections) if connections else NOT_IN_INPUT,
         rings=rings, trees=trees,
-        line=selections[0].line if selections else told.line, probe="nccl-log",
+        line=shown.line, probe=shown.probe,
     )  # fmt: skip
 
 

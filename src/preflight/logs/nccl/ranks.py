@@ -60,7 +60,7 @@ class Ranks(Struct):
             line.host, line.pid, int(told["device"]), rank, ranks,
             self._communicator(rank, ranks, told["id"]),
             told["bus"] or NOT_IN_INPUT, int(told["nvml"]) if told["nvml"] else NOT_IN_INPUT,
-            state, line.number, "nccl-log",
+            state, line.number, line.probe,
         )  # fmt: skip
 
     def _communicator(self, rank: int, ranks: int, known: str | None) -> str:
@@ -93,7 +93,7 @@ def _communicator(name: str, ranks: list[NcclRank], *, announced: bool) -> NcclC
     return NcclCommunicator(
         name, size, len(seen), len(done), len({one.host for one in ranks}),
         folded(rank for rank in range(size) if rank not in seen) if known else "",
-        folded(begun - done), announced, ranks[0].line, "nccl-log",
+        folded(begun - done), announced, ranks[0].line, ranks[0].probe,
     )  # fmt: skip
 
 
