@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from tests.accelerator_text import amd, npus
 from tests.lab.watch_lines import WATCHES
+from tests.nccl_lines import OLD as NCCL
 from tests.parameters_text import COUNTERS
 from tests.parameters_text import FILES as PERSISTED
 from tests.setup_text import ENVIRONMENT, SETUP
@@ -103,6 +104,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     **{probe: (text,) for probe, text in SETUP.items()},
     **SOFTWARE,
     **{probe: (text,) for probe, text in SYSTEM.items()},
+    "nccl-log": tuple(NCCL.values()),
     "network-counters": (COUNTERS,),
     "persisted": (PERSISTED,),
     "environment": (ENVIRONMENT,),

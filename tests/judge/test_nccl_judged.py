@@ -331,6 +331,12 @@ def test_every_row_of_the_table_is_sound() -> None:
         assert row.status in (Status.FAIL, Status.WARN)
 
 
+def test_sockets_that_close_at_the_end_of_a_run_are_no_error() -> None:
+    line = "node-01:4000:1 [0] NCCL INFO {} -> 3"
+    job = wrong(wrong(Job(), line.format("misc/socket.cc:47")), line.format("proxy.cc:1384"))
+    assert off(job.text()) == {}
+
+
 def test_an_error_without_its_warning_is_told() -> None:
     one = only(
         wrong(Job(), "node-01:4000:1 [0] NCCL INFO proxy.cc:679 -> 6").text(), "nccl.warnings"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct, field
@@ -104,9 +105,10 @@ def host_fact(
     """One host, from all that its processes said. `known`: its network and plugin; `ready`: how
     many processes have a communicator."""
     shown = selections[0] if selections else told
-    net = [one for one in connections if one.transport == "NET"]
+    kinds = Counter(one.transport for one in connections)
+    net = kinds["NET"]
     adapters = {each.name for one in selections for each in one.adapters}
-    used = {(one.way, one.adapter) for one in net if isinstance(one.adapter, int)}
+    used = {(one.way, one.adapter) for one in connections if isinstance(one.adapter, int)}
     listed = max((len(one.adapters) for one in selections), default=0)
     return NcclHost(
         name, len(told.processes), told.lines, told.local_ranks,
@@ -115,9 +117,8 @@ def host_fact(
         adapters_used=len(used) if net else _NO_NET,
         adapters_used_percent=_percent(len(used), listed, told, ready) if net else _NO_NET,
         omnipath_by_verbs=any(map(_OMNIPATH.match, adapters)) if net and adapters else _NO_NET,
-        p2p=sum(one.transport == "P2P" for one in connections),
-        shm=sum(one.transport == "SHM" for one in connections),
-        net=len(net), net_gpudirect=sum(one.gpudirect for one in net),
+        p2p=kinds["P2P"], shm=kinds["SHM"], net=kinds["NET"],
+        net_gpudirect=sum(one.gpudirect for one in connections if one.transport == "NET"),
         p2p_refused=tuple(told.refused), gpudirect_off=told.gpudirect_off, nvls=told.nvls,
         nvls_tree=told.nvls_tree, collnet=told.collnet, connected=len(told.connected),
         tuner=told.tuner, profiler=told.profiler, mnnvl=told.mnnvl, channels=told.channels,
