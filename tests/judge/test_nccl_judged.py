@@ -150,6 +150,29 @@ def test_a_list_with_one_of_eight_adapters_fails() -> None:
     assert one.reason == "7 of 8 x 400 Gb/s InfiniBand idle; NCCL_IB_HCA=mlx5_0 is set"
 
 
+def test_slower_ports_of_the_hosts_own_are_not_missed() -> None:
+    own = tuple(
+        NicPort(f"mlx5_{n}/1", f"mlx5_{n}", state="ACTIVE", rate_gbits=100.0, link_layer=layer)
+        for n, layer in ((8, "InfiniBand"), (9, "Ethernet"))
+    )
+    assert status_of("nccl.adapters.listed", Job().text(), nic_ports=PORTS + own) == {Status.PASS}
+    fallen = off(on_sockets([0, 1]).text(), nic_ports=PORTS + own)["nccl.network"][0]
+    assert fallen.reason == "8 x 400 Gb/s InfiniBand idle; eth0 used"
+
+
+def test_storage_that_a_variable_leaves_out_is_not_missed() -> None:
+    more = tuple(
+        NicPort(f"mlx5_{n}/1", f"mlx5_{n}", state="ACTIVE", rate_gbits=400.0,
+                link_layer="InfiniBand")
+        for n in (8, 9)
+    )  # fmt: skip
+    job = Job()
+    assert status_of("nccl.adapters.listed", job.text(), nic_ports=PORTS + more) == {Status.FAIL}
+    for host in range(2):
+        job.before[host] = ["NCCL_IB_HCA set by environment to =mlx5_0,mlx5_1,mlx5_2,mlx5_3"]
+    assert status_of("nccl.adapters.listed", job.text(), nic_ports=PORTS + more) == {Status.PASS}
+
+
 def test_one_adapter_of_eight_in_use_fails() -> None:
     job = Job()
     job.adapter = lambda _: 0
