@@ -17,8 +17,9 @@ from preflight.judge.load import load
 from preflight.logs.nccl.log import nccl_log
 from preflight.model import Raw, Status
 from preflight.recognise import recognise
+from preflight.transports.recorded import open_inputs
 from tests.conftest import SAMPLES, sample_bytes
-from tests.nccl_lines import PREFIXES, Job, on_sockets
+from tests.nccl_lines import BASES, PREFIXES, Job, on_sockets
 
 CHECKS = load(["nccl"]).checks
 
@@ -155,6 +156,28 @@ def test_the_command_shows_it_and_its_facts(
     assert [one["network"] for one in host["facts"]["nccl"]["hosts"]] == ["IB", "IB"]
     passed = {one["check"]: one for one in host["results"] if one["status"] == "PASS"}
     assert passed["nccl.warnings"]["measured"] == "none in 301 lines"
+
+
+def test_a_folder_of_each_process_own_file_is_one_log(tmp_path: Path) -> None:
+    text = BASES["nccl_error"].text()
+    own: dict[str, list[str]] = {}
+    for line in text.splitlines(keepends=True):
+        own.setdefault("_".join(line.split(":")[:2]), []).append(line)
+    for name, lines in own.items():
+        (tmp_path / f"nccl_{name}.log").write_text("".join(lines), encoding="utf-8")
+    inputs = open_inputs([str(tmp_path)], None)
+    [(_, raws)] = list(inputs.hosts())
+    assert len(raws) == len(own) == 12
+    assert inputs.bad() == []
+    apart = examine("input", raws, CHECKS).results
+    [whole] = recognise(text.encode(), "x")
+    together = examine("input", [whole], CHECKS).results
+    told = [[(one.check, one.subject, one.status) for one in found] for found in (apart, together)]
+    assert sorted(told[0]) == sorted(told[1])
+    [failed] = [one for one in apart if one.check == "nccl.completions"]
+    [seen] = failed.evidence
+    assert seen.source.endswith("nccl_node-02_4000.log")
+    assert "error 12" in seen.text
 
 
 def test_redacted_no_host_of_the_log_is_named(

@@ -7,6 +7,7 @@ from __future__ import annotations
 from tests.accelerator_text import amd, npus
 from tests.binding_text import BOUND
 from tests.lab.watch_lines import WATCHES
+from tests.nccl_lines import OLD as NCCL
 from tests.nccl_topo_text import CLOUD, DUMP, answer
 from tests.network_text import WRITTEN as NETWORK
 from tests.parameters_text import COUNTERS
@@ -127,6 +128,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     **SOFTWARE,
     **{probe: (text,) for probe, text in SYSTEM.items()},
     "process": (SYSTEM["process"], f"minor 0 0000:19:00.0\n{BOUND}"),
+    "nccl-log": tuple(NCCL.values()),
     "network-counters": (COUNTERS,),
     "persisted": (PERSISTED,),
     "environment": (ENVIRONMENT,),

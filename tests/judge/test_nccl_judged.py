@@ -150,12 +150,42 @@ def test_a_list_with_one_of_eight_adapters_fails() -> None:
     assert one.reason == "7 of 8 x 400 Gb/s InfiniBand idle; NCCL_IB_HCA=mlx5_0 is set"
 
 
+def test_slower_ports_of_the_hosts_own_are_not_missed() -> None:
+    own = tuple(
+        NicPort(f"mlx5_{n}/1", f"mlx5_{n}", state="ACTIVE", rate_gbits=100.0, link_layer=layer)
+        for n, layer in ((8, "InfiniBand"), (9, "Ethernet"))
+    )
+    assert status_of("nccl.adapters.listed", Job().text(), nic_ports=PORTS + own) == {Status.PASS}
+    fallen = off(on_sockets([0, 1]).text(), nic_ports=PORTS + own)["nccl.network"][0]
+    assert fallen.reason == "8 x 400 Gb/s InfiniBand idle; eth0 used"
+
+
+def test_storage_that_a_variable_leaves_out_is_not_missed() -> None:
+    more = tuple(
+        NicPort(f"mlx5_{n}/1", f"mlx5_{n}", state="ACTIVE", rate_gbits=400.0,
+                link_layer="InfiniBand")
+        for n in (8, 9)
+    )  # fmt: skip
+    job = Job()
+    assert status_of("nccl.adapters.listed", job.text(), nic_ports=PORTS + more) == {Status.FAIL}
+    for host in range(2):
+        job.before[host] = ["NCCL_IB_HCA set by environment to =mlx5_0,mlx5_1,mlx5_2,mlx5_3"]
+    assert status_of("nccl.adapters.listed", job.text(), nic_ports=PORTS + more) == {Status.PASS}
+
+
 def test_one_adapter_of_eight_in_use_fails() -> None:
     job = Job()
     job.adapter = lambda _: 0
     found = off(job.text())
     assert list(found) == ["nccl.adapters.used"]
     assert found["nccl.adapters.used"][0].measured == 12.5
+
+
+def test_a_log_that_ends_early_says_nothing_of_adapters_in_use() -> None:
+    job = Job()
+    job.adapter = lambda _: 0
+    cut = job.text().partition("node-01:4003:4103")[0]
+    assert status_of("nccl.adapters.used", cut) == {Status.SKIP}
 
 
 def test_the_host_with_fewer_adapters_is_named() -> None:
@@ -322,6 +352,12 @@ def test_every_row_of_the_table_is_sound() -> None:
         assert row.runbook in books
         assert row.fix
         assert row.status in (Status.FAIL, Status.WARN)
+
+
+def test_sockets_that_close_at_the_end_of_a_run_are_no_error() -> None:
+    line = "node-01:4000:1 [0] NCCL INFO {} -> 3"
+    job = wrong(wrong(Job(), line.format("misc/socket.cc:47")), line.format("proxy.cc:1384"))
+    assert off(job.text()) == {}
 
 
 def test_an_error_without_its_warning_is_told() -> None:

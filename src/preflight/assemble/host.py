@@ -37,6 +37,7 @@ from preflight.assemble.gpu_peers import with_peers
 from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.limits import limit_facts, processes_of
+from preflight.assemble.nccl_logs import one_log
 from preflight.assemble.nic_ports import by_place
 from preflight.assemble.nic_texts import merged_netdevs, merged_nics
 from preflight.assemble.numa import numa_nodes
@@ -79,7 +80,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["asked_processes"] = processes_of(parts["asked_processes"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
-    parts["nccl"] = log_of_job(parts["nccl"], asked=asked)
+    parts["nccl"] = log_of_job(one_log(by_probe, found, parts["nccl"]), asked=asked)
     python = named(parts["packages"], by_probe.get("packages"))
     parts["packages"] = packages_of(parts["packages"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}

@@ -127,6 +127,7 @@ class NcclHost(Struct, frozen=True):
     name: str
     processes: int
     lines: int
+    local_ranks: Known[int] = NOT_IN_INPUT  # of the largest communicator; told since 2.19
     network: Known[str] = NOT_IN_INPUT  # IB; "IB, Socket" where its processes differ
     plugin: Known[str] = NOT_IN_INPUT  # AWS Libfabric (v9); "none" where none was found
     plugin_version: Known[str] = NOT_IN_INPUT  # aws-ofi-nccl 1.13.2-aws
@@ -141,6 +142,9 @@ class NcclHost(Struct, frozen=True):
     p2p_refused: tuple[str, ...] = ()  # 1(=3d000) - 0(=1a000)
     gpudirect_off: Known[str] = NOT_IN_INPUT  # why, in NCCL's words
     nvls: Known[bool] = NOT_IN_INPUT  # multicast of NVSwitches
+    nvls_tree: bool = False
+    collnet: bool = False  # reduction in the switches of the network
+    connected: int = 0  # processes whose connections are all made
     tuner: Known[str] = NOT_IN_INPUT
     profiler: Known[str] = NOT_IN_INPUT
     cumem: Known[bool] = NOT_IN_INPUT

@@ -52,7 +52,7 @@ def _judged(
     status, reason = _why(host, log, one, without, some=len(without) < len(ways) or anywhere)
     return result(
         check, one.name, status, told, "all", reason=reason,
-        evidence=(Evidence("nccl-log", line=without[0].line),),
+        evidence=(Evidence(without[0].probe, line=without[0].line),),
     )  # fmt: skip
 
 

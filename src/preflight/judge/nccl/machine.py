@@ -14,7 +14,7 @@ from preflight.model import Missing
 from preflight.units import number
 
 #: Slower ports are of the host's own, not of training.
-_LEAST_GBITS = 25.0
+_LEAST_GBITS = 24.0
 
 
 class Idle(Struct, frozen=True):
@@ -38,20 +38,25 @@ def is_of(host: Host, log: NcclLog, name: str) -> bool:
 
 
 def live_ports(host: Host) -> Idle | Missing:
-    """The ports that training could use: those of the role where that is known."""
+    """The ports that training could use: those of the role where that is known, else the fast ones,
+    of InfiniBand where there is any."""
     if isinstance(host.nic_ports, Missing):
         return host.nic_ports
-    roles = {} if isinstance(host.topology.nics, Missing) else {
-        one.name: one.role for one in host.topology.nics
-    }  # fmt: skip
-    ports = tuple(
+    nics = () if isinstance(host.topology.nics, Missing) else host.topology.nics
+    left = {nic.name for nic in nics if nic.role in ("other", "down")}
+    ports = [
         port for port in host.nic_ports
-        if port.state == "ACTIVE" and not port.virtual
-        and roles.get(port.nic) not in ("other", "down")
-        and not (isinstance(port.rate_gbits, float | int) and port.rate_gbits < _LEAST_GBITS)
-    )  # fmt: skip
-    infiniband = any(port.link_layer == "InfiniBand" for port in ports)
-    return Idle(ports, _told(ports), infiniband)
+        if port.state == "ACTIVE" and not port.virtual and port.nic not in left
+    ]  # fmt: skip
+    infiniband = [port for port in ports if port.link_layer == "InfiniBand"]
+    ports = infiniband or ports
+    least = max(_LEAST_GBITS, max(map(_gbits, ports), default=0.0) / 2)
+    fast = tuple(port for port in ports if _gbits(port) > least or not _gbits(port))
+    return Idle(fast, _told(fast), bool(infiniband))
+
+
+def _gbits(port: NicPort) -> float:
+    return 0.0 if isinstance(port.rate_gbits, Missing) else float(port.rate_gbits)
 
 
 def _told(ports: tuple[NicPort, ...]) -> str:

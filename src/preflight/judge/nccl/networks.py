@@ -48,7 +48,7 @@ def _taken(log: NcclLog) -> list[_Taken]:
     hosts = () if isinstance(log.hosts, Missing) else log.hosts
     found = [_of_host(one, selections) for one in hosts if isinstance(one.network, str)]
     return found + [
-        _Taken(one.name, one.network, 0, one.interfaces, _line(one.line))
+        _Taken(one.name, one.network, 0, one.interfaces, _line(one))
         for one in selections if not one.host
     ]  # fmt: skip
 
@@ -56,12 +56,12 @@ def _taken(log: NcclLog) -> list[_Taken]:
 def _of_host(one: NcclHost, selections: tuple[NcclSelection, ...]) -> _Taken:
     mine = [each for each in selections if each.host == one.name]
     names = tuple(dict.fromkeys(name for each in mine for name in each.interfaces))
-    line = mine[0].line if mine else one.line
-    return _Taken(one.name, str(one.network), one.processes, names, _line(line))
+    shown = mine[0] if mine else one
+    return _Taken(one.name, str(one.network), one.processes, names, _line(shown))
 
 
-def _line(number: int) -> tuple[Evidence, ...]:
-    return (Evidence("nccl-log", line=number),)
+def _line(one: NcclHost | NcclSelection) -> tuple[Evidence, ...]:
+    return (Evidence(one.probe, line=one.line),)
 
 
 def _is_socket(network: str) -> bool:

@@ -37,7 +37,7 @@ def _judged(
     status, reason = _why(host, log, one, shared)
     return result(
         check, one.name, status, told, "all where GPUs are peers", reason=reason,
-        evidence=(Evidence("nccl-log", line=shared[0].line),),
+        evidence=(Evidence(shared[0].probe, line=shared[0].line),),
     )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def _graph(
     )  # fmt: skip
     return result(
         check, name, status, shown, "NVL", reason=reason,
-        evidence=(Evidence("nccl-log", line=worst.line),),
+        evidence=(Evidence(worst.probe, line=worst.line),),
     )  # fmt: skip
 
 

@@ -37,5 +37,5 @@ def _off(check: Check, one: NcclCommunicator, log: NcclLog) -> Result:
     reason += "" if sure else ", as far as the log goes"
     return result(
         check, f"communicator of {one.name}", status, f"{one.complete} of {one.ranks} ready",
-        "all", reason=reason, evidence=(Evidence("nccl-log", line=one.line),),
+        "all", reason=reason, evidence=(Evidence(one.probe, line=one.line),),
     )  # fmt: skip

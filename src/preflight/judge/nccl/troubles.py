@@ -14,11 +14,14 @@ from preflight import datafiles, strict_yaml
 from preflight.facts.host import Host
 from preflight.facts.nccl import NcclCompletion, NcclLog, NcclReturn, NcclWarning
 from preflight.judge.results import result
-from preflight.model import Action, Check, Evidence, Result, Status
+from preflight.model import Action, Check, Evidence, Missing, Result, Status
 
 _FILE = "nccl_errors.yaml"
 #: Of so many lines that say the same the first are told.
 _TOLD_MAX = 20
+#: A call of CUDA or of the system, or the network: a run does not go on.
+_GRAVE = (1, 2, 6)
+_CLOSING = re.compile(r"(?:misc/socket|proxy|bootstrap|transport/\w+)\.cc")
 
 
 class Completion(Struct, frozen=True, forbid_unknown_fields=True):
@@ -84,7 +87,7 @@ def _completion(check: Check, one: NcclCompletion) -> Result:
         reason += f"; {one.count} times"
     return result(
         check, one.name, Status.FAIL, measured, "none", reason=reason,
-        evidence=(Evidence("nccl-log", line=one.line),),
+        evidence=(Evidence(one.probe, line=one.line),),
     )  # fmt: skip
 
 
@@ -95,8 +98,8 @@ def _none(check: Check, log: NcclLog) -> Result:
 def judge_warnings(_host: Host, log: NcclLog, check: Check) -> list[Result]:
     """Each warning by its row; alike ones of many processes once, with who else."""
     told = [_warning(check, one, others) for one, others in _grouped(log.warnings)]
-    if not told and not log.completions and log.returns:
-        told = [_returned(check, log.returns[0])]
+    if not told and not log.completions and (left := _untold(log)):
+        told = [_returned(check, left[0], ready=_ready(log))]
     return told[:_TOLD_MAX] or [_none(check, log)]
 
 
@@ -131,14 +134,27 @@ def _warning(check: Check, one: NcclWarning, others: int) -> Result:
     reason += f" ({others} more like it)" if others else ""
     return result(
         check, one.name, row.status if row else Status.WARN, one.text[:160], "none", reason=reason,
-        evidence=(Evidence("nccl-log", line=one.line),),
+        evidence=(Evidence(one.probe, line=one.line),),
     )  # fmt: skip
 
 
-def _returned(check: Check, one: NcclReturn) -> Result:
+def _ready(log: NcclLog) -> bool:
+    told = log.communicators
+    return not isinstance(told, Missing) and any(one.complete for one in told)
+
+
+def _untold(log: NcclLog) -> list[NcclReturn]:
+    """Errors that no warning explains. When processes end, the sockets between them close with an
+    internal error: once a communicator was complete that is how a run ends."""
+    closing = _CLOSING if _ready(log) else re.compile("(?!)")
+    return [one for one in log.returns if not (one.code == 3 and closing.match(one.place))]
+
+
+def _returned(check: Check, one: NcclReturn, *, ready: bool) -> Result:
     means = table().results.get(one.code, "an error that the table does not have")
     reason = "a call failed and the warning that says why is not in the log"
     return result(
-        check, one.name, Status.FAIL, f"{one.place} -> {one.code}: {means}", "none", reason=reason,
-        evidence=(Evidence("nccl-log", line=one.line),),
+        check, one.name, Status.WARN if ready and one.code not in _GRAVE else Status.FAIL,
+        f"{one.place} -> {one.code}: {means}", "none", reason=reason,
+        evidence=(Evidence(one.probe, line=one.line),),
     )  # fmt: skip

@@ -82,7 +82,7 @@ def _connection(line: Line, via: re.Match[str]) -> NcclConnection:
         int(net["adapter"]) if net else NOT_IN_INPUT,
         "GDRDMA" in via["via"],
         int(net["proxy"]) if net and net["proxy"] else NOT_IN_INPUT,
-        1, line.number, "nccl-log",
+        1, line.number, line.probe,
     )  # fmt: skip
 
 
@@ -98,5 +98,5 @@ def _told(via: str) -> tuple[str, str]:
 def _graph(line: Line, graph: re.Match[str]) -> NcclGraph:
     return NcclGraph(
         line.host or f"line {line.number}", graph["pattern"], int(graph["channels"]),
-        graph["intra"], graph["inter"], line.number, "nccl-log",
+        graph["intra"], graph["inter"], line.number, line.probe,
     )  # fmt: skip

@@ -25,6 +25,7 @@ class Line(NamedTuple):
     device: int
     level: str  # INFO | WARN | ABORT | VERSION
     text: str
+    probe: str = "nccl-log"  # nccl-log#2: of the second file
 
     @property
     def process(self) -> tuple[str, int]:
@@ -39,7 +40,7 @@ class Line(NamedTuple):
         return self.host if self.device < 0 else f"{self.host} gpu{self.device}"
 
 
-def lines(text: str) -> Iterator[Line]:
+def lines(text: str, probe: str = "nccl-log") -> Iterator[Line]:
     """All lines in order. Two that ran into each other are two."""
     hosts: dict[int, str] = {}
     number = 0
@@ -48,10 +49,13 @@ def lines(text: str) -> Iterator[Line]:
         if not raw or raw[0] == GAP:
             continue
         if head := _HEAD.match(raw):
-            yield from _written(raw, head, number, hosts)
+            for line in _written(raw, head, number, hosts):
+                yield line if probe == line.probe else line._replace(probe=probe)
         elif found := _VERSION.match(raw):
             cuda = f"+cuda{found['cuda']}" if found["cuda"] else ""
-            yield Line(number, "", 0, 0, -1, "VERSION", f"NCCL version {found['version']}{cuda}")
+            yield Line(
+                number, "", 0, 0, -1, "VERSION", f"NCCL version {found['version']}{cuda}", probe
+            )
 
 
 def _written(raw: str, head: re.Match[str], number: int, hosts: dict[int, str]) -> Iterator[Line]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct, field
 
@@ -46,9 +46,24 @@ class _Log(Struct):
             **dict.fromkeys(("NET/Plugin:", "NET/Plugin", "NET/OFI", "NET/Socket", "Using",
                              "NET/FastSocket", "Assigned"), nets),
             **dict.fromkeys(("NVLS", "TUNER/Plugin:", "PROFILER/Plugin:", "Could", "P2P", "GPU",
-                             "MNNVL"), self.hosts.take),
+                             "Connected", "CollNet"), self.hosts.take),
             "comm": self._comm, "NCCL": self.versioned, "RCCL": self.versioned, "NET/IB": self._ib,
         }  # fmt: skip
+
+    def take(self, line: Line, readers: dict[str, Callable[[Line], None]]) -> None:
+        """One line."""
+        self.count += 1
+        if line.level == "VERSION":
+            self.versioned(line)
+            return
+        self.hosts.count(line)
+        if line.level != "INFO":
+            self.troubles.warned(line)
+            return
+        self.info += 1
+        word, _, _ = line.text.partition(" ")
+        other = self.networks.take if word.startswith("NCCL_") else self.other
+        readers.get(word, other)(line)
 
     def _comm(self, line: Line) -> None:
         self.ranks.take(line)
@@ -62,7 +77,7 @@ class _Log(Struct):
         """One line that tells the version, as INFO or bare."""
         if told := _VERSION.match(line.text):
             name = line.host or f"line {line.number}"
-            one = NcclVersion(name, told["version"], told["cuda"] or "", line.number, "nccl-log")
+            one = NcclVersion(name, told["version"], told["cuda"] or "", line.number, line.probe)
             self.versions.setdefault((line.host, told["version"]), one)
 
     def other(self, line: Line) -> None:
@@ -82,23 +97,20 @@ class _Log(Struct):
 @probe("nccl-log", ["true"])
 def nccl_log(text: str) -> NcclLog:
     """The facts of a NCCL log; what stands between its lines is passed over."""
+    return nccl_logs([("nccl-log", text)])
+
+
+def nccl_logs(texts: Iterable[tuple[str, str]]) -> NcclLog:
+    """The facts of several logs of one job, such as each process' own: (probe, text)."""
     log = _Log()
     readers = log.readers()
-    for line in lines(text):
-        log.count += 1
-        if line.level == "VERSION":
-            log.versioned(line)
-            continue
-        log.hosts.count(line)
-        if line.level != "INFO":
-            log.troubles.warned(line)
-            continue
-        log.info += 1
-        word, _, _ = line.text.partition(" ")
-        readers.get(word, log.other if not word.startswith("NCCL_") else log.networks.take)(line)
+    left_out = 0
+    for name, text in texts:
+        left_out += sum(int(one["count"]) for one in _LEFT_OUT.finditer(text))
+        for line in lines(text, name):
+            log.take(line, readers)
     if not log.count:
         raise ParseError("expected lines with `NCCL INFO` or `NCCL WARN`, there is none")
-    left_out = sum(int(one["count"]) for one in _LEFT_OUT.finditer(text))
     return _facts(log, left_out)
 
 
@@ -143,6 +155,6 @@ def _hosts(
         mine = [one for one in selections if one.host == name]
         found.append(host_fact(
             name, log.hosts.found[name], ways.get(name, []), mine, known,
-            log.connections.rings[name], log.connections.trees[name],
+            log.connections.rings[name], log.connections.trees[name], log.ranks.ready(name),
         ))  # fmt: skip
     return tuple(found)

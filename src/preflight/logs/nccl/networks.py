@@ -44,6 +44,7 @@ class _Found(Struct):
     relaxed: bool
     line: int
     name: str
+    probe: str
 
 
 class Networks(Struct):
@@ -69,7 +70,7 @@ class Networks(Struct):
             self.plugin_versions[line.host] = version["version"].replace(" v", " ")
         elif told := _ENVIRONMENT.match(line.text):
             key = (line.host, told["name"], told["value"])
-            one = NcclVariable(told["name"], told["value"], line.host, line.number, "nccl-log")
+            one = NcclVariable(told["name"], told["value"], line.host, line.number, line.probe)
             self.variables.setdefault(key, one)
 
     def _using(self, line: Line, network: str, listed: str) -> None:
@@ -79,14 +80,14 @@ class Networks(Struct):
         )
         names = () if adapters else tuple(one["name"] for one in _INTERFACE.finditer(listed))
         oob = _OOB.search(listed)
-        key = (*line.process, f"{network} {'' if line.host else line.number}".strip())
+        key = (*line.process, f"{network} {'' if line.host else line[:1] + line[-1:]}".strip())
         if line.host and network == _SOCKET and (*line.process, _IB) in self.found:
             return
         if line.host and network == _IB:  # up to 2.4 sockets are listed in any case
             self.found.pop((*line.process, _SOCKET), None)
         self.found[key] = _Found(
             network, line.device, adapters, names, oob["name"] if oob else NOT_IN_INPUT,
-            "[RO]" in listed, line.number, line.subject,
+            "[RO]" in listed, line.number, line.subject, line.probe,
         )  # fmt: skip
 
     def _chosen(self, line: Line, name: str) -> None:
@@ -120,5 +121,5 @@ def _selection(one: _Found, host: str, name: str) -> NcclSelection:
     return NcclSelection(
         name, host, one.network, one.adapters, one.interfaces,
         ", ".join(sorted({each.layer for each in counted if each.layer})),
-        () if alone else bonds, one.oob, one.relaxed, one.line, "nccl-log",
+        () if alone else bonds, one.oob, one.relaxed, one.line, one.probe,
     )  # fmt: skip

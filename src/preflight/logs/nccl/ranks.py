@@ -60,7 +60,7 @@ class Ranks(Struct):
             line.host, line.pid, int(told["device"]), rank, ranks,
             self._communicator(rank, ranks, told["id"]),
             told["bus"] or NOT_IN_INPUT, int(told["nvml"]) if told["nvml"] else NOT_IN_INPUT,
-            state, line.number, "nccl-log",
+            state, line.number, line.probe,
         )  # fmt: skip
 
     def _communicator(self, rank: int, ranks: int, known: str | None) -> str:
@@ -69,6 +69,11 @@ class Ranks(Struct):
         self.seen[ranks, rank] += 1
         number = self.seen[ranks, rank]
         return f"{ranks} ranks" + (f", no. {number}" if number > 1 else "")
+
+    def ready(self, host: str) -> int:
+        """How many processes of the host have a communicator that is complete."""
+        return len({key[1] for key, one in self.found.items()
+                    if key[0] == host and one.state != "started"})  # fmt: skip
 
     def communicators(self) -> Iterator[NcclCommunicator]:
         """Each with who is in it. What was only destroyed began before the log did."""
@@ -88,7 +93,7 @@ def _communicator(name: str, ranks: list[NcclRank], *, announced: bool) -> NcclC
     return NcclCommunicator(
         name, size, len(seen), len(done), len({one.host for one in ranks}),
         folded(rank for rank in range(size) if rank not in seen) if known else "",
-        folded(begun - done), announced, ranks[0].line, "nccl-log",
+        folded(begun - done), announced, ranks[0].line, ranks[0].probe,
     )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ class Troubles(Struct):
         elif len(self.warnings) < KEPT_MAX:
             text = line.text[:_TEXT_MAX]
             self.warnings[key] = NcclWarning(line.subject, line.host, text, 1, line.number,
-                                             "nccl-log")  # fmt: skip
+                                             line.probe)  # fmt: skip
 
     def returned(self, line: Line) -> None:
         """One line of level INFO that tells where an error went."""
@@ -59,7 +59,7 @@ class Troubles(Struct):
         elif len(self.returns) < KEPT_MAX:
             self.returns[key] = NcclReturn(
                 line.subject, line.host, told["place"], int(told["code"]), 1, line.number,
-                "nccl-log",
+                line.probe,
             )  # fmt: skip
 
     def _completion(self, line: Line, told: re.Match[str]) -> None:
@@ -73,5 +73,5 @@ class Troubles(Struct):
                 line.subject, line.host, told["peer"], int(told["status"]),
                 int(vendor["vendor"]) if vendor else NOT_IN_INPUT,
                 (vendor["way"] or "") if vendor else "",
-                hca["hca"] if hca else NOT_IN_INPUT, 1, line.number, "nccl-log",
+                hca["hca"] if hca else NOT_IN_INPUT, 1, line.number, line.probe,
             )  # fmt: skip
