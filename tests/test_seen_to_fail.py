@@ -210,6 +210,11 @@ BASES["topo-guest"] = {
     ),
     "nics": SETUP["nics"],
 }
+BASES["pair-of-gpus"] = {
+    "nvidia-smi-topo": "\tGPU0\tGPU1\tmlx5_0\tCPU Affinity\tNUMA Affinity\n"
+    "GPU0\t X \tNV18\tPIX\t0-47\t0\nGPU1\tNV18\t X \tPIX\t0-47\t0\n"
+    "mlx5_0\tPIX\tPIX\t X \t\t\n"
+}
 #: With the counters that later drivers print.
 BASES["counted"] = {
     "nvidia-smi-q": sample(_X8).replace(
