@@ -138,7 +138,7 @@ def test_every_sample_has_a_say() -> None:
     # fleet: a capture; nccl_debug: see test_nccl_samples
     known = {*PROBES, *OTHERS, "fleet", "nccl_debug"}
     assert {path.name for path in SAMPLES.iterdir()} <= known
-    assert len(READ) == 108
+    assert len(READ) == 109
     assert len(UNREAD) > 10
 
 

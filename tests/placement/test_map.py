@@ -91,7 +91,8 @@ def test_a_card_of_its_own_lanes_is_named_and_one_that_rests_is_not() -> None:
     root = PciDevice("0000:00:01.0", class_id="0x0604", port="Root Port", secondary=1,
                      speed_max_gtps=32.0, width_max=16)  # fmt: skip
     card = PciDevice("0000:01:00.0", class_id="0x0302", vendor_id="0x10de", port="Endpoint",
-                     speed_max_gtps=32.0, width_max=16, speed_gtps=2.5, width=8)  # fmt: skip
+                     speed_max_gtps=32.0, width_max=16, speed_gtps=2.5, width=8,
+                     way=("pci0000:00", "0000:00:01.0"))  # fmt: skip
     tree = PciTree((root, card), probe="lspci")
     none = Missing("not-in-input", "")
     host = on_tree(root, card, pci_paths=paths(tree, none, "none"), virtualization="none")

@@ -40,6 +40,7 @@ class _Seen(Struct, frozen=True):
     second: bool  # a virtual function or a bond
     beside: frozenset[str]  # GPUs below one PCIe switch with it
     rdma: bool  # known as an RDMA device; else a network adapter of any kind
+    by_ports: Known[bool]  # whether its ports are of those that training uses: see nic_ports.py
 
     @property
     def rate(self) -> float:
@@ -77,7 +78,8 @@ def place(
         probe=nic.probe if nic else "",
     )
     beside = frozenset(gpu for gpu, path in paths.items() if path in _BESIDE)
-    return _Seen(found, _up(ports), bool(nic and nic.virtual) or "bond" in name, beside, rdma)
+    second = bool(nic and nic.virtual) or "bond" in name
+    return _Seen(found, _up(ports), second, beside, rdma, _by_ports(ports))
 
 
 def _rate(ports: Sequence[NicPort]) -> Known[float]:
@@ -85,6 +87,11 @@ def _rate(ports: Sequence[NicPort]) -> Known[float]:
     live = [port for port in ports if port.state == "ACTIVE"] or ports
     known = [port.rate_gbits for port in live if not isinstance(port.rate_gbits, Missing)]
     return max(known) if known else NOT_IN_INPUT
+
+
+def _by_ports(ports: Sequence[NicPort]) -> Known[bool]:
+    roles = [port.role for port in ports if not isinstance(port.role, Missing)]
+    return "training" in roles if roles else NOT_IN_INPUT
 
 
 def _up(ports: Sequence[NicPort]) -> Known[bool]:
@@ -109,8 +116,14 @@ def with_roles(seen: Sequence[_Seen], gpus: Iterable[str]) -> tuple[NicPlace, ..
     open_gpus = bool(set(gpus) - covered) or not beside
     top = max((one.rate for one in quick), default=0.0)
     chosen = {one.place.name for one in beside}
-    chosen |= {one.place.name for one in quick if open_gpus and one.rate in (0.0, top)}
+    if open_gpus:
+        chosen |= {one.place.name for one in quick if _fit(one, top)}
     return tuple(replace(one.place, role=_role(one, chosen)) for one in seen)
+
+
+def _fit(one: _Seen, top: float) -> bool:
+    """Whether one that is beside no GPU may serve those that have none beside them."""
+    return one.rate in (0.0, top) if isinstance(one.by_ports, Missing) else one.by_ports
 
 
 def _role(one: _Seen, chosen: set[str]) -> Known[str]:
