@@ -35,6 +35,7 @@ DOMAINS = {
     "dcgm": "DCGM",
     "live": "Watched",
     "topo": "Topology",
+    "topology": "Topology",
     "numa": "NUMA",
     "nic": "NICs",
     "ib": "InfiniBand",
