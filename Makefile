@@ -25,7 +25,7 @@ SERVICES := sshd:openssh-server munged:munge slurmctld:slurmctld slurmd:slurmd
 help:
 	@echo "make run      check this machine: preflight run (ARGS='--level standard' and so on)"
 	@echo "make test     lint, types and tests (PYTEST_ARGS='-k pcie')"
-	@echo "make bench    start-up time, 1,000 hosts, a log of 1 GB, 128 hosts over SSH, against targets"
+	@echo "make bench    start-up, a large host, 1,000 hosts, large logs, 128 hosts over SSH, against targets"
 	@echo "make fuzz     a million mutated inputs over every parser (N=20000 for fewer, SEED=2)"
 	@echo "make clean    remove .venv and everything that was built"
 	@echo "PYTHON=python3.12 chooses what .venv is made from"
@@ -55,8 +55,10 @@ test: packages $(READY)
 bench: $(READY)
 	@status=0; \
 	$(VENV)/bin/python -m bench.startup || status=$$?; \
+	$(VENV)/bin/python -m bench.topology || status=$$?; \
 	$(VENV)/bin/python -m bench.fleet || status=$$?; \
 	$(VENV)/bin/python -m bench.kernel_log || status=$$?; \
+	$(VENV)/bin/python -m bench.nccl_log || status=$$?; \
 	$(VENV)/bin/python -m bench.fanout || status=$$?; \
 	exit $$status
 

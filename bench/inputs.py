@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from bench.programs import ROOT
 
@@ -13,11 +14,16 @@ BUSES = ("07", "0F", "47", "4E", "87", "90", "B7", "BD")
 
 def gpus_like(xml: str, count: int = 8) -> str:
     """`nvidia-smi -q -x` of up to 8 GPUs: the first of the sample, each at an address of BUSES."""
+    return moved_to(xml, BUSES[:count])
+
+
+def moved_to(xml: str, buses: Sequence[str]) -> str:
+    """The first GPU of the sample once on each of the buses."""
     found = re.search(r"[ \t]*<gpu id=.*?</gpu>\n", xml, re.DOTALL)
     if found is None:
         raise ValueError("the sample has no <gpu>")
-    head = re.sub(r"(<attached_gpus>)\d+", rf"\g<1>{count}", xml[: found.start()])
-    gpus = [_moved(found.group(), number, bus) for number, bus in enumerate(BUSES[:count])]
+    head = re.sub(r"(<attached_gpus>)\d+", rf"\g<1>{len(buses)}", xml[: found.start()])
+    gpus = [_moved(found.group(), number, bus) for number, bus in enumerate(buses)]
     return head + "".join(gpus) + "</nvidia_smi_log>\n"
 
 

@@ -50,6 +50,25 @@ def function(
     return "\n".join(lines) + "\n"
 
 
+def flat() -> str:
+    """A virtual machine: a GPU and a NIC on the root bus, with no bridge above them."""
+    return HEADS + "".join(
+        function(address, head, "Endpoint", "32 16", "32 16", driver=driver)
+        for address, head, driver in (
+            (
+                "0000:00:05.0",
+                "3D controller [0302]: NVIDIA Corporation GH100 [10de:2330]",
+                "nvidia",
+            ),
+            (
+                "0000:00:06.0",
+                "Infiniband controller [0207]: Mellanox MT2910 [15b3:1021]",
+                "mlx5_core",
+            ),
+        )
+    )
+
+
 def server(
     *, gpu: str = "32 16", slot: str = "32 16", slot_can: str = "32 16", uplink: str = "32 16",
     uplink_can: str = "32 16", root_can: str = "32 16", nic: str = "32 16", uesta: str = "",

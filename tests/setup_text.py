@@ -43,15 +43,23 @@ def nic(name: str, address: str) -> str:
 
 NICS = nic("mlx5_0", "0000:18:00.0") + nic("mlx5_1", "0000:2a:00.0") + "end\n"
 
+#: Class, vendor and device; whether it has a link.
 _KINDS = {
-    "gpu": "0x030200 0x10de", "nic": "0x020700 0x15b3", "nvme": "0x010802 0x144d",
-    "nvswitch": "0x068000 0x10de", "vga": "0x030000 0x1a03",
+    "gpu": "0x030200 0x10de 0x2330", "nic": "0x020700 0x15b3 0x1021",
+    "nvme": "0x010802 0x144d 0xa80a", "nvswitch": "0x068000 0x10de 0x22a3",
+    "vga": "0x030000 0x1a03 0x2000", "bridge": "0x060400 0x1000 0xc030",
 }  # fmt: skip
 
 
-def function(kind: str, numa: int, *way: str) -> str:
-    """One line of the topology: from the root complex by bridges to the device."""
-    return f"{_KINDS[kind]} {numa} /sys/devices/{'/'.join(way)}\n"
+def function(
+    kind: str, numa: int, *way: str, now: str = "32.0 16", can: str = "32.0 16",
+    driver: str = "-", translated: str = "identity",
+) -> str:  # fmt: skip
+    """One line of the tree in sysfs: from the root complex by bridges to the device."""
+    return (
+        f"{_KINDS[kind]} 0xa1 {numa} {now} {can} - - {translated} 12 - {driver} "
+        f"/sys/devices/{'/'.join(way)}\n"
+    )
 
 
 def board_of_8(first_bus: int = 0x10) -> str:
@@ -117,7 +125,7 @@ SETUP: dict[str, str] = {
     "board": BOARD,
     "sysctls": SYSCTLS,
     "nics": NICS,
-    "topology": TOPOLOGY,
+    "pci-tree": TOPOLOGY,
     "software": SOFTWARE,
     "packages": PACKAGES,
 }

@@ -18,7 +18,19 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "units", "printable", "unpack"),
     ("model",),
     # software_signatures: rows of the tables in signatures
-    ("nodesets", "datafiles", "strict_yaml", "kept", "faults", "software_signatures"),
+    # network_signatures the same, which reports of software count with theirs
+    ("network_signatures",),
+    # nccl_text: which lines are NCCL's, for who cuts a text and for who reads it
+    (
+        "nodesets",
+        "cpulists",
+        "datafiles",
+        "strict_yaml",
+        "kept",
+        "faults",
+        "software_signatures",
+        "nccl_text",
+    ),
     (
         "hostlists",
         "env_table",
@@ -42,14 +54,16 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 APART = ("payload", "guard")
 
 #: Packages whose files may import each other freely; in the others only the shared files below.
-FREE_WITHIN = ("assemble", "judge", "redact", "reports", "settings", "transports", "cli",
-               "payload")  # fmt: skip
+FREE_WITHIN = ("assemble", "judge", "placement", "redact", "reports", "settings", "transports",
+               "cli", "payload")  # fmt: skip
 #: Files that their neighbours in the package may import, and why.
 SHARED_WITHIN = {
     "probes.spec": "the form of a probe",
     "probes.stack.package_names": "the program that lists packages is sent their names",
     "probes.values": "reads what several tools write alike",
     "probes.stack.env_text": "variables within a report of an environment",
+    "probes.infiniband.ports": "what several tools tell of a port",
+    "probes.infiniband.tables": "addresses and counters of a port in sysfs",
     "probes.system": "the output of lscpu within a report of an environment",
     "probes.parameters.sysctls": "parameters in recorded text are read as a host's answer",
     "facts.numa": "a host holds its NUMA nodes",
@@ -62,12 +76,16 @@ SHARED_WITHIN = {
     "facts.dcgm": "a host holds a DCGM run",
     "facts.host_memory": "a host holds its memory modules",
     "facts.gpu": "a host holds GPUs",
+    "facts.hwloc": "lstopo tells PCI and NUMA nodes at once",
     "facts.design": "a GPU is of a model",
     "facts.nvlink": "a GPU has links",
     "facts.kernel": "a host holds a kernel log",
     "facts.pci_tree": "a host holds what lspci shows",
     "facts.services": "a host holds its services and modules",
+    "facts.nccl": "a host holds what NCCL tells of itself",
     "facts.topology": "a host holds how its devices are joined",
+    "facts.nccl_topo": "a host holds the file that NCCL reads of it",
+    "probes.xml_text": "reads the XML of several tools safely",
     "facts.nics": "a host holds its network adapters",
     "facts.system": "a host holds its limits, processors, disks",
     "facts.stack": "a host holds what reports of its environment tell",
@@ -77,10 +95,13 @@ SHARED_WITHIN = {
     "probes.state.cgroup_tree": "the groups and their files, from which cgroup reads limits",
     "probes.limits.limits": "reads the kernel's table of limits, whosever it is",
     "probes.lspci_names": "the ids behind lspci's names",
+    "probes.lspci_forms": "lspci for machines as lspci for people",
     "facts.watch": "a host's GPUs were watched",
     "expect.bound": "what every bound is",
     "expect.system": "bounds of a topic of their own, listed with the others",
+    "expect.topology": "bounds of a topic of their own, listed with the others",
     "expect.heat": "bounds of a topic of their own, listed with the others",
+    "probes.nvidia_smi.topo_table": "the table that both questions of nvidia-smi topo print",
     "probes.watch_lost": "GPUs that end before the others, whichever tool took the samples",
     "probes.watch_series": "samples of GPUs as facts, whichever tool took them",
 }
@@ -88,6 +109,7 @@ SHARED_WITHIN = {
 SIBLINGS = {
     ("units", "errors"): "an amount that cannot be read is told to the user",
     ("recognise", "capture"): "a capture is one of the things to recognise",
+    ("logs", "probes"): "a reader of a log has the form of a probe",
 }
 
 #: Who alone may import a library. These are large, or absent where a target runs.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.probes.driver_module import driver_module
 from preflight.probes.lspci import lspci
@@ -60,7 +59,7 @@ def test_among_other_tools() -> None:
     )
     found = _found(text)
     assert set(found) == {
-        "lspci", "nvidia-smi-q", "kernel-log", "driver-module", "services",
+        "lspci", "lspci-tree", "nvidia-smi-q", "kernel-log", "driver-module", "services",
     }  # fmt: skip
     assert lspci(str(found["lspci"].stdout)).devices == tuple(lspci(DEVICES).devices)
     module = driver_module(str(found["driver-module"].stdout))
@@ -82,15 +81,16 @@ def test_among_other_tools() -> None:
         ("Unit nvidia-fabricmanager.service could not be found.\n", "services"),
         ("01:00.0 0302: 10de:20f1 (rev a1)\n", "lspci"),
         ("10000:e1:00.0 Non-Volatile memory controller: Intel Corporation Device\n", "lspci"),
+        ('01:00.0 "3D controller" "NVIDIA Corporation" "GH100" -ra1 "" ""\n', "lspci"),
+        ('0000:01:00.0 "0302" "10de" "2330" -ra1 "" ""\n', "lspci"),
+        ("Slot:\t01:00.0\nClass:\t3D controller\nVendor:\tNVIDIA Corporation\n", "lspci"),
+        ("-[0000:00]-+-00.0  Intel Corporation Device 3258\n", "lspci-tree"),
+        ("-+-[0000:80]-+-00.0\n \\-[0000:00]-+-00.0\n             \\-1f.0\n", "lspci-tree"),
+        ("-[00]-+-00.0\n      \\-1f.0\n", "lspci-tree"),
     ],
 )
 def test_one_answer_alone(text: str, probe: str) -> None:
     assert set(_found(text)) == {probe}
-
-
-def test_the_tree_form_is_named() -> None:
-    with pytest.raises(UsageError, match="looks like `lspci -t` output"):
-        recognise(b"-[0000:00]-+-00.0  Intel Corporation Device 3258\n", "x.txt")
 
 
 def test_kernel_messages_on_the_console_do_not_end_it() -> None:

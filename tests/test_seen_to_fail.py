@@ -20,12 +20,18 @@ from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
 from tests import accelerator_text
+from tests import topology_text as topology
+from tests.binding_text import BOUND, ON_GPU, TWO_NODES
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
-from tests.lspci_text import server
+from tests.lspci_text import flat, server
+from tests.nccl_lines import BASES as NCCL
+from tests.nccl_topo_text import CLOUD, DUMP, answer, naming
+from tests.network_text import BASES as NETWORK
 from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
+from tests.topology_hosts import machine, sysfs
 from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
 
 ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(
@@ -73,6 +79,11 @@ BASES: dict[str, dict[str, str]] = {
         "identity": "hostname node-07\ndate 2026-01-02T03:04:05Z\nuptime 864000.0 1\nuid 0\n",
     },
     "tree": {"lspci": server()},
+    "tree_of_all": {
+        "pci-tree": sysfs(machine()),
+        "nics": SETUP["nics"],
+        "lscpu": "CPU(s): 8\nFlags: fpu\n",
+    },
     "cpu": {
         "lscpu": "CPU(s): 192\nModel name: AMD EPYC 9654 96-Core Processor\nSocket(s): 2\n"
         "NUMA node(s): 2\nFlags: fpu sse2\n"
@@ -97,7 +108,7 @@ BASES: dict[str, dict[str, str]] = {
         "meminfo": "MemTotal: 1000 kB\nMemAvailable: 900 kB\n",
     },
 }
-BASES |= WATCHES | PARAMETERS | {name: {name: text} for name, text in SETUP.items()}
+BASES |= WATCHES | PARAMETERS | NETWORK | {name: {name: text} for name, text in SETUP.items()}
 BASES |= {name: {name: text} for name, text in SYSTEM.items()}
 _MEMINFO = (
     "MemTotal: 2113481236 kB\nMemAvailable: 2013481236 kB\nSwapTotal: 8388604 kB\n"
@@ -151,6 +162,7 @@ BASES |= {
     "rack": {"services": SERVICES, "nvidia-smi-q": _RACK},
     "toolkit": {"software": SETUP["software"], "nvidia-smi-q": BASES["metal"]["nvidia-smi-q"]},
 }
+BASES |= {name: {"nccl-log": job.text(), "nics": SETUP["nics"]} for name, job in NCCL.items()}
 BASES["npus"] = {
     "npu-smi": accelerator_text.npus(),
     "pci": accelerator_text.pci("0x19e5", 4),
@@ -169,6 +181,40 @@ BASES["two_looks"] = {
     ),
     "nvidia-smi-q": _X8,
 }
+#: NCCL's topology file, of a host with the GPU and the NIC that it names.
+BASES["topo-file"] = {
+    "nccl-topo": answer(DUMP),
+    "lspci": server(),
+    "lscpu": "CPU(s): 192\nNUMA node(s): 2\nFlags: fpu sse2\n",
+    "nics": SETUP["nics"],
+}
+BASES["topo-file-gpus"] = {
+    "nccl-topo": answer(naming(*(f"0000:{bus}:00.0" for bus in
+                                 ("19", "3b", "4c", "5d", "9b", "bb", "cb", "db")))),
+    "nvidia-smi-q": _X8,
+}  # fmt: skip
+#: A process on a GPU of node 0 of two.
+BASES["bound"] = {
+    "process": BOUND,
+    "nvidia-smi": ON_GPU,
+    "lspci": server(),
+    "numactl": TWO_NODES,
+}
+#: A virtual machine whose GPUs and adapter hang on the root bus.
+BASES["topo-guest"] = {
+    "nccl-topo": answer(CLOUD),
+    "lspci": flat(),
+    "nvidia-smi-q": sample(_X8).replace(
+        "Virtualization Mode               : None",
+        "Virtualization Mode               : Pass-Through",
+    ),
+    "nics": SETUP["nics"],
+}
+BASES["pair-of-gpus"] = {
+    "nvidia-smi-topo": "\tGPU0\tGPU1\tmlx5_0\tCPU Affinity\tNUMA Affinity\n"
+    "GPU0\t X \tNV18\tPIX\t0-47\t0\nGPU1\tNV18\t X \tPIX\t0-47\t0\n"
+    "mlx5_0\tPIX\tPIX\t X \t\t\n"
+}
 #: With the counters that later drivers print.
 BASES["counted"] = {
     "nvidia-smi-q": sample(_X8).replace(
@@ -186,6 +232,24 @@ BASES["dmon-ecc"] = {
     + "    0      0      0      0\n" * 6
 }
 BASES["dcgm-xid"] = {"dcgmi-dmon": "#Entity   XIDER\nID\n" + "GPU 0     0\n" * 6}
+#: The matrix, with the models that it does not tell; sound, and with one fault each.
+BASES |= {
+    name: {"nvidia-smi-topo": text, "nvidia-smi-q": _X8}
+    for name, text in {
+        "matrix": topology.hgx(),
+        "matrix-of-two": topology.matrix(2, lambda *_: "NV18"),
+        "matrix-nv1": topology.hgx(odd={3: "NV1"}),
+        "matrix-sys": topology.hgx(odd={3: "SYS"}),
+        "matrix-seven-nics": topology.hgx(nics=7),
+        "matrix-one-socket": topology.matrix(
+            8, lambda *_: "NV18", nics=["mlx5_0", "mlx5_1"],
+            near=lambda gpu, _: "NODE" if gpu < 4 else "SYS",
+        ),
+        "matrix-vm": topology.matrix(8, lambda *_: "NV18", node=lambda _: "0"),
+    }.items()
+}  # fmt: skip
+BASES["matrix-pcie"] = {"nvidia-smi-topo": topology.pcie()}
+BASES["p2p"] = {"nvidia-smi-p2p": "topo/h100_x8_p2p_r_all_ok.txt"}
 BASES["table"] = {"nvidia-smi-table": "nvidia_smi_table/h100_sxm_x8_550.90_idle.txt"}
 #: Edits that make the base sound: the sample announces four GPUs and holds one.
 WHOLE = {"host": [["<attached_gpus>4", "<attached_gpus>1"]]}

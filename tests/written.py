@@ -5,12 +5,17 @@
 from __future__ import annotations
 
 from tests.accelerator_text import amd, npus
+from tests.binding_text import BOUND
 from tests.lab.watch_lines import WATCHES
+from tests.nccl_lines import OLD as NCCL
+from tests.nccl_topo_text import CLOUD, DUMP, answer
+from tests.network_text import WRITTEN as NETWORK
 from tests.parameters_text import COUNTERS
 from tests.parameters_text import FILES as PERSISTED
 from tests.setup_text import ENVIRONMENT, SETUP
 from tests.software_text import SOFTWARE
 from tests.system_text import SYSTEM
+from tests.topology_hosts import machine, tree
 
 NVSWITCH = "0000:05:00.0 0x068000 0x10de 0x22a3 nvidia-nvswitch\n"
 SERVICES = """\
@@ -90,6 +95,23 @@ GPU 1     345          2619         140                         71              
 dmon was stopped do to receiving a signal
 """
 
+#: Two sockets, and the memory of a GPU, which has no processors.
+NUMA = """\
+node0/cpulist:0-47,96-143
+node1/cpulist:48-95,144-191
+node2/cpulist:
+node0/distance:10 21 80
+node1/distance:21 10 80
+node2/distance:80 80 10
+node0/meminfo:Node 0 MemTotal:       1056293812 kB
+node0/meminfo:Node 0 MemFree:        1020000000 kB
+node1/meminfo:Node 1 MemTotal:       1056904860 kB
+node1/meminfo:Node 1 MemFree:        1030000000 kB
+node2/meminfo:Node 2 MemTotal:       97871872 kB
+node2/meminfo:Node 2 MemFree:        97871872 kB
+end
+"""
+
 #: Probe -> its answers.
 WRITTEN: dict[str, tuple[str, ...]] = {
     "services": (SERVICES,),
@@ -98,15 +120,22 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "bug-report": (BUG_REPORT,),
     "ipmi-sel": (SEL,),
     "edac": (EDAC,),
+    "numa": (NUMA,),
+    "lspci-tree": (tree(machine()),),
     "dmidecode": (DIMMS,),
     "dcgmi-dmon": (DCGM_DMON,),
     **{probe: (text,) for probe, text in SETUP.items()},
     **SOFTWARE,
     **{probe: (text,) for probe, text in SYSTEM.items()},
+    "process": (SYSTEM["process"], f"minor 0 0000:19:00.0\n{BOUND}"),
+    "nccl-log": tuple(NCCL.values()),
     "network-counters": (COUNTERS,),
     "persisted": (PERSISTED,),
     "environment": (ENVIRONMENT,),
+    "nccl-topo": (DUMP, CLOUD, answer(DUMP), "state none\nend\n"),
     "npu-smi": (npus(),),
     "rocm-smi": (amd(),),
+    **{probe: texts for probe, texts in NETWORK.items() if probe != "nics"},
+    "nics": (*NETWORK["nics"], SETUP["nics"]),
     "watch": tuple(texts["watch"] for texts in WATCHES.values() if "watch" in texts),
 }

@@ -93,7 +93,7 @@ def examine_one_of_many(
         verdict=host_verdict(results, (*faults, *assembled.missing)),
         missing=(*faults, *assembled.missing),
         summary=summary(assembled.host),
-        reach="; ".join(filter(None, (_kernel_log(assembled.host), _watch(assembled.host)))),
+        reach="; ".join(filter(None, (tell(assembled.host) for tell in _REACHES))),
         facts=_facts(assembled.host) if facts else None,
         results=tuple(results),
     )
@@ -174,6 +174,20 @@ def _kernel_log(host: Host) -> str:
     return told
 
 
+def _nccl(host: Host) -> str:
+    """What NCCL's log is of, and how long it is."""
+    log = host.nccl
+    if isinstance(log, Missing):
+        return ""
+    versions = () if isinstance(log.versions, Missing) else log.versions
+    told = " ".join(["NCCL", *sorted({one.version for one in versions})])
+    told += f" log of {log.lines:,} {'line' if log.lines == 1 else 'lines'}"
+    hosts = 0 if isinstance(log.hosts, Missing) else len(log.hosts)
+    told += f" of {hosts} {'host' if hosts == 1 else 'hosts'}" if hosts else ""
+    told += f", {log.left_out:,} more were left out" if log.left_out else ""
+    return told if log.info_lines else f"{told}, without INFO"
+
+
 def _watch(host: Host) -> str:
     """For how long the GPUs were watched, by how many looks at each."""
     if isinstance(host.watch, Missing) or isinstance(host.watch.gpus, Missing):
@@ -191,6 +205,10 @@ def _watch(host: Host) -> str:
         if (unread := host.watch.unread)
         else told
     )
+
+
+#: How much there was to look at, by kinds.
+_REACHES = (_kernel_log, _watch, _nccl)
 
 
 def _machine(host: Host) -> str:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from preflight import capture, software_signatures
 from preflight.errors import UsageError
 from preflight.model import Raw
+from preflight.nccl_text import speaks, taken_out
 from preflight.pasted import MAX_BYTES, text_of
 from preflight.probes.bug_report import bug_report_of
 from preflight.probes.nvidia_smi.reports import tables, text_reports, xml_reports
@@ -125,8 +126,10 @@ def recognise(data: bytes, source: str) -> list[Raw]:
         return [Raw("", _XML, stdout=text, source=source, truncated=cut)]
     from preflight.relayed import plain  # late: most reports are one document
 
+    nccl, text = taken_out(text, source)
     text = plain(text, source)
     parts = list(_parts(text))
+    nccl = [raw for raw in nccl if speaks(str(raw.stdout)) or not parts]
     if any(part.tool == _LOG for part in parts):
         for part in parts:  # a program's lines in a log that is the kernel's as well
             part.tool = _LOG if part.tool in _OF_A_LOG else part.tool
@@ -134,7 +137,7 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     before = _taken_out(mine[_LOG], _of_earlier_boot, text)
     hard = _taken_out(mine[_LIMITS], software_signatures.is_hard, text)
     raws = [_raw(tool, text, mine[tool], source) for tool in TOOLS if mine[tool]]
-    raws = list(map(_without_secrets, _without_scripts(raws, text, source)))
+    raws = list(map(_without_secrets, _without_scripts([*raws, *nccl], text, source)))
     if before:
         raws.append(_earlier_boots(_raw(_LOG, text, before, source)))
     if hard:
@@ -143,7 +146,7 @@ def recognise(data: bytes, source: str) -> list[Raw]:
         raise _unrecognised(source, parts, text)
     _refuse_several(text, raws, source)
     report = bug_report_of(text, source)
-    last = parts[-1].tool if parts[-1].end == len(text) else ""
+    last = parts[-1].tool if parts and parts[-1].end == len(text) else ""
     # A bug report tells itself that it is cut; of other inputs nothing else would.
     ends = {raw.probe for raw in raws if not report or raw.probe.partition("#")[0] == last}
     told = [replace(raw, truncated=cut and raw.probe in ends) for raw in raws]

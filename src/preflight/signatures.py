@@ -6,7 +6,7 @@ before every line of a paste. No pattern may hold a capturing group.
 
 from __future__ import annotations
 
-from preflight import software_signatures
+from preflight import network_signatures, software_signatures
 
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
@@ -56,6 +56,21 @@ _SEL_ENTRY = r"[\da-f]{1,8} ?\| {1,2}(?:\d{1,2}/\d{1,2}/\d{2,4}|\d{4}-\d\d-\d\d|
 #: The status of an IPMI sensor.
 _IPMI_STATUS = r"(?:ok|n[scra]|cr|[lu](?:nc|cr|nr)|us)"
 
+#: Tables of nvidia-smi topo: a header of devices, then a row for each. The header is indented, and
+#: underlined where the colours of a terminal were kept (their escape may be lost).
+_PATH = r"(?:NV\d{1,2}|PIX|PXB|PHB|NODE|SYS|SOC)"
+_P2P = r"(?:OK|CNS|GNS|TNS|DR|NS|U)"
+_TOPO_HEAD = (
+    r"(?:\[\d{1,2}m)?GPU\d{1,3}"
+    r"(?:[ \t]+(?:GPU\d{1,3}|NIC\d{1,3}|[a-z]\w{1,40}\d\w{0,20})){0,63}[ \t]*"
+)
+_TOPO_ROW = rf"{_TOPO_HEAD}\n[ \t>]{{0,40}}GPU\d{{1,3}}[ \t]+(?:X[ \t]+)?"
+_TOPO_FORMS = (rf"{_TOPO_HEAD}[ \t]CPU Affinity\b", rf"{_TOPO_ROW}{_PATH}\b")
+_P2P_FORMS = (
+    rf"{_TOPO_ROW}{_P2P}(?=[ \t\n])",
+    r"GPU\d{1,3}[ \t]*\n[ \t>]{0,40}GPU\d{1,3}[ \t]+X[ \t]*$",
+)
+
 #: A line that a list of GPUs begins with. No name has a bracket, and no two ways to match are left.
 _UUID_OF = r"GPU \d{1,3}: [^\n(]{1,100}\(UUID: "
 
@@ -99,8 +114,17 @@ TOOLS: dict[str, tuple[str, ...]] = {
         # plain and -nn, then -n
         rf"{_ADDRESS} (?:[A-Z3][\w ./-]+)(?: \[\w{{4}}\])?: ",
         rf"{_ADDRESS} (?:Class )?[\da-f]{{4}}: [\da-f]{{4}}:[\da-f]{{4}}\b",
+        # -mm, -vmm
+        rf'{_ADDRESS} "[^"\n]{{1,80}}" "',
+        rf"Slot:[ \t]+{_ADDRESS}[ \t]*$",
+    ),
+    "lspci-tree": (r"-(?:\+-)?\[(?:[\da-f]{4,8}:)?[\da-f]{2}(?:-[\da-f]{2})?\]-",),
+    "hwloc": (
+        r"(?:<\?xml [^>\n]*\?>[\s>]*)?<!DOCTYPE topology SYSTEM \"hwloc",
+        r"(?:<\?xml [^>\n]*\?>[\s>]*)?<topology(?: version=\"\d|>[\s>]*<object type=\")",
     ),
     "driver-module": (r"NVRM version: NVIDIA UNIX ", r"Module +Size +Used by[ \t]*$"),
+    "nccl-topo": (r"<system(?: [\w-]+=\"[^\"\n]{0,200}\"){0,8}>[\s>]*<(?:cpu|!--)",),
     "services": (
         r"Fabric Manager version is : \d",
         r"[●○×*•↻] nvidia[\w@-]{0,60}\.service(?: - |[ \t]*$)",
@@ -110,6 +134,15 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "nvidia-smi-table": (r"\| {0,9}NVIDIA-SMI [\d.]+ ",),
     # Without a link or a sentence about links it is `nvidia-smi -L`; a GPU may have none.
     "nvlink": (rf"(?:{_UUID_OF}[^\n]{{0,90}}\n[\s>]{{0,40}}){{1,32}}(?:Link \d|NVML: |\[\.)",),
+    "nvidia-smi-topo": (
+        *(rf"(?<![ \t]){form}" for form in _TOPO_FORMS),
+        rf"(?:GPU|NIC)\d{{1,3}}[ \t]+(?:X[ \t]+(?:{_PATH}\b|\d|N/A)|{_PATH}(?=[ \t]|$))",
+        rf"(?:mlx|bnxt|hfi|rdma|irdma|roce|ib|efa)\w{{1,40}}(?:[ \t]+{_PATH}\b){{2}}",
+    ),
+    "nvidia-smi-p2p": (
+        *(rf"(?<![ \t]){form}" for form in _P2P_FORMS),
+        rf"GPU\d{{1,3}}[ \t]+(?:X[ \t]+)?{_P2P}(?=[ \t]|$)",
+    ),
     "npu-smi": (r"\| npu-smi \S+ +Version: \S",),
     "ipmi-sdr": (
         # elist, type
@@ -142,6 +175,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "nvidia-smi-dmon": (r"# ?(?:Date,?[ \t]+)?(?:Time,?[ \t]+)?gpu,?[ \t]+(?!pid\b)[a-z]",),
     "dcgmi-dmon": (r"# ?Entity[ \t]+[A-Z]",),
     "watch": (r"\{\"preflight\": ?\"watch/\d",),
+    **network_signatures.TOOLS,
     **software_signatures.TOOLS,
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
@@ -152,6 +186,8 @@ INDENTED: dict[str, tuple[str, ...]] = {
         r" {8}GPU (?:Current|Shutdown|Slowdown|Max Operating|T\.Limit) Temp {4,}: ",
     ),
     "dcgmi-diag": (rf"[ \t]{{0,64}}{_DCGM_JSON}",),
+    "nvidia-smi-topo": tuple(rf"[ \t]{{1,64}}{form}" for form in _TOPO_FORMS),
+    "nvidia-smi-p2p": tuple(rf"[ \t]{{1,64}}{form}" for form in _P2P_FORMS),
     "ipmi-sel": (rf" {{1,7}}{_SEL_ENTRY}",),
 }
 #: What nvidia-smi says in place of a report: each is one line, and what follows is not its own.
@@ -172,8 +208,12 @@ GOES_ON: dict[str, str] = {
     "services": (
         r"[A-Z][A-Za-z]{1,40}=| +(?:Loaded|Active|Docs|Process|Main PID|Tasks|Memory|CGroup): "
     ),
+    "lspci-tree": r"[ |]{1,400}(?:[+\\]-|\|?$)",
+    "hwloc": r"[ \t]*</?(?:object|info|page_type|topology|support|cpukind|distances2?)\b",
+    "nccl-topo": r"[ \t]*</?(?:system|cpu|pci|gpu|nic|net|nvlink|c2c|pcilink|!--)\b",
     "nvlink": rf"[ \t]*(?:{_UUID_OF}|Link \d)",
     "dcgmi-diag": r"[|+][^\n|+]{27}[|+]",
+    **network_signatures.GOES_ON,
     **software_signatures.GOES_ON,
 }
 
@@ -185,7 +225,7 @@ BOUNDARIES = (
 )
 _COMMANDS = (
     "nvidia-smi|nvidia-bug-report|dcgmi|dmesg|journalctl|lspci|lsmod|modinfo|lscpu|numactl|sysctl"
-    r"|ulimit|prlimit|pip3?|uv|conda|mamba|micromamba|ds_report|env|printenv|accelerate|transformers(?:-cli)?|ibstat|ibstatus|ibv_devinfo|ib_\w+|mlxlink|mlxconfig|ipmitool"
+    r"|ulimit|prlimit|pip3?|uv|conda|mamba|micromamba|ds_report|env|printenv|accelerate|transformers(?:-cli)?|ibstat|ibstatus|ibv_devinfo|ib_\w+|rdma|show_gids|ibdev2netdev|mlnx_qos|mlxlink|mlxconfig|ipmitool"
     r"|dmidecode(?! \d)|fio|ethtool|ip|preflight"
     "|systemctl|cat|tail|head|less|more|zcat|grep|egrep|zgrep|sed|awk|ls|ll|cd|pwd|echo|date|uptime"
     "|uname|hostname|ps|top|htop|free|df|mount|history|clear|exit|logout|watch|su|ssh|srun|salloc"
@@ -215,10 +255,8 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
         r"(?:index|name|uuid|timestamp|serial|driver_version|pci\.bus_id|gpu_\w+)"
         r"(?:, [\w.]+(?: \[[^\]\n]+\])?)+$",
     ),
-    "`nvidia-smi topo` output": (r"GPU0[ \t]+(?:GPU1|CPU Affinity)\b",),
     "`nvidia-smi -L` output": (_UUID_OF,),
     "`nvidia-smi pmon` output": (r"# ?(?:Date +)?(?:Time +)?gpu +pid\b",),
-    "`lspci -t` output": (r"-\[[\da-f]{4,8}:[\da-f]{2}(?:-[\da-f]{2})?\]-",),
     "`ipmitool -c` output": (
         r"[\da-f]{1,8},(?:\d{1,2}/\d{1,2}/\d{2,4}|\d{4}-\d\d-\d\d|Pre-Init),",
         rf"[^,|\n]{{1,64}},[^,\n]{{0,24}},[^,\n]{{0,24}},{_IPMI_STATUS}(?:,|[ \t]*$)",
@@ -227,9 +265,6 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     "`ipmitool sel list -v` output": (r"SEL Record ID +: ",),
     "`ipmitool sel info` output": (r"SEL Information[ \t]*$",),
     "an error of ipmitool": (r"Error: Unable to establish IPMI|Error loading interface \w+",),
-    "`ibstat` output": (r"CA '\w+'$",),
-    "`ibstatus` output": (r"Infiniband device '",),
-    "`ibv_devinfo` output": (r"hca_id:\s",),
     "perftest output (ib_write_bw and its like)": (
         r"(?:RDMA_Write|RDMA_Read|Send|Atomic\w*|Raw Ethernet) [\w ]*(?:BW|Latency)[\w ]* Test$",
     ),
@@ -237,9 +272,6 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     "nccl-tests output": (
         rf"{_RANK}#\s+(?:nThread \d|size\s+count\s+type|Using devices|Collective test starting)",
         r"/[^\n]{0,200}/all_reduce_perf$",
-    ),
-    "an NCCL debug log": (
-        rf"{_RANK}(?:[\w.-]+:\d+:\d+ \[\d+\] (?:[\w/.]+:\d+ )?)?NCCL (?:INFO|WARN) ",
     ),
     "an NCCL watchdog report": (r"(?:\[[^\]\n]{1,80}\]:? ?){1,3}Watchdog caught",),
     "a profiler trace": (
@@ -275,11 +307,15 @@ NOT_TEXT: dict[bytes, str] = {
 }
 READS = (
     "what is read: `nvidia-smi -q -x`, `nvidia-smi -q`, `nvidia-smi`, `nvidia-smi nvlink`, "
-    "`nvidia-smi dmon`, a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), `lspci`, "
+    "`nvidia-smi topo -m`, `nvidia-smi topo -p2p r`, `nvidia-smi dmon`, "
+    "a kernel log (`dmesg`, `journalctl -k`, syslog, fabric manager), `lspci`, "
+    "`lspci -tv`, `lstopo --of xml`, "
     "`lsmod`, `systemctl status`, `ipmitool sdr`, `sensor` and `sel list`, EDAC counts, "
     "`dmidecode -t 17`, `dcgmi diag`, `dcgmi dmon`, `python -m torch.utils.collect_env`, "
     "`ds_report`, `pip freeze`, `pip list`, `conda list`, `sysctl -a`, `ulimit -a`, `lscpu`, "
-    "`numactl -H`, `env`, a capture of preflight"
+    "`numactl -H`, `env`, `ibstat`, `ibstatus`, `ibv_devinfo -v`, `rdma link`, `show_gids`, "
+    "`ethtool`, `ip addr`, /proc/net/bonding, `mlnx_qos`, "
+    "NCCL's topology file, an NCCL log (NCCL_DEBUG=INFO), a capture of preflight"
 )
 LOG_FORMS = (
     "forms of a kernel log that are read: `sudo dmesg`, `sudo journalctl -k -o short-iso`, "

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from preflight import network_signatures
+
 _NAME = r"[A-Za-z0-9][\w.-]{0,79}"
 #: A package as `pip freeze` writes it.
 _FROZEN = (
@@ -43,8 +45,16 @@ _COLLECTED = (
     r"|Nvidia driver version|cuDNN version|HIP runtime version|MIOpen runtime version"
     r"|Is XNNPACK available|(?:CUDA|ROCM) used to build PyTorch|Is CUDA available)"
 )
-_OF_TOPO = r"GPU0[ \t]+(?:GPU1|NIC0|CPU Affinity| ?X\b)"
-_OF_LSCPU = r"Architecture: +\w"
+_OF_TOPO = (
+    r"(?:GPU0[ \t]+(?:GPU1|NIC0|CPU Affinity)"
+    r"|(?:GPU|NIC)\d{1,3}[ \t]+(?:X|NV\d{1,2}|PIX|PXB|PHB|NODE|SYS)(?=[ \t]|$))"
+)
+#: Its first row; in another language by its value. With -J it is JSON.
+_OF_LSCPU = (
+    r"(?:Architecture: +\w|[^\W\d_][^:\uff1a\n]{1,24}[:\uff1a][ \t]+"
+    r"(?:x86_64|i686|aarch64|ppc64le|s390x|riscv64|loongarch64)[ \t]*$)"
+)
+_OF_LSCPU_JSON = r"\{\s*\"lscpu\"\s*:"
 
 #: As signatures.TOOLS.
 TOOLS: dict[str, tuple[str, ...]] = {
@@ -86,7 +96,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
         rf"{_KNOWN}={{2,3}}v?\d[^\s=]{{0,80}}[ \t]*$",
         rf"{_FROZEN}{_NEXT}{_FROZEN}$",
     ),
-    "lscpu": (_OF_LSCPU,),
+    "lscpu": (_OF_LSCPU, _OF_LSCPU_JSON),
     "meminfo": (r"MemTotal: +\d+ kB[ \t]*$",),
     "numactl": (r"available: \d{1,4} nodes? \(",),
     "sysctl": (
@@ -137,9 +147,13 @@ SINGLE = {
     "pip-list": (r"^[ \t]*(Package)[ \t]+Version\b", "pip list"),
     "conda-list": (r"^(# packages in environment at|[ \t]*List of packages in env)", "conda list"),
     "pip-freeze": (rf"^[ \t]*({_NAME})==(\S{{1,80}})", "pip freeze"),
-    "lscpu": (r"^[ \t]*(Model name|CPU\(s\)|NUMA node\(s\)):[ \t]*([^\n]*)", "lscpu"),
+    "lscpu": (
+        r"^[ \t]*(Model name|CPU\(s\)|NUMA node\(s\)|NUMA node\d+ CPU\(s\)):[ \t]*([^\n]*)",
+        "lscpu",
+    ),
     "meminfo": (r"^[ \t]*(MemTotal):[ \t]*(\d+)", "cat /proc/meminfo"),
     "numactl": (r"^[ \t]*(available): \d", "numactl -H"),
+    "nccl-topo": (r"^[ \t]*(<system)[ >]", "NCCL_TOPO_DUMP_FILE"),
     "sysctl": (
         r"^[ \t]*(?:/proc/sys/)?((?:fs|kernel|net|vm)[./][\w./@-]{1,200}?)(?: ?= ?|:)([^\n]*)",
         "sysctl -a",
@@ -158,6 +172,7 @@ _NO_LIMIT_OF_STACK = re.compile(
     r"^[^\n]{0,40}\bstack\b[^\n]{0,60}\sunlimited[ \t]*$", re.MULTILINE | re.IGNORECASE
 )
 SINGLE["ulimit-hard"] = SINGLE["ulimit"]
+SINGLE |= network_signatures.SINGLE
 
 #: Texts of software, and what prints them: it is said what a file was taken for.
 TYPED = {

@@ -78,7 +78,7 @@ def test_a_host_without_python_says_what_to_type() -> None:
 
 
 def test_the_shape_is_the_hosts() -> None:
-    shape = _host(Raw("node-07", "topology", ("sh",), 0, TOPOLOGY)).topology_shape
+    shape = _host(Raw("node-07", "pci-tree", ("sh",), 0, TOPOLOGY)).topology_shape
     assert isinstance(shape, str)
     assert shape.startswith("numa0: 2 x (")
 

@@ -15,6 +15,7 @@ from preflight.errors import UsageError
 from preflight.facts.accelerators import Accelerator
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Cpu, Host
+from preflight.facts.nics import NicPort
 from preflight.facts.setup import Package, Software
 from preflight.facts.stack import EnvReport, EnvTargets, EnvVar
 from preflight.facts.stack_pieces import PythonEnv
@@ -342,6 +343,53 @@ def test_versions_decide(text: str, parts: dict[str, Any], expected: list[str]) 
 )  # fmt: skip
 def test_the_hosts_devices_decide(text: str, targets: EnvTargets, expected: list[str]) -> None:
     assert [check for check, _ in told(host(text, targets))] == expected
+
+
+def _ports(**states: str) -> dict[str, Any]:
+    """One port of each adapter, in this state; of mlx5_9 two."""
+    ports = [NicPort(f"{name}/1", name, state=state) for name, state in states.items()]
+    return {"nic_ports": (*ports, NicPort("mlx5_9/1", "mlx5_9", state="DOWN"),
+                          NicPort("mlx5_9/2", "mlx5_9", state="ACTIVE"))}  # fmt: skip
+
+
+UP = _ports(mlx5_0="ACTIVE", mlx5_1="ACTIVE", mlx5_10="ACTIVE", mlx5_2="DOWN")
+ADAPTERS = replace(IB, adapters=("mlx5_0", "mlx5_1", "mlx5_10", "mlx5_2", "mlx5_9"))
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "reason"),
+    [
+        ("mlx5_2", Status.FAIL, "mlx5_2 is DOWN: no port is left, NCCL falls back to TCP"),
+        ("=mlx5_0,mlx5_2", Status.WARN, "mlx5_2 is DOWN: NCCL leaves it out"),
+        ("=mlx5_9:1", Status.FAIL, "mlx5_9 is DOWN: no port is left"),
+        ("=mlx5_0:1,mlx5_1:2", Status.WARN, "mlx5_1 has no port 2: NCCL leaves it out"),
+        ("mlx5_0,mlx5_1", Status.WARN, "without a = before the list it takes mlx5_10 too"),
+        ("mlx5_2,mlx5_7", Status.WARN, "the host has no mlx5_7"),
+    ],
+)
+def test_ports_that_are_down_and_adapters_that_nobody_named(
+    value: str, status: Status, reason: str
+) -> None:
+    found = odd(host(f"NCCL_IB_HCA={value}", ADAPTERS, **UP))
+    assert reason in found[0].reason
+    assert found[0].status is status
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["mlx5", "=mlx5_0,mlx5_1", "mlx5_0", "=mlx5_9", "=mlx5_9:2", "^mlx5_2", "mlx5_1,mlx5_10",
+     "^=mlx5_2,mlx5_9", "=mlx5_0:1"],
+)  # fmt: skip
+def test_a_list_that_fits_the_ports_is_left_alone(value: str) -> None:
+    assert odd(host(f"NCCL_IB_HCA={value}", ADAPTERS, **UP)) == []
+
+
+def test_ports_that_are_not_known_are_no_fault() -> None:
+    unread = _ports(mlx5_0="ACTIVE")["nic_ports"][:1]
+    ports = tuple(replace(one, state=Missing("unreadable", "?")) for one in unread)
+    assert odd(host("NCCL_IB_HCA=mlx5_0", IB, nic_ports=ports)) == []
+    assert odd(host("NCCL_IB_HCA=mlx5_1", IB, nic_ports=Missing("not-in-input", "?"))) == []
+    assert odd(host("NCCL_IB_HCA=mlx5_2", ADAPTERS, of="report", **UP)) == []
 
 
 def test_one_adapter_of_several_that_is_absent_is_a_warning() -> None:

@@ -69,7 +69,7 @@ def _h100() -> dict[str, str]:
         "dmidecode": "".join(map(DIMM.format, range(8))),
         "board": SETUP["board"].replace("SYS-821GE-TNHR", "XE9680").replace("2.1", "1.7"),
         "nics": f"{H100_ADAPTERS}end\n",
-        "topology": f"{_ODD_TOPOLOGY}end\n",
+        "pci-tree": f"{_ODD_TOPOLOGY}end\n",
         "sysctls": SETUP["sysctls"].replace("cpu.driver intel_pstate", "cpu.driver acpi-cpufreq"),
     }
 
@@ -147,7 +147,7 @@ def test_an_absent_adapter_is_not_held_against_hosts_of_another_kind() -> None:
 
 
 def test_hosts_without_gpus_are_a_kind() -> None:
-    bare = {"pci": "end\n", "topology": "end\n", "nics": "end\n", "sysctls": SETUP["sysctls"]}
+    bare = {"pci": "end\n", "pci-tree": "end\n", "nics": "end\n", "sysctls": SETUP["sysctls"]}
     plain = {
         probe: text
         for probe, text in (_a100() | bare).items()

@@ -91,7 +91,7 @@ ODD = [
      "2.3.1+cu121; the other 4 have 2.3.0+cu121"),
     ("packages", "package numpy 1.26.4\n", "", "fleet.packages.same", "node3 numpy", "WARN",
      "absent"),
-    ("topology", "numa", "", "fleet.topology.same", "node3", "WARN", "numa0"),
+    ("pci-tree", "numa", "", "fleet.topology.same", "node3", "WARN", "numa0"),
     ("nics", "fw_ver 28.39.1002", "fw_ver 28.36.1010", "fleet.nic.firmware.same", "node3 mlx5_0",
      "WARN", "28.36.1010; the other 9 have 28.39.1002"),
     ("nics", "hca_type MT4129", "hca_type MT4123", "fleet.nic.model.same", "node3 mlx5_0", "WARN",
@@ -112,14 +112,14 @@ def test_the_odd_one_is_named(
     probe: str, old: str, new: str, check: str, subject: str, status: str, told: str
 ) -> None:
     text = SETUP[probe]
-    changed = "\n".join(text.split("\n")[1:]) if probe == "topology" else text.replace(old, new, 1)
+    changed = "\n".join(text.split("\n")[1:]) if probe == "pci-tree" else text.replace(old, new, 1)
     assert changed != text
     (one,) = _off(_fleet(**{probe: changed}))
     assert (one.check, one.subject, one.status.value) == (check, subject, status)
     assert told in str(one.measured)
     # The line of the odd host that shows it, where it has one.
     seen = one.evidence[0].text if one.evidence else ""
-    assert new in seen or "absent" in told or probe == "topology"
+    assert new in seen or "absent" in told or probe == "pci-tree"
 
 
 def test_an_adapter_that_is_gone_is_named_once_by_count_and_by_name() -> None:

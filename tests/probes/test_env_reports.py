@@ -33,7 +33,7 @@ SHORT = "torch_collect_env/rtx4080_torch2.1_conda_short.txt"
 
 def told(report: EnvReport) -> dict[str, Any]:
     """The fields that the report tells."""
-    apart = ("packages", "environment", "deepspeed_ops", "lines", "line", "probe")
+    apart = ("packages", "nodes", "environment", "deepspeed_ops", "lines", "line", "probe")
     fields = {name: getattr(report, name) for name in report.__struct_fields__ if name not in apart}
     return {name: value for name, value in fields.items() if not isinstance(value, Missing)}
 

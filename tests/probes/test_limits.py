@@ -5,20 +5,24 @@ from __future__ import annotations
 import mmap
 import os
 import resource
+import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from preflight.assemble.host import assemble
 from preflight.errors import ParseError
-from preflight.facts.system import UNLIMITED
+from preflight.facts.system import UNLIMITED, NodeShare
 from preflight.model import Missing, Raw
 from preflight.probes.limits.limits import amount, limits
 from preflight.probes.limits.limits_conf import limits_conf
 from preflight.probes.limits.process import process
 from preflight.probes.limits.service_limits import service_limits
+from tests.binding_text import BOUND
 from tests.cli.command import with_tool
+from tests.conftest import require
 from tests.probes.test_setup import asked, write
 from tests.system_text import LIMITS, LIMITS_CONF, PROCESS, SERVICE_LIMITS
 
@@ -277,6 +281,48 @@ def test_the_nccl_that_a_process_has_loaded(
 def test_a_process_without_nccl() -> None:
     (found,) = process(_of(os.getpid()))
     assert isinstance(found.nccl, Missing) and found.nccl.kind == "not-applicable"
+
+
+def test_where_a_process_of_this_machine_may_run(tmp_path: Path) -> None:
+    require("taskset", shutil.which("taskset") is not None)
+    with subprocess.Popen(["taskset", "-c", "0", "sleep", "60"]) as child:
+        told = {}
+        for _ in range(100):  # until the child is sleep
+            (found,) = process(_of(child.pid))
+            told = {"command": found.command, "cpus": found.cpus_allowed}
+            if found.command == "sleep":
+                break
+            time.sleep(0.02)
+        child.kill()
+    assert told == {"command": "sleep", "cpus": "0"}
+    assert isinstance(found.mems_allowed, str)
+
+
+def test_the_memory_of_this_process_by_node() -> None:
+    if not Path("/proc/self/numa_maps").exists():
+        pytest.skip("this kernel does not count memory by NUMA node")
+    with mmap.mmap(-1, 256 << 20) as held:
+        for at in range(0, len(held), 4096):
+            held[at] = 1
+        (found,) = process(_of(os.getpid()))
+    assert found.memory_policy == "default"
+    assert not isinstance(found.memory, Missing)
+    assert 256 << 20 <= sum(one.held_bytes for one in found.memory) < 2 << 30
+
+
+def test_what_a_process_holds_of_nodes_and_gpus() -> None:
+    (found,) = process(f"minor 0 0000:19:00.0\nminor 1 0000:3b:00.0\n{BOUND}")
+    assert (found.cpus_allowed, found.mems_allowed) == ("0-47", "0-1")
+    assert found.memory == (NodeShare(0, 32 << 30), NodeShare(1, 1 << 30))
+    assert found.gpus_open == ("0000:19:00.0",)
+    (unnamed,) = process(BOUND)
+    assert isinstance(unnamed.gpus_open, Missing)
+    (slow,) = process(BOUND.replace("nodes end", "nodes rc 124"))
+    assert isinstance(slow.memory, Missing) and slow.memory.kind == "timeout"
+    (old,) = process(BOUND.replace("nodes end", "nodes none"))
+    assert isinstance(old.memory, Missing) and old.memory.kind == "not-applicable"
+    (denied,) = process("process 1\ndenied\nName:\tinit\nfiles denied\nnodes rc 1\nend\n")
+    assert isinstance(denied.memory, Missing) and denied.memory.kind == "denied"
 
 
 def test_a_process_without_limit_is_far_from_it() -> None:

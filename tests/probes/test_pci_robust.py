@@ -12,11 +12,16 @@ from preflight.model import Raw
 from tests.conftest import sample
 from tests.lspci_text import server
 from tests.probes.test_services import STATUS
+from tests.topology_hosts import machine, sysfs, tree
 from tests.written import MODULES, SERVICES
 
 BASES = (
     ("lspci", server()),
     ("lspci", sample("lspci/a100_x8_nvswitch_nn.txt")),
+    ("pci-tree", sysfs(machine())),
+    ("lspci-tree", tree(machine())),
+    ("lspci", "Slot:\t19:00.0\nClass:\t0302\nVendor:\t10de\nDevice:\t2330\nRev:\ta1\n\n"),
+    ("hwloc", sample("hwloc/vm_2cpu_v2.xml")),
     ("services", SERVICES),
     ("services", STATUS),
     ("driver-module", MODULES),

@@ -15,6 +15,7 @@ from preflight.reports import render
 from preflight.reports.changes import headline, rows
 from preflight.reports.compare import compare
 from preflight.reports.json import read
+from preflight.reports.layout import cells
 from tests.reports.built import host, passed, report, text_of
 from tests.reports.fleet import broken, cluster, odd, yesterday
 
@@ -458,6 +459,6 @@ def test_no_change_makes_a_line_too_wide(
     text = text_of(new, columns=columns)
     assert "\x1b" not in text
     # What the shell takes as one word, here a check's id with a quote in it, is never broken.
-    wide = [line for line in text.split("\n") if len(line) > columns]
+    wide = [line for line in text.split("\n") if cells(line) > columns]
     assert all("'" in line or '"' in line for line in wide)
     assert "\x1b" not in "".join(render(new, "markdown"))

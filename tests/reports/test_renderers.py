@@ -9,7 +9,7 @@ import pytest
 
 from preflight.errors import UsageError
 from preflight.model import Report
-from preflight.reports import RENDERERS, SUFFIXES, render
+from preflight.reports import FILES_ONLY, RENDERERS, SUFFIXES, render
 from tests.reports.built import host, one_host, report, rich
 
 
@@ -21,7 +21,7 @@ def test_an_unknown_format_is_refused_with_the_known_ones() -> None:
 
 
 def test_every_suffix_names_a_renderer() -> None:
-    assert set(SUFFIXES.values()) == set(RENDERERS)
+    assert set(SUFFIXES.values()) == {*RENDERERS, *FILES_ONLY}
 
 
 @pytest.mark.parametrize("fmt", RENDERERS)
@@ -41,7 +41,7 @@ def test_rendering_prints_nothing(fmt: str, capsys: pytest.CaptureFixture[str]) 
 def test_a_renderer_is_imported_when_it_is_used() -> None:
     code = (
         "import sys, preflight.reports as r; "
-        "early = [m for m in r.RENDERERS.values() if m in sys.modules]; "
+        "early = [m for m in (*r.RENDERERS.values(), *r.FILES_ONLY.values()) if m in sys.modules]; "
         "sys.exit(bool(early) or 'xml.etree.ElementTree' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

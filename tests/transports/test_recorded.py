@@ -29,7 +29,7 @@ T4 = str(SAMPLES / "nvidia_smi_xml" / "tesla_t4_515.105.xml")
 A10G = str(SAMPLES / "nvidia_smi_xml" / "a10g_515.105.xml")
 XID = str(SAMPLES / "kernel_log" / "xid79_then_sxid20034_fatal.log")
 TABLE = "nvidia_smi_table/h100_sxm_x8_550.90_idle.txt"
-TOPO = str(SAMPLES / "topo" / "l4_x2_p2p_chipset_not_supported.txt")
+UNREAD = str(SAMPLES / "perftest" / "ib_write_bw_dc_roce_100g_all_sizes_gbits.log")
 
 
 def shape(found: Recorded) -> dict[str, list[str]]:
@@ -161,11 +161,12 @@ def test_a_folder_without_files(tmp_path: Path) -> None:
 
 def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text('{"schema": "preflight.report/1"}')
-    found = recorded(TOPO, T4, tmp_path / "none.txt", tmp_path / "old.json")
+    found = recorded(UNREAD, T4, tmp_path / "none.txt", tmp_path / "old.json")
     assert shape(found) == {"input": ["nvidia-smi"]}
-    topo = "looks like `nvidia-smi topo` output, which this version does not read yet"
+    kind = "perftest output (ib_write_bw and its like)"
+    told = f"looks like {kind}, which this version does not read yet"
     assert found.bad == [
-        (TOPO, topo),
+        (UNREAD, told),
         (str(tmp_path / "none.txt"), "cannot be read: No such file or directory"),
         (str(tmp_path / "old.json"), "is a report, not recorded output"),
     ]
@@ -174,9 +175,13 @@ def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:
 def test_nothing_at_all_could_be_used(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
     with pytest.raises(UsageError) as raised:
-        recorded(TOPO, tmp_path / "empty.txt", tmp_path / "none.txt")
+        recorded(UNREAD, tmp_path / "empty.txt", tmp_path / "none.txt")
     assert raised.value.what.split("\n")[0] == "none of the files could be used:"
-    for line in (f"{TOPO}: looks like", "empty.txt: is empty", "none.txt: cannot be read: No such"):
+    for line in (
+        f"{UNREAD}: looks like",
+        "empty.txt: is empty",
+        "none.txt: cannot be read: No such",
+    ):
         assert line in raised.value.what
     assert "nvidia-smi -q -x" in raised.value.hint
     (tmp_path / "old.json").write_text('{"schema": "preflight.report/1"}')
@@ -325,11 +330,11 @@ def test_damage_is_told_and_the_rest_is_used(tmp_path: Path) -> None:
 def test_damage_is_told_once_however_often_hosts_are_asked_for(tmp_path: Path) -> None:
     path = write(tmp_path / "a.gz", answer("a", "dmesg"))
     path.write_bytes(path.read_bytes()[:-3])
-    opened = open_inputs([str(path), TOPO], io.BytesIO())
-    assert [file for file, _ in opened.bad()] == [TOPO]
+    opened = open_inputs([str(path), UNREAD], io.BytesIO())
+    assert [file for file, _ in opened.bad()] == [UNREAD]
     for _ in range(2):
         assert list(opened.hosts()) == [("a", [answer("a", "dmesg")])]
-        assert [file for file, _ in opened.bad()] == [TOPO, str(path)]
+        assert [file for file, _ in opened.bad()] == [UNREAD, str(path)]
 
 
 def test_hosts_come_one_by_one(tmp_path: Path) -> None:

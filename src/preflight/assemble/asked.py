@@ -9,6 +9,7 @@ from preflight.assemble.gpu_inventory import functions_on_pci
 from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import PciFunction
+from preflight.facts.nccl import NcclLog
 from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
@@ -19,6 +20,9 @@ _NO_DIAG = Missing(
     "not-asked",
     "`dcgmi diag` loads the GPUs and is not run from here: on the drained host "
     "`sudo dcgmi diag -r 3 -j > diag.json`, then --from diag.json",
+)
+_NO_LOG = Missing(
+    "not-asked", "needs the log of a job that ran with NCCL_DEBUG=INFO: --from nccl.log"
 )
 
 
@@ -49,3 +53,8 @@ def told_once(watch: Known[Watch], gpus: Known[tuple[Gpu, ...]]) -> Known[Watch]
 def diag_of(diag: Known[DcgmDiag], *, asked: bool) -> Known[DcgmDiag]:
     """DCGM's diagnostics, or why nobody has run them."""
     return _NO_DIAG if asked and diag is NOT_IN_INPUT else diag
+
+
+def log_of_job(log: Known[NcclLog], *, asked: bool) -> Known[NcclLog]:
+    """What NCCL wrote in a job, or how to get it: a host does not have it by itself."""
+    return _NO_LOG if asked and log is NOT_IN_INPUT else log

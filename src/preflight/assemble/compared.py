@@ -9,9 +9,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from preflight.assemble.nic_ports import with_purpose
+from preflight.assemble.nic_texts import netdevs_of, with_interfaces
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Identity
-from preflight.facts.nics import Nics
+from preflight.facts.nics import Netdevs, Nics
+from preflight.facts.pci_tree import PciTree
 from preflight.facts.setup import Package, Told
 from preflight.facts.stack_pieces import PythonEnv
 from preflight.model import NOT_IN_INPUT, Known, Missing, Raw
@@ -25,10 +28,11 @@ _TOLD = {
     "memory": "memory",
     "pci": "pci",
     "kernel_log": "kernel_log",
-    "lspci": "pci_tree",
+    "pci_tree": "pci_tree",
     "driver_module": "driver_module",
     "nvlink": "nvlink_status",
     "nvlink_errors": "nvlink_errors",
+    "matrix": "matrix",
     "services": "services",
     "bmc": "chassis",
     "bmc_log": "sel",
@@ -38,7 +42,7 @@ _TOLD = {
     "board": "board",
     "sysctls": "sysctls",
     "nics": "nics",
-    "topology": "topology",
+    "topology": "pci_sysfs",
     "software": "software",
     "packages": "packages",
     "limits": "limits",
@@ -68,11 +72,15 @@ def with_clock(identity: Known[Identity], raw: Raw | None) -> Known[Identity]:
     return replace(identity, clock_offset_s=identity.date_s - asked_s)
 
 
-def nic_facts(nics: Known[Nics]) -> dict[str, Any]:
-    """RDMA devices and ports; a host without any has none to be judged, and their number is 0."""
-    if isinstance(nics, Missing):
-        return {"nics": nics, "nic_ports": nics, "nic_count": nics}
+def nic_facts(told: Known[Nics], netdevs: Known[Netdevs], tree: Known[PciTree]) -> dict[str, Any]:
+    """RDMA devices, ports and interfaces; a host without any has none to be judged, and the number
+    of devices is 0."""
+    interfaces = netdevs_of(netdevs, told)
+    if isinstance(told, Missing):
+        return {"nics": told, "nic_ports": told, "nic_count": told, "netdevs": interfaces}
+    nics = with_purpose(with_interfaces(told, interfaces), tree)
     return {
+        "netdevs": interfaces,
         "nics": nics.devices or _NO_NIC,
         "nic_ports": nics.ports or _NO_NIC,
         "nic_count": sum(not nic.virtual for nic in nics.devices),

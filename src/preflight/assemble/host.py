@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from preflight.assemble.accelerators import accelerator_facts
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
-from preflight.assemble.asked import diag_of, told_once, watch_of
+from preflight.assemble.asked import diag_of, log_of_job, told_once, watch_of
+from preflight.assemble.bindings import bindings_of
 from preflight.assemble.compared import (
     gpu_product,
     named,
@@ -36,10 +37,18 @@ from preflight.assemble.gpu_peers import with_peers
 from preflight.assemble.gpu_processes import with_unexplained
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.limits import limit_facts, processes_of
+from preflight.assemble.nccl_logs import one_log
+from preflight.assemble.nic_ports import by_place
+from preflight.assemble.nic_texts import merged_netdevs, merged_nics
+from preflight.assemble.numa import numa_nodes
+from preflight.assemble.p2p import as_asked
 from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
+from preflight.assemble.pci_shape import shape
+from preflight.assemble.pci_trees import pci_tree
 from preflight.assemble.reported import as_reported, both_limits, reports_of
 from preflight.assemble.sources import SUPPLIERS, probe_of
 from preflight.assemble.stack import stack_of
+from preflight.assemble.topology import topology_of
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
 from preflight.facts.pci_tree import PciTree
@@ -49,7 +58,7 @@ from preflight.model import NOT_IN_INPUT, Known, Missing, MissingProbe, Raw
 _AS_TOLD = (
     "board", "sysctls", "counters", "persisted", "software", "packages", "env_reports",
     "numa_nodes", "configured_limits", "asked_processes", "cgroup", "shared_memory", "disks",
-    "processes", "clock", "cpu_state", "memory_state",
+    "processes", "clock", "cpu_state", "memory_state", "nccl_topo", "nccl",
 )  # fmt: skip
 
 
@@ -71,13 +80,22 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["asked_processes"] = processes_of(parts["asked_processes"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
+    parts["nccl"] = log_of_job(one_log(by_probe, found, parts["nccl"]), asked=asked)
     python = named(parts["packages"], by_probe.get("packages"))
     parts["packages"] = packages_of(parts["packages"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
+    parts["nics"] = merged_nics(found, SUPPLIERS["nics"], parts["nics"])
+    parts["netdevs"] = merged_netdevs(found, SUPPLIERS["netdevs"], parts["netdevs"])
     parts["limits"] = both_limits(found, parts["limits"])
+    parts["pci_tree"] = pci_tree(found)
     parts = as_reported(parts, reports_of(found))
+    parts["numa_nodes"] = numa_nodes(found, parts["cpu"])
     host = replace(_host(name, parts, site), gpu_looks=looks(found))
     host = replace(host, stack=stack_of(host, python))
+    p2p = as_asked(parts["p2p"], by_probe.get("nvidia-smi-p2p"))
+    host = replace(host, topology=topology_of(host, parts["matrix"], p2p))
+    host = replace(host, nic_ports=by_place(host.nic_ports, host.topology))
+    host = replace(host, bindings=bindings_of(host))
     return Assembled(host, _unanswered(found, site))
 
 
@@ -125,10 +143,10 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         bug_report=parts["bug_report"],
         **{part: parts[part] for part in _AS_TOLD},
         **limit_facts(parts),
-        **nic_facts(parts["nics"]),
+        **nic_facts(parts["nics"], parts["netdevs"], tree),
         **accelerator_facts(parts["npus"], parts["amd_gpus"], pci),
         **environment_facts(parts["environment"], parts.values()),
-        topology_shape=parts["topology"],
+        topology_shape=shape(parts["pci_sysfs"]),
         gpu_product=gpu_product(gpus),
         told=told(parts, smi, gpus),
         site=site,

@@ -16,22 +16,22 @@ _HANDED = Missing(
 )
 
 
-def path_acs(above: Sequence[PciDevice], probe: str) -> PathAcs:
+def path_acs(above: Sequence[PciDevice]) -> PathAcs:
     """The ports above a device, from it upwards. Below a root port alone all traffic passes the
     root whatever ACS says: only ports of switches count."""
     ports = [each for each in above if each.port == _SWITCH_PORT]
     on = [each for each in ports if _redirects(each)]
     if on:
-        return PathAcs(tuple(each.name for each in on), on[0].acs_line or on[0].line, probe)
+        return PathAcs(tuple(each.name for each in on), on[0].acs_line or on[0].line, on[0].probe)
     registers = [*(each.port for each in above), *(each.acs for each in ports)]
     # A port without the registers redirects nothing.
     untold = [one for one in registers if isinstance(one, Missing) and one.kind != "not-applicable"]
     if untold:
-        return PathAcs(untold[0], probe=probe)
+        return PathAcs(untold[0], probe=above[0].probe)
     if not above:
         missing = Missing("not-in-input", "the bridges above it are not in the input")
-        return PathAcs(missing, probe=probe)
-    return PathAcs((), above[0].line, probe)
+        return PathAcs(missing)
+    return PathAcs((), above[0].line, above[0].probe)
 
 
 def gpus_with_acs(tree: PciTree, gpus: Known[tuple[PciPath, ...]]) -> Known[tuple[PciPath, ...]]:

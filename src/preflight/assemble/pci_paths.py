@@ -1,14 +1,16 @@
-"""From lspci's list to the way of each GPU, NVSwitch and NIC to its root, with what it tells."""
+"""From the functions on PCI to the way of each GPU, NVSwitch and NIC to its root."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeVar
 
 from preflight.assemble.pci_acs import gpus_with_acs, path_acs
+from preflight.assemble.pci_payload import path_payload, read_request
 from preflight.assemble.pci_speeds import with_judged_speeds
+from preflight.assemble.pci_trees import bridges_above
 from preflight.expect.pcie import link_gbps
 from preflight.facts.gpu import NvidiaSmi
 from preflight.facts.host import PciFunction
@@ -57,7 +59,7 @@ def functions(tree: Known[PciTree], smi: Known[NvidiaSmi]) -> Known[tuple[PciFun
         return tree
     found = tuple(
         PciFunction(each.name, f"{each.class_id}00", str(each.vendor_id), _id(each), each.driver,
-                    each.line, tree.probe)
+                    each.line, each.probe)
         for each in tree.devices
         if str(each.class_id)[:4] in ("0x03", "0x12") or each.class_id == _NVSWITCH
     )  # fmt: skip
@@ -119,7 +121,7 @@ def paths(
 
 def _those(found: Sequence[PciPath], what: str, kinds: Sequence[str]) -> Known[tuple[PciPath, ...]]:
     kept = tuple(each for each in found if each.kind in kinds)
-    return kept or Missing("not-applicable", f"lspci shows no {what}")
+    return kept or Missing("not-applicable", f"no {what} is shown on PCI")
 
 
 def _kind(device: PciDevice) -> str:
@@ -140,18 +142,14 @@ class _View:
     """The tree with what is asked of it for every device."""
 
     def __init__(self, tree: PciTree, virtualization: Known[str], by_driver: set[str]) -> None:
-        self.probe, self.by_driver = tree.probe, by_driver
-        self.bridges: dict[tuple[str, int], PciDevice] = {
-            (each.name.partition(":")[0], each.secondary): each
-            for each in tree.devices
-            if isinstance(each.secondary, int) and each.secondary
-        }
+        self.by_driver = by_driver
+        self.by_name = {each.name: each for each in tree.devices}
         told = None if isinstance(virtualization, Missing) else virtualization == "vm"
         self.virtual = looks_virtual(tree) if told is None else told
         self.told_virtual = told is not None
 
     def path(self, device: PciDevice, kind: str, name: str) -> PciPath:
-        above = list(self._above(device))
+        above = bridges_above(device, self.by_name)
         return PciPath(
             name=name,
             bus_id=_bus_id(device),
@@ -163,22 +161,14 @@ class _View:
             link=self._link(device, above[0] if above else None),
             above=self._slowest(above),
             errors=self._errors([device, *above]),
-            acs=path_acs(above, self.probe),
+            acs=path_acs(above),
+            payload=path_payload(device, above),
+            read_request_bytes=read_request(device),
+            product=device.product,
+            iommu_type=device.iommu_type,
             line=device.line,
-            probe=self.probe,
+            probe=device.probe,
         )
-
-    def _above(self, device: PciDevice) -> Iterator[PciDevice]:
-        """The bridges from the device to the root; hostile bus numbers cannot make it endless."""
-        domain, bus, _ = device.name.split(":")
-        number, seen = int(bus, 16), set[int]()
-        while number not in seen:
-            seen.add(number)
-            bridge = self.bridges.get((domain, number))
-            if bridge is None:
-                return
-            yield bridge
-            number = int(bridge.name.split(":")[1], 16)
 
     def _link(self, lower: PciDevice, upper: PciDevice | None) -> LinkState:
         other = lower if upper is None else upper
@@ -191,11 +181,11 @@ class _View:
             width_can=width_can,
             speed_gtps=lower.speed_gtps,
             speed_can_gtps=speed_can,
-            rate_gbps=_rate(lower.speed_gtps, lower.width),
+            rate_gbps=_rate_now(lower),
             rate_can_gbps=_rate(speed_can, width_can),
             ends=f"device {_end(lower)}, port above {slot}",
             line=lower.link_line or lower.line,
-            probe=self.probe,
+            probe=lower.link_probe or lower.probe,
         )
 
     def _slowest(self, above: Sequence[PciDevice]) -> Known[LinkState]:
@@ -224,14 +214,22 @@ class _View:
             flags = (flag for flag in each.uncorrected if flag not in _COMMONPLACE)
             found += [(f"{each.name} {flag}", each) for flag in flags]
         if isinstance(way[0].uncorrected, Missing) and not found:
-            return LinkErrors(way[0].uncorrected, way[0].line, self.probe)
+            return LinkErrors(way[0].uncorrected, way[0].line, way[0].probe)
         first = found[0][1] if found else way[0]
         line = first.errors_line or first.line
-        return LinkErrors(tuple(flag for flag, _ in found), line, self.probe)
+        return LinkErrors(tuple(flag for flag, _ in found), line, first.probe)
 
 
 def _rate_of(link: LinkState) -> float:
     return link.rate_gbps if isinstance(link.rate_gbps, float) else 0.0
+
+
+def _rate_now(device: PciDevice) -> Known[float]:
+    """By speed and width; of hwloc, which tells neither, as it is."""
+    rate = _rate(device.speed_gtps, device.width)
+    if isinstance(rate, Missing) and not isinstance(device.rate_gbps, Missing):
+        return device.rate_gbps
+    return rate
 
 
 def _rate(speed: Known[float], width: Known[int]) -> Known[float]:

@@ -41,8 +41,10 @@ def _os(reports: Sequence[EnvReport]) -> Any:
 
 
 def _cpu(reports: Sequence[EnvReport]) -> Any:
-    hypervisor = _first(reports, "hypervisor")
-    return NOT_IN_INPUT if isinstance(hypervisor, Missing) else Cpu(hypervisor=hypervisor)
+    hypervisor, nodes = _first(reports, "hypervisor"), _first(reports, "nodes")
+    if isinstance(hypervisor, Missing) and isinstance(nodes, Missing):
+        return NOT_IN_INPUT
+    return Cpu(hypervisor=hypervisor, nodes=() if isinstance(nodes, Missing) else nodes)
 
 
 def _packages(reports: Sequence[EnvReport]) -> Any:

@@ -8,7 +8,8 @@ from importlib import import_module
 from preflight.model import Check, Command
 from preflight.probes.spec import Probe
 
-#: Where each probe lives. Cheap ones first, vendor tools last: a tool that hangs costs no answer.
+#: Where each probe lives, below probes; a reader of logs below preflight. Cheap ones first, vendor
+#: tools last: a tool that hangs costs no answer.
 #: The BMC comes before what else waits for the driver: its word is wanted most where that hangs.
 PROBES: dict[str, str] = {
     "identity": "identity:identity",
@@ -25,7 +26,10 @@ PROBES: dict[str, str] = {
     "network-counters": "parameters.network_counters:network_counters",
     "persisted": "parameters.persisted:persisted",
     "nics": "nics:nics",
-    "topology": "topology:topology",
+    "pci-tree": "pci_tree:pci_tree",
+    "numa": "numa:numa",
+    "netdevs": "netdevs.sysfs:netdevs",
+    "ethtool": "netdevs.ethtool:ethtool",
     "software": "stack.software:software",
     "packages": "stack.packages:packages",
     "limits": "limits.limits:limits",
@@ -40,11 +44,14 @@ PROBES: dict[str, str] = {
     "service-limits": "limits.service_limits:service_limits",
     "clock": "state.clock:clock",
     "environment": "stack.environment:environment",
+    "nccl-topo": "nccl_topo:nccl_topo",
     "dmidecode": "dmidecode:dmidecode",
     "dmesg": "kernel_log.log:dmesg",
     "journalctl": "kernel_log.log:journalctl",
     "kernel-log": "kernel_log.log:kernel_log",
     "lspci": "lspci:lspci",
+    "lspci-tree": "lspci_tree:lspci_tree",
+    "hwloc": "hwloc:hwloc",
     "nvidia-smi": "nvidia_smi.xml:nvidia_smi_xml",
     "nvidia-smi-q": "nvidia_smi.text:nvidia_smi_text",
     "nvidia-smi-table": "nvidia_smi.table:nvidia_smi_table",
@@ -55,6 +62,8 @@ PROBES: dict[str, str] = {
     "nvlink-s": "nvidia_smi.nvlink:nvlink_status",
     "nvlink-e": "nvidia_smi.nvlink:nvlink_errors",
     "nvlink": "nvidia_smi.nvlink:nvlink",
+    "nvidia-smi-topo": "nvidia_smi.topo:matrix",
+    "nvidia-smi-p2p": "nvidia_smi.topo:p2p",
     "dcgmi-diag": "dcgm.diag:dcgmi_diag",
     "watch": "watch:watch",
     "nvidia-smi-dmon": "nvidia_smi.dmon:nvidia_smi_dmon",
@@ -69,11 +78,21 @@ PROBES: dict[str, str] = {
     "conda-list": "env_reports.listed:conda_list",
     "sysctl": "parameters.sysctl_text:sysctl",
     "numactl": "numactl:numactl",
+    "ibstat": "infiniband.ibstat:ibstat",
+    "ibstatus": "infiniband.ibstat:ibstatus",
+    "ibv_devinfo": "infiniband.ibv_devinfo:ibv_devinfo",
+    "rdma-link": "infiniband.rdma_link:rdma_link",
+    "show-gids": "infiniband.rdma_link:show_gids",
+    "ibdev2netdev": "infiniband.rdma_link:ibdev2netdev",
+    "ip-addr": "netdevs.ip_addr:ip_addr",
+    "bonding": "netdevs.bonding:bonding",
+    "mlnx-qos": "netdevs.mlnx_qos:mlnx_qos",
     "proc-limits": "limits.ulimit:proc_limits",
     "prlimit": "limits.ulimit:prlimit",
     "ulimit": "limits.ulimit:ulimit",
     "ulimit-hard": "limits.ulimit:ulimit_hard",
     "env": "stack.env_text:env",
+    "nccl-log": "logs.nccl.log:nccl_log",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -84,12 +103,15 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "os": ("os-release",),
     "cpu": ("lscpu",),
     "kernel_log": ("dmesg", "journalctl", "kernel-log"),
-    "pci_tree": ("lspci",),
+    "pci_tree": ("lspci", "pci-tree", "lspci-tree", "hwloc"),
+    "pci_sysfs": ("pci-tree",),
     "driver_module": ("driver-module",),
     "services": ("services",),
     "nvidia_smi": ("nvidia-smi", "nvidia-smi-q", "nvidia-smi-table"),
     "nvlink_status": ("nvlink-s", "nvlink"),
     "nvlink_errors": ("nvlink-e", "nvlink"),
+    "matrix": ("nvidia-smi-topo",),
+    "p2p": ("nvidia-smi-p2p",),
     "chassis": ("ipmi-sdr",),
     "sel": ("ipmi-sel",),
     "edac": ("edac",),
@@ -101,8 +123,17 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "sysctls": ("sysctls", "sysctl"),
     "counters": ("network-counters",),
     "persisted": ("persisted",),
-    "nics": ("nics",),
-    "topology": ("topology",),
+    # Of each adapter what only a later one knows is taken from that: assemble/nic_texts.py.
+    "nics": (
+        "nics",
+        "ibv_devinfo",
+        "ibstat",
+        "ibstatus",
+        "rdma-link",
+        "show-gids",
+        "ibdev2netdev",
+    ),
+    "netdevs": ("netdevs", "ethtool", "ip-addr", "bonding", "mlnx-qos"),
     "software": ("software",),
     "packages": ("packages",),
     # One part each: none stands for another.
@@ -114,7 +145,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "pip_freeze": ("pip-freeze",),
     "pip_list": ("pip-list",),
     "conda_list": ("conda-list",),
-    "numa_nodes": ("numactl",),
+    "numa_nodes": ("numa", "numactl", "hwloc"),
     "limits": ("limits", "proc-limits", "prlimit", "ulimit", "ulimit-hard"),
     "service_limits": ("service-limits",),
     "configured_limits": ("limits-conf",),
@@ -127,6 +158,8 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "cpu_state": ("cpu-state",),
     "memory_state": ("memory-state",),
     "environment": ("environment", "env"),
+    "nccl_topo": ("nccl-topo",),
+    "nccl": ("nccl-log",),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
 }
@@ -138,7 +171,9 @@ RECORDED_ONLY = frozenset(
         "nvidia-smi-dmon", "dcgmi-dmon", "bug-report", "collect-env", "sglang-env", "ds-report",
         "hf-env", "lightning-env",
         "pip-freeze", "pip-list", "conda-list", "sysctl", "numactl", "proc-limits", "prlimit",
-        "ulimit", "ulimit-hard", "env",
+        "ulimit", "ulimit-hard", "env", "lspci-tree", "hwloc",
+        "ibstat", "ibstatus", "ibv_devinfo", "rdma-link",
+        "show-gids", "ibdev2netdev", "ip-addr", "bonding", "mlnx-qos", "nccl-log",
     }
 )  # fmt: skip
 
@@ -176,9 +211,21 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "counters": ("counters",),
     "persisted": ("persisted", "sysctls"),
     "nics": ("nics",),
-    "nic_ports": ("nics",),
+    "nic_ports": ("nics", "netdevs"),
+    "netdevs": ("netdevs", "nics"),
     "nic_count": ("nics",),
-    "topology_shape": ("topology",),
+    "topology": (
+        "matrix",
+        "p2p",
+        "pci_tree",
+        "nics",
+        "numa_nodes",
+        "nvidia_smi",
+        "nvlink_status",
+        "pci",
+        "cpu",
+    ),
+    "topology_shape": ("pci_sysfs",),
     "software": ("software",),
     "packages": ("packages",),
     "env_reports": (
@@ -189,11 +236,12 @@ MADE_OF: dict[str, tuple[str, ...]] = {
         "pip_list",
         "conda_list",
     ),
-    "numa_nodes": ("numa_nodes",),
+    "numa_nodes": ("numa_nodes", "cpu"),
     "limits": ("limits", "service_limits", "asked_processes", "nics"),
     "job_services": ("service_limits", "limits", "nics"),
     "configured_limits": ("configured_limits",),
     "asked_processes": ("asked_processes",),
+    "bindings": ("asked_processes", "nvidia_smi", "pci", "pci_tree", "numa_nodes"),
     "cgroup": ("cgroup",),
     "shared_memory": ("shared_memory",),
     "disks": ("disks",),
@@ -221,11 +269,16 @@ MADE_OF: dict[str, tuple[str, ...]] = {
         "amd_gpus",
         "pci",
         "cpu",
+        "nics",
     ),
     "env_targets": ("environment",),
+    # Held against what the host has.
+    "nccl_topo": ("nccl_topo", "pci_tree", "nvidia_smi", "pci", "cpu", "nics"),
     "accelerators": ("npus", "amd_gpus", "pci"),
     "accelerator_count": ("npus", "amd_gpus", "pci", "identity"),
     "gpu_product": ("nvidia_smi", "pci"),
+    # Held against the adapters and links of the host that wrote it.
+    "nccl": ("nccl", "nics", "identity"),
     "told": (),  # of what is asked for other checks
     "site": (),
 }
@@ -239,7 +292,8 @@ def probe_of(name: str) -> Probe | None:
     if stem not in PROBES:
         return None
     module, function = PROBES[stem].split(":")
-    found: Probe = getattr(import_module(f"preflight.probes.{module}"), function).probe
+    where = "preflight" if module.startswith("logs.") else "preflight.probes"
+    found: Probe = getattr(import_module(f"{where}.{module}"), function).probe
     return found
 
 

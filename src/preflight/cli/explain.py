@@ -88,7 +88,7 @@ def _error_number(words: str, by_id: dict[str, Check]) -> Check | None:
 
 
 #: So many checks of one beginning are shown as one, `gpu.ecc.* (12)`.
-_FOLD = 3
+_FOLD = 2
 
 
 def _overview(checks: list[Check]) -> Iterator[str]:

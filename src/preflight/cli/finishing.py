@@ -42,8 +42,10 @@ def finish(
     elif options.format == "text":
         from preflight.reports.text import lines
 
-        painted = map(streams.paint, lines(report, verbose=options.verbose, quiet=options.quiet))
-        streams.report(painted)
+        shown_lines = lines(
+            report, verbose=options.verbose, quiet=options.quiet, box=streams.draws_boxes
+        )
+        streams.report(map(streams.paint, shown_lines))
     else:
         streams.report(render(report, options.format, facts=options.facts))
     failed = [*targets.write(report, facts=options.facts), *(captures.failed if captures else ())]

@@ -46,6 +46,7 @@ SHELL_HINT = (
     "variables are those of the shell that preflight asked; of a job that runs: "
     "preflight versions --pid PID"
 )
+NO_GPU_HINT = "no GPU was judged; where there should be some: "
 LEVEL_HINT = (
     "quick looked on, nothing was put under load; --duration 60s watches the GPUs, best at work"
 )
@@ -62,7 +63,7 @@ def judge_and_report(
         return _dry_run(plan, options, streams)
     then = earlier(options)
     captures = Captures(capture_paths(options.save), options.redact)
-    with opened_targets(options) as targets:
+    with opened_targets(options, drawn=bool(plan.facts)) as targets:
         began, started_at = time.monotonic(), now()
         many = many_hosts(options, plan.commands, streams)
         hosts, fleet = _judged(plan, options, streams, captures, many)
@@ -197,15 +198,17 @@ def _report(
         profile=options.profile,
         overrides=plan.overrides,
         fleet=tuple(fleet),
-        hints=tuple(_hints(options, hosts)),
+        hints=tuple(_hints(plan, options, hosts)),
         preflight=__version__,
     )
 
 
-def _hints(options: Options, hosts: Sequence[HostReport]) -> Iterator[str]:
+def _hints(plan: Plan, options: Options, hosts: Sequence[HostReport]) -> Iterator[str]:
     """What a user would want to do next."""
     if any(map(_is_without, hosts)) and not options.set_:
-        yield "no GPU was judged; where there should be some: --set gpu.count=N makes it a failure"
+        counted = any(check.id == "gpu.count" for check in plan.checks)
+        option = "--set gpu.count=N" if counted else "`preflight run --set gpu.count=N`"
+        yield f"{NO_GPU_HINT}{option} makes it a failure"
     if options.against is not None:
         from preflight.cli.locking import against, old_pins
 

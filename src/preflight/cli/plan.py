@@ -21,6 +21,8 @@ from preflight.units import parse_duration
 
 #: What --duration takes at most: a day.
 _LONGEST_S = 86400
+#: Questions about the environment of the shell, or of the processes whose ids follow.
+_OF_ENVIRONMENT = ("environment", "nccl-topo")
 #: Of what only the comparison of hosts shows.
 EVERYTHING = ("*",)
 
@@ -52,9 +54,9 @@ class Plan(Struct):
 
     def _with_environment(self, command: Command) -> Command:
         """Whose environment counts: that of the processes that the user named, else the shell's."""
-        if command.probe != "environment" or not self.pids:
+        if command.probe not in _OF_ENVIRONMENT or not self.pids:
             return command
-        return replace(command, argv=(*command.argv, "sh", *map(str, self.pids)))
+        return replace(command, argv=(*command.argv, *map(str, self.pids)))
 
     def _by_python(self, command: Command) -> Command:
         """What Python is asked is asked of the one that trains."""

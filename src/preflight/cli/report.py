@@ -32,7 +32,8 @@ def run(options: Options, streams: Streams) -> int:
     report = reports[0] if len(reports) == 1 else merge(reports)
     report = changed_since(report, then)
     options.facts = True  # what the reports hold is kept
-    with opened_targets(options) as targets:
+    drawn = any(host.map for host in report.hosts)
+    with opened_targets(options, drawn=drawn) as targets:
         return finish(shown(report, options), options, streams, targets)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 
 from msgspec import Struct, field
 
@@ -15,7 +16,7 @@ from preflight.cli.options import Options
 from preflight.errors import PreflightError, UsageError
 from preflight.model import Report
 from preflight.printable import printable
-from preflight.reports import SUFFIXES, render
+from preflight.reports import FILES_ONLY, SUFFIXES, render
 
 #: What srun, mpirun and pdsh take as one name; with a user or a port, as ssh does.
 _HOST = re.compile(r"[A-Za-z0-9_.@:%\[\]-]+")
@@ -89,14 +90,15 @@ class Targets(Struct):
 
 
 @contextmanager
-def opened_targets(options: Options) -> Iterator[Targets]:
-    """A target for each file to be saved beside captures; UsageError for an unknown suffix or a
-    closed place. What was not put in place is gone at the end."""
+def opened_targets(options: Options, *, drawn: bool) -> Iterator[Targets]:
+    """A target for each file to be saved beside captures; UsageError for an unknown suffix, a
+    closed place, or a picture of what was not `drawn`. What was not put in place is gone at the
+    end."""
     targets = Targets()
     try:
         for name in options.save:
             if not name.endswith(CAPTURE_SUFFIX):
-                targets.each.append(_open(Path(name)))
+                targets.each.append(_open(Path(name), drawn))
         for path in host_paths(options):
             part = _part(path, "--save-hosts")
             targets.each.append(HostFile(path, path.suffix[1:], part, options.strict))
@@ -125,10 +127,13 @@ def host_paths(options: Options) -> list[Path]:
     return [Path(f"{options.save_hosts}.{end}") for end in ("pass", "fail")]
 
 
-def _open(path: Path) -> Target:
+def _open(path: Path, drawn: bool) -> Target:
     if path.suffix not in SUFFIXES:
         known = " ".join([*SUFFIXES, CAPTURE_SUFFIX])
         raise UsageError(f"--save {path}: unknown suffix {path.suffix!r}", f"one of {known}")
+    if SUFFIXES[path.suffix] in FILES_ONLY and not drawn:
+        raise UsageError(f"--save {path}: there is nothing to draw in this report",
+                         f"preflight topo --save {quote(str(path))}")  # fmt: skip
     return Target(path, SUFFIXES[path.suffix], _part(path, "--save"))
 
 

@@ -36,6 +36,12 @@ class Streams(Struct):
     progress: bool = False
     busy: bool = False  # an unfinished progress line stands on the terminal
 
+    @property
+    def draws_boxes(self) -> bool:
+        """Whether the characters that trees are drawn with can be written."""
+        encoding = getattr(self.out, "encoding", None) or "ascii"
+        return encoding.lower().replace("-", "") in ("utf8", "utf16", "utf32")
+
     def report(self, text: Iterable[str]) -> None:
         """Write the report. A reader that went away (`| head`) is no error."""
         try:

@@ -10,7 +10,8 @@ from preflight.cli.streams import Streams
 #: What of the comparison of hosts belongs to it.
 FLEET = ("fleet.told.same", "fleet.topology.*", "fleet.nic.*", "fleet.cpu.numa.*")
 #: What the picture and the advice are made of, beside what the checks ask.
-FACTS = ("topology", "pci_tree", "gpus", "nic_ports", "netdevs", "numa_nodes", "stack")
+FACTS = ("topology", "pci_tree", "pci_paths", "gpus", "nics", "nic_ports", "netdevs", "numa_nodes",
+         "stack")  # fmt: skip
 
 
 def run(options: Options, streams: Streams) -> int:

@@ -14,6 +14,7 @@ from preflight.expect.system import (
     shared_memory_bytes,
     shared_memory_floor_bytes,
 )
+from preflight.expect.topology import matrix_gpus, topology_nvlinks
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.pci_tree import LinkState, PciPath
@@ -76,6 +77,35 @@ def pci_path_built(_host: Host, path: PciPath) -> Known[Bound]:
     if isinstance(above, Missing) or isinstance(own, Missing):
         return above if isinstance(above, Missing) else own
     return min(above, own, key=lambda bound: bound.value)
+
+
+def pci_path_own(_host: Host, path: PciPath) -> Known[Bound]:
+    """GB/s that the device's own link can do, for the links above it to carry; names the slowest of
+    these."""
+    own = _rate(path.link, "own link of")
+    if isinstance(own, Missing) or isinstance(path.above, Missing):
+        return own
+    above = path.above
+    return Bound(own.value, f"{own.formula}; slowest above it: {above.lower}, {above.ends}")
+
+
+def nic_read_request(host: Host, path: PciPath) -> Known[Bound]:
+    """Bytes: the largest read request of the host's adapters of the same model and link. Those of
+    different models are set by different drivers."""
+    nics = NOT_IN_INPUT if isinstance(host.pci_paths, Missing) else host.pci_paths.nics
+    if isinstance(nics, Missing):
+        return nics
+    kind = (path.product, path.link.rate_can_gbps)
+    sizes = [
+        (one.read_request_bytes, one.name)
+        for one in nics
+        if (one.product, one.link.rate_can_gbps) == kind
+        and not isinstance(one.read_request_bytes, Missing)
+    ]
+    if not sizes:
+        return NOT_IN_INPUT
+    most, name = max(sizes)
+    return Bound(most, f"what {name} of the same model has")
 
 
 def _rate(link: LinkState, what: str) -> Known[Bound]:
@@ -194,9 +224,13 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "pci_link_speed": pci_link_speed,
     "pci_link_rate": pci_link_rate,
     "pci_path_built": pci_path_built,
+    "pci_path_own": pci_path_own,
+    "nic_read_request": nic_read_request,
     "nvidia_smi_answer": nvidia_smi_answer,
     "nvlinks": nvlinks,
     "nvlink_gbps": nvlink_gbps,
+    "matrix_gpus": matrix_gpus,
+    "topology_nvlinks": topology_nvlinks,
     "power_limit_w": power_limit_w,
     "pcie_replays_per_min": pcie_replays_per_min,
     "hot_c": hot_c,

@@ -11,6 +11,8 @@ from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
+from preflight.facts.nccl import NcclLog
+from preflight.facts.nccl_topo import NcclTopo
 from preflight.facts.nics import Netdev, Nic, NicPort
 from preflight.facts.numa import NumaNode
 from preflight.facts.pci_tree import PciPaths, PciTree
@@ -20,6 +22,7 @@ from preflight.facts.stack import EnvReport, EnvTargets, EnvVar
 from preflight.facts.stack_pieces import Stack
 from preflight.facts.system import (
     AskedProcess,
+    Binding,
     Cgroup,
     Clock,
     ConfiguredLimit,
@@ -75,6 +78,7 @@ class Cpu(Struct, frozen=True):
     numa_nodes: Known[int] = NOT_IN_INPUT
     cpus: Known[int] = NOT_IN_INPUT
     hypervisor: Known[str] = NOT_IN_INPUT  # KVM ...; "none" on bare metal
+    nodes: tuple[NumaNode, ...] = ()  # with their processors alone
 
 
 class HostMemory(Struct, frozen=True):
@@ -147,6 +151,7 @@ class Host(Struct, frozen=True):
     nic_count: Known[int] = NOT_IN_INPUT  # without virtual functions
     netdevs: Known[tuple[Netdev, ...]] = NOT_IN_INPUT
     topology_shape: Known[str] = NOT_IN_INPUT
+    nccl_topo: Known[NcclTopo] = NOT_IN_INPUT  # the file that NCCL reads of it
     topology: Topology = field(default_factory=Topology)
     software: Known[tuple[Software, ...]] = NOT_IN_INPUT
     packages: Known[tuple[Package, ...]] = NOT_IN_INPUT
@@ -156,6 +161,7 @@ class Host(Struct, frozen=True):
     job_services: Known[tuple[JobService, ...]] = NOT_IN_INPUT
     configured_limits: Known[tuple[ConfiguredLimit, ...]] = NOT_IN_INPUT
     asked_processes: Known[tuple[AskedProcess, ...]] = NOT_IN_INPUT
+    bindings: Known[tuple[Binding, ...]] = NOT_IN_INPUT  # of these to processors and memory
     cgroup: Known[Cgroup] = NOT_IN_INPUT
     shared_memory: Known[SharedMemory] = NOT_IN_INPUT
     disks: Known[tuple[Disk, ...]] = NOT_IN_INPUT
@@ -168,6 +174,7 @@ class Host(Struct, frozen=True):
     accelerators: Known[tuple[Accelerator, ...]] = NOT_IN_INPUT
     accelerator_count: AcceleratorCount = field(default_factory=AcceleratorCount)
     environment: Known[tuple[EnvVar, ...]] = NOT_IN_INPUT
+    nccl: Known[NcclLog] = NOT_IN_INPUT  # a log, of however many hosts
     env_targets: EnvTargets = field(default_factory=EnvTargets)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from preflight.model import NOT_IN_INPUT, Known
 
@@ -24,6 +24,10 @@ class Nic(Struct, frozen=True):
     hca: Known[str] = NOT_IN_INPUT  # MT4129
     board_id: Known[str] = NOT_IN_INPUT  # PSID: MT_0000000838
     firmware: Known[str] = NOT_IN_INPUT  # 28.39.1002
+    usual_firmware: Known[str] = NOT_IN_INPUT  # of the adapters of its model here, itself included
+    model: Known[str] = NOT_IN_INPUT  # ConnectX-7
+    system_guid: Known[str] = NOT_IN_INPUT  # one for all devices of a card
+    transport: Known[str] = NOT_IN_INPUT  # InfiniBand (RoCE as well) | iWARP | unspecified
     address: Known[str] = NOT_IN_INPUT  # 0000:18:00.0
     numa_node: Known[int] = NOT_IN_INPUT
     virtual: bool = False  # an SR-IOV function that is given to somebody
@@ -31,8 +35,34 @@ class Nic(Struct, frozen=True):
     probe: str = ""
 
 
+class PortErrors(Struct, frozen=True):
+    """What a port counts since its driver was loaded, or the counters were last cleared; the names
+    are the kernel's (Documentation/ABI/stable/sysfs-class-infiniband)."""
+
+    symbol_error: Known[int] = NOT_IN_INPUT
+    link_error_recovery: Known[int] = NOT_IN_INPUT
+    link_downed: Known[int] = NOT_IN_INPUT
+    port_rcv_errors: Known[int] = NOT_IN_INPUT
+    port_xmit_discards: Known[int] = NOT_IN_INPUT
+    local_link_integrity_errors: Known[int] = NOT_IN_INPUT
+    excessive_buffer_overrun_errors: Known[int] = NOT_IN_INPUT
+    vl15_dropped: Known[int] = NOT_IN_INPUT
+    # Of the adapter's transport (mlx5, bnxt_re).
+    out_of_buffer: Known[int] = NOT_IN_INPUT
+    out_of_sequence: Known[int] = NOT_IN_INPUT
+    packet_seq_err: Known[int] = NOT_IN_INPUT
+    local_ack_timeout_err: Known[int] = NOT_IN_INPUT
+    rx_icrc_encapsulated: Known[int] = NOT_IN_INPUT
+    roce_adp_retrans: Known[int] = NOT_IN_INPUT
+    np_cnp_sent: Known[int] = NOT_IN_INPUT  # answers to packets marked by ECN
+    rp_cnp_handled: Known[int] = NOT_IN_INPUT
+    line: int = 0
+    probe: str = ""
+
+
 class NicPort(Struct, frozen=True):
-    """One port, in the kernel's words."""
+    """One port, in the kernel's words. Ports are alike (`usual`) whose adapters are of one model,
+    board and number of ports, with one link layer."""
 
     name: str  # mlx5_0/1
     nic: str
@@ -50,6 +80,18 @@ class NicPort(Struct, frozen=True):
     lid: Known[int] = NOT_IN_INPUT
     sm_lid: Known[int] = NOT_IN_INPUT  # of the subnet manager; 0: none has come by
     gids: Known[tuple[Gid, ...]] = NOT_IN_INPUT
+    errors: PortErrors = field(default_factory=PortErrors)
+    transport: Known[str] = NOT_IN_INPUT
+    #: training | spare (a further port of a card, none of whose kind is up) | other (slower than
+    #: those of training, of another link layer, for storage and logins) | virtual. Where the places
+    #: of adapters and GPUs are known these decide: topology.nics.
+    role: Known[str] = NOT_IN_INPUT
+    usual_rate_gbits: Known[float] = NOT_IN_INPUT  # of ports like it that are up
+    usual_lanes: Known[int] = NOT_IN_INPUT
+    usual_link_layer: Known[str] = NOT_IN_INPUT
+    #: Of the RoCE v2 entry with an IPv4 address, else with one of IPv6 that is routed.
+    gid_index: Known[int] = NOT_IN_INPUT
+    roce_v2: Known[bool] = NOT_IN_INPUT  # whether there is such an entry
     virtual: bool = False
     line: int = 0
     probe: str = ""
@@ -71,7 +113,34 @@ class Netdev(Struct, frozen=True):
     members: Known[tuple[str, ...]] = NOT_IN_INPUT  # of a bond
     ipv4: Known[tuple[str, ...]] = NOT_IN_INPUT  # 10.0.0.1/24
     default_route: Known[bool] = NOT_IN_INPUT
+    rate_max_gbits: Known[float] = NOT_IN_INPUT  # the fastest mode that it supports
+    members_down: Known[tuple[str, ...]] = NOT_IN_INPUT  # of a bond
+    member_rates_gbits: Known[tuple[float, ...]] = NOT_IN_INPUT  # each once
+    virtual_functions: Known[int] = NOT_IN_INPUT  # that were made of it
+    rx_missed: Known[int] = NOT_IN_INPUT  # dropped by the adapter for want of room, since it is up
+    rx_crc_errors: Known[int] = NOT_IN_INPUT
+    # What ethtool and mlnx_qos tell.
+    firmware: Known[str] = NOT_IN_INPUT
+    rx_ring: Known[int] = NOT_IN_INPUT  # entries
+    rx_ring_max: Known[int] = NOT_IN_INPUT
+    channels: Known[int] = NOT_IN_INPUT
+    channels_max: Known[int] = NOT_IN_INPUT
+    pause_rx: Known[bool] = NOT_IN_INPUT  # of the whole link; PFC is of priorities
+    pause_tx: Known[bool] = NOT_IN_INPUT
+    trust: Known[str] = NOT_IN_INPUT  # pcp | dscp: what tells a packet's priority
+    pfc: Known[tuple[int, ...]] = NOT_IN_INPUT  # priorities that may be paused
+    lossless: Known[bool] = NOT_IN_INPUT  # some priority may
+    rdma: bool = False  # it belongs to a port of an RDMA device, which is judged as such
+    usual_rate_gbits: Known[float] = NOT_IN_INPUT  # of interfaces that can do as much and are up
     line: int = 0
+    probe: str = ""
+
+
+class Netdevs(Struct, frozen=True):
+    """One answer about interfaces."""
+
+    devices: tuple[Netdev, ...]
+    line: int = 1
     probe: str = ""
 
 

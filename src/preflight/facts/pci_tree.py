@@ -1,4 +1,4 @@
-"""What lspci shows: every function on PCI, its link, and the way from a device to its root port.
+"""The functions on PCI, their links, and the way from a device to its root port.
 
 Speeds in GT/s per lane, widths in lanes, rates in GB/s of one direction, sizes in bytes.
 """
@@ -22,7 +22,7 @@ class PciDevice(Struct, frozen=True):
     device_id: Known[str] = NOT_IN_INPUT
     product: Known[str] = NOT_IN_INPUT  # vendor and device, by name
     revision: Known[str] = NOT_IN_INPUT  # a1; 00 where lspci prints none
-    answers: bool = True  # False: reads of its configuration give nothing but ones
+    answers: Known[bool] = True  # False: reads of its configuration give nothing but ones
     port: Known[str] = NOT_IN_INPUT  # Endpoint | Root Port | Upstream Port | Downstream Port | ...
     primary: Known[int] = NOT_IN_INPUT  # bus numbers of a bridge
     secondary: Known[int] = NOT_IN_INPUT
@@ -31,6 +31,8 @@ class PciDevice(Struct, frozen=True):
     width_max: Known[int] = NOT_IN_INPUT
     speed_gtps: Known[float] = NOT_IN_INPUT  # LnkSta
     width: Known[int] = NOT_IN_INPUT
+    #: GB/s of the link, where it is not told by speed and width.
+    rate_gbps: Known[float] = NOT_IN_INPUT
     speed_word: str = ""  # ok | downgraded | strange ...; newer versions only
     width_word: str = ""
     link_line: int = 0  # where LnkSta stands
@@ -44,10 +46,18 @@ class PciDevice(Struct, frozen=True):
     uncorrected: Known[tuple[str, ...]] = NOT_IN_INPUT  # UESta, since it was last cleared
     corrected: Known[tuple[str, ...]] = NOT_IN_INPUT  # CESta
     errors_line: int = 0  # where UESta stands
+    link_probe: str = ""  # what told the link, where it is another than `probe`
+    #: From the top: the root complex, pci0000:15, and the bridges; as far as they are known.
+    way: tuple[str, ...] = ()
+    virtual: bool = False  # an SR-IOV function
+    #: How an IOMMU translates for it: identity (addresses pass as they are) | DMA | DMA-FQ ...
+    iommu_type: Known[str] = NOT_IN_INPUT
+    os_names: tuple[str, ...] = ()  # mlx5_0, eth0, nvme0n1, where the input tells
 
 
 class PciTree(Struct, frozen=True):
-    """All functions in the order of lspci."""
+    """The functions in the order of their addresses: all that lspci shows; of sysfs, bridges and
+    those that training uses."""
 
     devices: tuple[PciDevice, ...]
     line: int = 1
@@ -91,13 +101,22 @@ class PathAcs(Struct, frozen=True):
     probe: str = ""
 
 
+class PathPayload(Struct, frozen=True):
+    """The largest packet that a device sends, and the bridges above it that are set to another."""
+
+    payload_bytes: Known[int] = NOT_IN_INPUT
+    unlike: Known[tuple[str, ...]] = NOT_IN_INPUT  # 0000:17:01.0 at 128
+    line: int = 0
+    probe: str = ""
+
+
 class PciPath(Struct, frozen=True):
     """A device that training uses, with its way to the root."""
 
     name: str  # gpu3 where nvidia-smi names it, else its address
     bus_id: str  # 00000000:1b:00.0
     kind: str  # gpu | nvswitch | nic
-    answers: bool = True
+    answers: Known[bool] = True
     by_driver: bool = False  # nvidia-smi tells of its link too
     virtual: bool = False  # in a virtual machine: the link shown is the hypervisor's choice
     bridges: tuple[str, ...] = ()  # their addresses, from the device upwards
@@ -106,6 +125,10 @@ class PciPath(Struct, frozen=True):
     above: Known[LinkState] = NOT_IN_INPUT
     errors: LinkErrors = field(default_factory=LinkErrors)
     acs: PathAcs = field(default_factory=PathAcs)
+    payload: PathPayload = field(default_factory=PathPayload)
+    read_request_bytes: Known[int] = NOT_IN_INPUT
+    product: Known[str] = NOT_IN_INPUT
+    iommu_type: Known[str] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
+from preflight.facts.numa import NumaNode
 from preflight.facts.setup import Package
 from preflight.model import NOT_IN_INPUT, Known
 
@@ -72,6 +73,7 @@ class EnvReport(Struct, frozen=True):
     os: Known[str] = NOT_IN_INPUT
     kernel: Known[str] = NOT_IN_INPUT
     hypervisor: Known[str] = NOT_IN_INPUT  # KVM; "none"
+    nodes: Known[tuple[NumaNode, ...]] = NOT_IN_INPUT  # by lscpu within the report
     open_files: Known[int] = NOT_IN_INPUT  # soft limit
     deepspeed: Known[str] = NOT_IN_INPUT
     deepspeed_torch: Known[str] = NOT_IN_INPUT  # the torch that its wheel was compiled with

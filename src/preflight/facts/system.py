@@ -49,6 +49,13 @@ class ConfiguredLimit(Struct, frozen=True):
     probe: str = ""
 
 
+class NodeShare(Struct, frozen=True):
+    """What a process holds of the memory of one NUMA node, files that it maps left out."""
+
+    node: int
+    held_bytes: int
+
+
 class AskedProcess(Struct, frozen=True):
     """A process that the user named."""
 
@@ -64,6 +71,26 @@ class AskedProcess(Struct, frozen=True):
     stack: Known[Amount] = NOT_IN_INPUT
     memlock_lifted: Known[bool] = NOT_IN_INPUT  # CAP_IPC_LOCK, so it is not applied
     limits: tuple[Limit, ...] = ()
+    cpus_allowed: Known[str] = NOT_IN_INPUT  # of its main thread: 0-47,96-143
+    mems_allowed: Known[str] = NOT_IN_INPUT  # nodes: 0-1
+    memory_policy: Known[str] = NOT_IN_INPUT  # default | bind:0 | prefer:0 | interleave:0-1
+    memory: Known[tuple[NodeShare, ...]] = NOT_IN_INPUT
+    gpus_open: Known[tuple[str, ...]] = NOT_IN_INPUT  # bus ids of the GPUs whose files it has open
+    line: int = 0
+    probe: str = ""
+
+
+class Binding(Struct, frozen=True):
+    """Where a process that the user named may run, and where its GPUs are."""
+
+    name: str  # pid 4711
+    gpus: Known[tuple[str, ...]] = NOT_IN_INPUT
+    gpu_nodes: Known[tuple[int, ...]] = NOT_IN_INPUT  # the NUMA nodes of these
+    near_cpus: Known[str] = NOT_IN_INPUT  # those of these nodes
+    cpus_allowed: Known[str] = NOT_IN_INPUT
+    memory_policy: Known[str] = NOT_IN_INPUT
+    memory: Known[tuple[NodeShare, ...]] = NOT_IN_INPUT  # of nodes with processors
+    near_percent: Known[float] = NOT_IN_INPUT  # of it, on the GPUs' nodes
     line: int = 0
     probe: str = ""
 

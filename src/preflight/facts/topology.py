@@ -78,10 +78,25 @@ class GpuPlace(Struct, frozen=True):
     cpus: Known[str] = NOT_IN_INPUT  # those of its node: 0-47,96-143
     domain: Known[str] = NOT_IN_INPUT  # the name of its NVLink domain; "none" where it has none
     nvlinks: Known[int] = NOT_IN_INPUT  # the sum over its peers, or those into switches
+    nvlink_gbps: Known[float] = NOT_IN_INPUT  # of all these, one way, by its model
     peers: Known[str] = NOT_IN_INPUT  # to the other GPUs, as "7 x NV18"; alike for equals
+    #: Of these the ones over NVLink, where the board joins all its GPUs alike.
+    nvlink_peers: Known[str] = NOT_IN_INPUT
     nics: Known[tuple[str, ...]] = NOT_IN_INPUT  # the nearest that carry training
     nic_path: Known[str] = NOT_IN_INPUT  # the path to these
+    #: Whether one of these is below the same PCIe switch, where most GPUs of the host have one.
+    nic_beside: Known[bool] = NOT_IN_INPUT
     p2p: Known[str] = NOT_IN_INPUT  # the worst status to a peer that P2pPair knows: OK ...
+    line: int = 0
+    probe: str = ""
+
+
+class GpuP2p(Struct, frozen=True):
+    """The worst that `nvidia-smi topo -p2p` says of one GPU and its peers. Missing where its kind
+    has no such access by design."""
+
+    name: str  # gpu0
+    status: Known[str]
     line: int = 0
     probe: str = ""
 
@@ -118,7 +133,12 @@ class NicPlace(Struct, frozen=True):
 
 class Topology(Struct, frozen=True):
     """The host as NCCL would see it. `source`: what told the links: the matrix of nvidia-smi, or
-    the way of each device on PCI, which knows no NVLink."""
+    the way of each device on PCI, which knows no NVLink.
+
+    An adapter carries training where it is below one PCIe switch with a GPU (PIX, PXB) and not
+    slower than half of the fastest; where some GPU has no such adapter, also the fastest of the
+    others. Virtual functions and bonds do so only where nothing else does, or is beside a GPU.
+    """
 
     source: Known[str] = NOT_IN_INPUT  # nvidia-smi topo | pci
     gpus: Known[tuple[GpuPlace, ...]] = NOT_IN_INPUT
@@ -127,5 +147,11 @@ class Topology(Struct, frozen=True):
     domains: Known[tuple[NvlinkDomain, ...]] = NOT_IN_INPUT
     matrix: Known[Matrix] = NOT_IN_INPUT
     p2p: Known[tuple[P2p, ...]] = NOT_IN_INPUT
+    gpu_p2p: Known[tuple[GpuP2p, ...]] = NOT_IN_INPUT
+    matrix_gpus: Known[int] = NOT_IN_INPUT  # how many the matrix holds in full
+    #: The best path between two GPUs of one NUMA node that NVLink does not join.
+    node_path: Known[str] = NOT_IN_INPUT
+    gpu_nodes: Known[int] = NOT_IN_INPUT  # NUMA nodes of the GPUs of a board with NVSwitches
+    training_places: Known[int] = NOT_IN_INPUT  # PCIe switches or slots with adapters of training
     line: int = 1
     probe: str = ""

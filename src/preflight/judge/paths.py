@@ -147,7 +147,9 @@ def _elements(
 ) -> Iterator[Reached]:
     for element in elements:
         value, found = _walk(element, names, evidence)
-        yield Reached(element.name, getattr(element, "bus_id", ""), element, value, found)
+        device = getattr(element, "bus_id", "")
+        device = device if isinstance(device, str) else ""
+        yield Reached(element.name, device, element, value, found)
 
 
 def _walk(

@@ -35,7 +35,11 @@ RULES: dict[str, Rule] = {
     "dcgm": Rule("dcgm:judge_dcgm", "dcgm"),
     "stack": Rule("stack.judged:judge_stack"),
     "known-bad": Rule("stack.known_bad:judge_known_bad"),
+    "ports": Rule("network.ports:judge_ports", "nic_ports"),
     "lock": Rule("lock:judge_lock"),
+    "binding": Rule("binding:judge_binding", "bindings"),
+    "nccl-topo": Rule("nccl_file.rule:judge_nccl_topo", "nccl_topo"),
+    "nccl": Rule("nccl.rule:judge_nccl", "nccl"),
     "environment": Rule("environment.rule:judge_environment", "environment"),
 }
 

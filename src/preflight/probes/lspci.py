@@ -1,4 +1,4 @@
-"""Every function on PCI, from lspci: plain, -n, -nn, -v to -vvv, with and without -D."""
+"""Every function on PCI, from lspci: plain, -n, -nn, -v to -vvv, -mm, -vmm, with and without -D."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from preflight.errors import ParseError
 from preflight.facts.pci_tree import PciDevice, PciTree
 from preflight.model import NOT_IN_INPUT, Missing
+from preflight.probes.lspci_forms import for_people
 from preflight.probes.lspci_names import class_of, vendor_of
 from preflight.probes.spec import probe
 
@@ -41,7 +42,7 @@ def lspci(text: str) -> PciTree:
     Raises ParseError where two different functions have one address."""
     functions: dict[str, _Function] = {}
     here: _Function | None = None
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(for_people(text).split("\n"), 1):
         head = _HEAD.match(line) if line[:1] in _HEX else None
         if head:
             here = _Function(head[1], head[2], number)

@@ -14,6 +14,10 @@ _CLASSES = {
     "Fabric controller": "0208",
     "Network controller": "0280",
     "Non-Volatile memory controller": "0108",
+    "SATA controller": "0106",
+    "RAID bus controller": "0104",
+    "Serial Attached SCSI controller": "0107",
+    "Mass storage controller": "0180",
     "Host bridge": "0600",
     "PCI bridge": "0604",
     "Bridge": "0680",
@@ -26,6 +30,7 @@ _VENDORS = (
     ("Mellanox ", "0x15b3"),
     ("Advanced Micro Devices, Inc. [AMD/ATI]", "0x1002"),
     ("Intel ", "0x8086"),
+    ("Broadcom / LSI", "0x1000"),
     ("Broadcom ", "0x14e4"),
     ("ASPEED ", "0x1a03"),
     ("Matrox ", "0x102b"),
@@ -45,6 +50,11 @@ _VENDORS = (
 def class_of(name: str) -> str:
     """`3D controller` -> 0302; empty where the class does not matter here."""
     return _CLASSES.get(name, "")
+
+
+def name_of(class_id: str) -> str:
+    """0302 -> `3D controller`, as lspci names it; empty where the class does not matter here."""
+    return next((name for name, number in _CLASSES.items() if number == class_id), "")
 
 
 def vendor_of(product: str) -> str:

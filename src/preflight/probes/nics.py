@@ -8,37 +8,61 @@ from typing import Any
 from preflight.errors import ParseError
 from preflight.facts.nics import Nic, NicPort, Nics
 from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.infiniband.ports import number_of as _int
+from preflight.probes.infiniband.ports import physical_of, state_of
+from preflight.probes.infiniband.tables import (
+    COUNTERS,
+    NO_GID,
+    is_table,
+    locate_counter,
+    tables,
+    with_tables,
+)
 from preflight.probes.spec import probe
 
 _PROBE = "nics"
 # Documentation/ABI/stable/sysfs-class-infiniband of the kernel. `physfn` marks a virtual function.
 # `dev_port` counts an adapter's ports from 0, RDMA from 1. The speed of a link that is down cannot
-# be read.
-_ASK = """\
-value() { v=; { read -r v <"$1"; } 2>/dev/null; [ -z "$v" ] || echo "$2 $v"; }
-[ -d /sys/class ] || { echo 'no /sys/class' >&2; exit 2; }
+# be read. One process reads the tables of addresses and the counters, which are hundreds of files;
+# an entry without an address has no type to be read, and is left out.
+_ASK = f"""\
+told=; say() {{ told="$told$1
+"; }}
+value() {{ v=; {{ read -r v <"$1"; }} 2>/dev/null; [ -z "$v" ] || say "$2 $v"; }}
+[ -d /sys/class ] || {{ echo 'no /sys/class' >&2; exit 2; }}
 for n in /sys/class/infiniband/*; do
   [ -e "$n/ports" ] || continue
-  echo "nic ${n##*/}"
-  (cd -P "$n/device" && echo "address ${PWD##*/}")
-  if [ -e "$n/device/physfn" ]; then echo virtual; fi
-  for f in hca_type board_id fw_ver device/numa_node; do value "$n/$f" "${f##*/}"; done
+  say "nic ${{n##*/}}"
+  cd -P "$n/device" && say "address ${{PWD##*/}}"
+  if [ -e "$n/device/physfn" ]; then say virtual; fi
+  for f in hca_type board_id fw_ver node_type sys_image_guid device/numa_node; do
+    value "$n/$f" "${{f##*/}}"
+  done
   for p in "$n"/ports/*; do
-    echo "port ${p##*/}"
-    for f in state phys_state rate link_layer; do value "$p/$f" "$f"; done
+    say "port ${{p##*/}}"
+    for f in state phys_state rate link_layer lid sm_lid; do value "$p/$f" "$f"; done
   done
   for d in "$n"/device/net/*; do
     [ -e "$d/mtu" ] || continue
-    echo "netdev ${d##*/}"
+    say "netdev ${{d##*/}}"
     for f in dev_port mtu speed; do value "$d/$f" "$f"; done
   done
 done
+if [ -n "$told" ]; then
+  printf %s "$told"
+  cd /sys/class/infiniband && {{
+    grep -s -H -v '{NO_GID}' */ports/*/gids/*
+    grep -s -H '' */ports/*/gid_attrs/types/* */ports/*/gid_attrs/ndevs/* \\
+      {" ".join(COUNTERS)}
+  }}
+fi
 echo end"""
 
 _BEGIN = ("nic", "port", "netdev")
-_STATE = re.compile(r"[0-9]{1,2}: ?(\S.{0,40})")
 _RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?) Gb/sec(?: \(([0-9]{1,3})X\b)?")
-_INT = re.compile(r"-?[0-9]{1,9}")
+#: enum rdma_node_type of rdma/ib_verbs.h: usNIC and EFA are of no transport of the standards.
+_TRANSPORTS = {"CA": "InfiniBand", "RNIC": "iWARP", "usNIC": "usNIC", "usNIC UDP": "usNIC",
+               "unspecified": "unspecified"}  # fmt: skip
 _Part = dict[str, Any]  # a record's lines, and its first one's number as `line`
 _NO_NODE = Missing("not-applicable", "the kernel names no NUMA node for it")
 _NO_NETDEV = Missing("not-applicable", "no network interface on this port")
@@ -54,8 +78,11 @@ _SHOWN = {
 
 def locate(text: str, start: int, field: str) -> int:
     """The line that shows a field of the device or port whose record begins at `start`."""
+    lines = text.split("\n")
+    if start and is_table(lines[start - 1]):
+        return locate_counter(lines, start, field)
     key = f"{_SHOWN.get(field, field)} "
-    for number, line in enumerate(text.split("\n")[start:], start + 1):
+    for number, line in enumerate(lines[start:], start + 1):
         if line.startswith(key):
             return number
         if line.startswith("nic "):
@@ -69,13 +96,15 @@ def nics(text: str) -> Nics:
     lines = [line.strip() for line in text.strip().split("\n")]
     if lines[-1] != "end":
         raise ParseError("the list of RDMA devices is cut short: no closing `end`", len(lines))
+    many = tables(lines)
     devices: list[Nic] = []
     ports: list[NicPort] = []
-    for parts in _devices(lines[:-1]):
+    for parts in _devices(["" if is_table(line) else line for line in lines[:-1]]):
         nic = _nic(parts[0])
         devices.append(nic)
         netdevs = [part for part in parts if "netdev" in part]
-        ports += [_port(nic, part, netdevs) for part in parts if "port" in part]
+        found = [_port(nic, part, netdevs) for part in parts if "port" in part]
+        ports += [with_tables(port, many) for port in found]
     return Nics(tuple(devices), tuple(ports), probe=_PROBE)
 
 
@@ -103,6 +132,8 @@ def _nic(part: _Part) -> Nic:
         hca=part.get("hca_type") or NOT_IN_INPUT,
         board_id=part.get("board_id") or NOT_IN_INPUT,
         firmware=part.get("fw_ver") or NOT_IN_INPUT,
+        system_guid=part.get("sys_image_guid") or NOT_IN_INPUT,
+        transport=_transport(part.get("node_type", "")),
         address=part.get("address") or NOT_IN_INPUT,
         numa_node=_NO_NODE if isinstance(node, int) and node < 0 else node,
         virtual="virtual" in part,
@@ -111,25 +142,33 @@ def _nic(part: _Part) -> Nic:
     )
 
 
+def _transport(told: str) -> Known[str]:
+    """`1: CA` -> InfiniBand."""
+    return _TRANSPORTS.get(told.partition(": ")[2], NOT_IN_INPUT)
+
+
 def _port(nic: Nic, part: _Part, netdevs: list[_Part]) -> NicPort:
     rate, lanes = _rate(part.get("rate"))
     return NicPort(
         name=f"{nic.name}/{part['port']}",
         nic=nic.name,
         hca=nic.hca,
-        state=_state(part.get("state")),
-        phys_state=_state(part.get("phys_state")),
+        state=state_of(part.get("state")),
+        phys_state=physical_of(part.get("phys_state")),
         rate_gbits=rate,
         lanes=lanes,
         link_layer=part.get("link_layer") or NOT_IN_INPUT,
         **_netdev(part["port"], netdevs),
+        lid=_int(part.get("lid")),
+        sm_lid=_int(part.get("sm_lid")),
+        transport=nic.transport,
         virtual=nic.virtual,
         line=part["line"],
         probe=_PROBE,
     )
 
 
-def _netdev(port: str, netdevs: list[_Part]) -> dict[str, Known[Any]]:
+def _netdev(port: str, netdevs: list[_Part]) -> dict[str, Any]:
     """The interface of the port with this number, and what it tells."""
     number = _int(port)
     mine = [one for one in netdevs if _counted_from_1(one) == number]
@@ -149,14 +188,6 @@ def _counted_from_1(netdev: _Part) -> int:
     return at + 1 if isinstance(at, int) else 1
 
 
-def _state(told: str | None) -> Known[str]:
-    """`4: ACTIVE` -> ACTIVE."""
-    if not told:
-        return NOT_IN_INPUT
-    match = _STATE.fullmatch(told)
-    return match[1] if match else Missing("unreadable", f"{told[:60]!r} is no state of a port")
-
-
 def _rate(told: str | None) -> tuple[Known[float], Known[int]]:
     """`400 Gb/sec (4X NDR)` -> 400.0, 4."""
     if not told:
@@ -166,10 +197,3 @@ def _rate(told: str | None) -> tuple[Known[float], Known[int]]:
         unread = Missing("unreadable", f"{told[:60]!r} is no rate of a port")
         return unread, unread
     return float(match[1]), int(match[2]) if match[2] else NOT_IN_INPUT
-
-
-def _int(told: str | None) -> Known[int]:
-    if told is None:
-        return NOT_IN_INPUT
-    unread = Missing("unreadable", f"{told[:60]!r} is no number")
-    return int(told) if _INT.fullmatch(told) else unread

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from preflight import cpulists
 from preflight.errors import ParseError
 from preflight.facts.numa import NumaNode
-from preflight.model import NOT_IN_INPUT
+from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.spec import probe
 
 _PROBE = "numactl"
@@ -43,6 +44,7 @@ def _node(at: int, told: dict[str, str], distances: tuple[int, ...], line: int) 
     return NumaNode(
         name=f"node{at}",
         cpus=len(told["cpus"].split()) if "cpus" in told else NOT_IN_INPUT,
+        cpu_list=_listed(told["cpus"]) if "cpus" in told else NOT_IN_INPUT,
         total_bytes=NOT_IN_INPUT if total is None else total,
         free_bytes=NOT_IN_INPUT if free is None else free,
         free_percent=100 * free / total if total and free is not None else NOT_IN_INPUT,
@@ -50,6 +52,13 @@ def _node(at: int, told: dict[str, str], distances: tuple[int, ...], line: int) 
         line=line,
         probe=_PROBE,
     )
+
+
+def _listed(cpus: str) -> Known[str]:
+    try:
+        return cpulists.fold(cpulists.parse(",".join(cpus.split())))
+    except ValueError:
+        return Missing("unreadable", f"these are no numbers of processors: {cpus[:60]!r}")
 
 
 def _bytes(text: str) -> int | None:

@@ -2,29 +2,93 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from preflight import cpulists
 from preflight.errors import ParseError
 from preflight.facts.host import Cpu, HostMemory
+from preflight.facts.numa import NumaNode
 from preflight.model import NOT_IN_INPUT, Known
 from preflight.probes.spec import probe
+
+#: Behind a label of lscpu: French has a blank before the colon, Chinese a wide one.
+_COLON = re.compile("[:\uff1a]")
+#: `NUMA node0 CPU(s)`, `NUMA-Knoten0 CPU(s)`, `CPU(s) del nodo NUMA 1`: the word and one number.
+_NODE_LABEL = re.compile(r"(?=.*NUMA)[^0-9]*([0-9]{1,4})[^0-9]*")
+_COUNT_LABEL = re.compile(r"(?=.*NUMA)[^0-9]*")
+_LONGEST = 120  # of a label, the blanks before it included
+#: Rows of lscpu -J are nested three deep.
+_DEEPEST = 8
 
 
 @probe("lscpu", ["lscpu"], timeout_s=10)
 def lscpu(text: str) -> Cpu:
-    """`Key: value` lines of util-linux's lscpu; newer versions indent them."""
-    pairs = (line.strip().partition(":") for line in text.splitlines())
-    told = {key: value.strip() for key, colon, value in pairs if colon}
-    if "CPU(s)" not in told:
+    """`Key: value` lines of util-linux's lscpu, indented or not, or its JSON (-J). In another
+    language than English: how many CPUs there are, the NUMA nodes, and whether it is a virtual
+    machine."""
+    rows = _rows(text)
+    told = {key: value for key, (value, _) in rows.items()}
+    nodes = tuple(_nodes(rows))
+    counts = {key: value for key, value in told.items() if value.isdecimal()}
+    cpus = told.get("CPU(s)") or next(iter(counts.values()), "")
+    if not cpus or not (nodes or "CPU(s)" in told or "CPU" in told):
         raise ParseError("expected a line `CPU(s): N` as lscpu prints", 1)
+    nodes_told = (value for key, value in counts.items() if _COUNT_LABEL.fullmatch(key))
     return Cpu(
         model=told.get("Model name", NOT_IN_INPUT),
         sockets=_int(told.get("Socket(s)")),
-        numa_nodes=_int(told.get("NUMA node(s)")),
-        cpus=_int(told["CPU(s)"]),
+        numa_nodes=_int(next(nodes_told, None)),
+        cpus=_int(cpus),
         hypervisor=_hypervisor(told),
+        nodes=nodes,
     )
+
+
+def _rows(text: str) -> dict[str, tuple[str, int]]:
+    """Label -> its value and its line."""
+    if text.lstrip().startswith("{"):
+        return _rows_of_json(text)
+    found: dict[str, tuple[str, int]] = {}
+    for at, line in enumerate(text.split("\n"), 1):
+        label, *value = _COLON.split(line, maxsplit=1)
+        if value and len(label) < _LONGEST:
+            found[label.strip()] = (value[0].strip(), at)
+    return found
+
+
+def _rows_of_json(text: str) -> dict[str, tuple[str, int]]:
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"expected the JSON of lscpu -J: {error}"[:200], 1) from None
+    return {
+        str(row.get("field", "")).strip(" :\uff1a\xa0"): (str(row.get("data")), 1)
+        for row in _flat(whole.get("lscpu"), _DEEPEST)
+    }
+
+
+def _flat(rows: object, depth: int) -> Iterator[dict[str, Any]]:
+    """The rows, each before those below it."""
+    for row in rows if isinstance(rows, list) and depth else ():
+        if isinstance(row, dict):
+            yield row
+            yield from _flat(row.get("children"), depth - 1)
+
+
+def _nodes(rows: Mapping[str, tuple[str, int]]) -> Iterator[NumaNode]:
+    for label, (value, line) in rows.items():
+        match = _NODE_LABEL.fullmatch(label)
+        if match is None:
+            continue
+        try:
+            cpus = cpulists.parse("" if value == "None" else value)
+        except ValueError:
+            continue
+        yield NumaNode(f"node{int(match[1])}", len(cpus), cpulists.fold(cpus), line=line,
+                       probe="lscpu")  # fmt: skip
 
 
 def _hypervisor(told: dict[str, str]) -> Known[str]:
@@ -32,9 +96,10 @@ def _hypervisor(told: dict[str, str]) -> Known[str]:
     # always known to lscpu.
     if "Hypervisor vendor" in told:
         return told["Hypervisor vendor"]
-    if "Flags" not in told:
+    flags = told.get("Flags") or next((v for v in told.values() if v.startswith("fpu ")), None)
+    if flags is None:
         return NOT_IN_INPUT
-    return "unknown" if "hypervisor" in told["Flags"].split() else "none"
+    return "unknown" if "hypervisor" in flags.split() else "none"
 
 
 def _int(text: str | None) -> Known[int]:

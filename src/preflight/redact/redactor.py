@@ -30,6 +30,8 @@ _TELLING = re.compile(
     r"serial|asset_tag|^sn$|user|owner|hostname|guid|pdi|version|driver|firmware|bios|pass|pwd"
     r"|secret|credential|token|key"
 )
+#: First words of subjects of checks of NCCL that name no host.
+_NO_HOST = ("", "job", "line", "communicator")
 _JUDGED = ("measured", "expected", "was", "now")
 _ABOUT_VERSIONS = re.compile(r"version|driver|cudnn|firmware|vbios|ofed")
 # Two captures that answer the same for one host.
@@ -96,6 +98,11 @@ def _hostnames(report: Report) -> Iterable[str]:
         name = identity.get("hostname") if isinstance(identity, dict) else None
         if isinstance(name, str):
             yield name
+        for one in host.results:
+            # "node-02", "node-02 gpu3": a log of NCCL may be of many hosts
+            name = one.subject.partition(" ")[0]
+            if one.check.startswith("nccl.") and name not in _NO_HOST and name != host.host:
+                yield name
 
 
 def _changes(report: Report) -> Iterable[Change]:

@@ -17,6 +17,9 @@ RENDERERS = {
     "markdown": "preflight.reports.markdown",
 }
 
+#: The same for formats that only a file can have, by the end of its name.
+FILES_ONLY = {"svg": "preflight.reports.svg"}
+
 #: What the end of a file's name says of its format.
 SUFFIXES = {
     ".txt": "text",
@@ -24,6 +27,7 @@ SUFFIXES = {
     ".jsonl": "jsonl",
     ".xml": "junit",
     ".md": "markdown",
+    ".svg": "svg",
 }
 
 
@@ -35,9 +39,10 @@ def render(
     `verbose` and `quiet` are for text alone: the other formats are always whole. Facts of several
     hosts are written only with `facts`.
     """
-    if fmt not in RENDERERS:
+    module = RENDERERS.get(fmt) or FILES_ONLY.get(fmt)
+    if module is None:
         raise UsageError(f"{fmt!r} is not a format", f"use one of: --format {'|'.join(RENDERERS)}")
-    pieces: Iterator[str] = import_module(RENDERERS[fmt]).render(
+    pieces: Iterator[str] = import_module(module).render(
         report, verbose=verbose, quiet=quiet, facts=facts
     )
     return pieces

@@ -32,6 +32,7 @@ class View(Struct, frozen=True):
     width: int
     verbose: int
     hosts: bool
+    box: bool = False  # the stream can show the characters that trees are drawn with
 
     def most(self, count: int) -> int:
         """How many of a list are shown: `count`, or all with -v."""

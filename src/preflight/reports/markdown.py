@@ -91,6 +91,10 @@ def _ticket(report: Report) -> Iterator[str]:
     yield from _matrix(report)
     yield from _changes(report)
     yield from _sections(report)
+    if any(host.map for host in report.hosts):
+        from preflight.reports.machine_ticket import machine_sections
+
+        yield from machine_sections(report)
     yield from _not_checked(report)
     if report.hints:
         yield from ("", "## Next", "", *(f"- {prose(hint)}" for hint in report.hints))
@@ -230,10 +234,15 @@ def _evidence(shown: Sequence[tuple[str, Evidence]]) -> Iterator[str]:
         lines[_MOST_EVIDENCE:] = [
             f"and {len(lines) - _MOST_EVIDENCE} more lines, in the JSON report"
         ]
+    yield from ("", "<details><summary>Evidence</summary>", "")
+    yield from (*fenced(lines, "text"), "", "</details>")
+
+
+def fenced(lines: Sequence[str], language: str) -> Iterator[str]:
+    """Lines as a block of code, whatever they hold."""
     runs = [len(run) for line in lines for run in re.findall("`+", line)]
     fence = "`" * max(3, 1 + max(runs, default=0))
-    yield from ("", "<details><summary>Evidence</summary>", "", f"{fence}text")
-    yield from (*lines, fence, "", "</details>")
+    yield from (f"{fence}{language}", *lines, fence)
 
 
 def _not_checked(report: Report) -> Iterator[str]:

@@ -109,6 +109,8 @@ def _host(name: str, found: Sequence[HostReport]) -> HostReport:
         reach=next((one.reach for one in reversed(found) if one.reach), ""),
         facts=_facts([one.facts for one in found if one.facts is not None]),
         results=results,
+        map=next((one.map for one in reversed(found) if one.map), None),
+        advice=next((one.advice for one in reversed(found) if one.advice), None),
     )
 
 

@@ -51,12 +51,13 @@ def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterato
 
 
 def lines(
-    report: Report, *, verbose: int = 0, quiet: bool = False, width: int = 100
+    report: Report, *, verbose: int = 0, quiet: bool = False, width: int = 100, box: bool = False
 ) -> Iterator[Line]:
-    """The whole text, none of it wider than `width`; with `quiet` only the verdict."""
-    view = View(width, verbose, hosts=len(report.hosts) > 1)
+    """The whole text, none of it wider than `width`; with `quiet` only the verdict. `box`: trees
+    are drawn with the characters that are made for it."""
+    view = View(width, verbose, hosts=len(report.hosts) > 1, box=box)
     if not quiet:
-        parts = (_header, _checklist, _changes, _blocks, _tables, _rest, _hints)
+        parts = (_header, _checklist, _changes, _blocks, _maps, _tables, _rest, _hints)
         for part in parts:
             found = list(part(report, view))
             if found:
@@ -181,6 +182,14 @@ def _blocks(report: Report, view: View) -> Iterator[Line]:
         if at:
             yield _EMPTY
         yield from block
+
+
+def _maps(report: Report, view: View) -> Iterator[Line]:
+    """The machines as they are drawn, and how to start a job on them."""
+    if any(host.map for host in report.hosts):
+        from preflight.reports.machine import machine_lines
+
+        yield from machine_lines(report, width=view.width, verbose=view.verbose, box=view.box)
 
 
 def _tables(report: Report, view: View) -> Iterator[Line]:

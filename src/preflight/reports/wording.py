@@ -34,6 +34,7 @@ DOMAINS = {
     "chassis": "Chassis",
     "dcgm": "DCGM",
     "live": "Watched",
+    "topo": "Topology",
     "topology": "Topology",
     "numa": "NUMA",
     "nic": "NICs",

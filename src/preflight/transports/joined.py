@@ -13,9 +13,9 @@ _SECTIONED = "nvidia-smi-q"
 #: So are states, errors and capabilities of links, the states of services, and what is known of the
 #: driver's module (`lsmod`, /proc/driver/nvidia/version).
 _ADD_UP = ("nvlink", "services", "driver-module")
-#: Logs add up, each read by itself: a ring buffer, a journal and the fabric manager's log. The
-#: second of a host is called kernel-log#2.
-_LOG = "kernel-log"
+#: Logs add up, each read by itself: a ring buffer, a journal and the fabric manager's log; and what
+#: NCCL wrote in each process. The second of a host is called kernel-log#2.
+_LOGS = ("kernel-log", "nccl-log")
 #: Forms of one answer, the better first: only one of them is judged.
 _SAME = ("nvidia-smi", "nvidia-smi-q", "nvidia-smi-table")
 _FULL_REPORT = re.compile(r"^ {4}Product Name +: ", re.MULTILINE)
@@ -32,8 +32,8 @@ def merged(pieces: list[list[Raw]], bad: Bad) -> list[Raw]:
             fresh.setdefault(raw.probe, []).append(raw)
         for probe, raws in fresh.items():
             earlier = answers.get(probe)
-            if probe.partition("#")[0] == _LOG and earlier:
-                another = f"{_LOG}#{sum(name.startswith(_LOG) for name in answers) + 1}"
+            if (log := probe.partition("#")[0]) in _LOGS and earlier:
+                another = f"{log}#{sum(name.startswith(log) for name in answers) + 1}"
                 answers[another] = [replace(raw, probe=another) for raw in raws]
                 continue
             adds = earlier is not None and _adds(probe, raws[0])

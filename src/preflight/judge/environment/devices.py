@@ -11,6 +11,7 @@ from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.stack import EnvVar
 from preflight.facts.stack_pieces import StackGpu
+from preflight.judge.environment.adapters import absent, idle, is_meant, names_in, taken_along
 from preflight.judge.environment.scene import Fault, Found, Scene, unseen
 from preflight.model import Known, Missing
 
@@ -43,7 +44,8 @@ def devices(scene: Scene) -> Found:
         if one.name in _INTERFACES and _takes(one):
             yield from _held(one, "interfaces", _here(scene, targets.netdevs), _interfaces)
         elif one.name == _ADAPTERS and _takes(one):
-            yield from _held(one, "adapters", _here(scene, targets.adapters), _adapters)
+            yield from _held(one, "adapters", _here(scene, targets.adapters), absent)
+            yield from _of_ports(one, scene)
         elif one.name == "CUDA_VISIBLE_DEVICES":
             yield from _held(one, "GPUs", _gpus(scene.host), _of_cuda)
         elif one.name in _DEVICES:
@@ -67,6 +69,13 @@ def _held(
         yield unseen(one, what, have)
     else:
         yield from judge(one, have)
+
+
+def _of_ports(one: EnvVar, scene: Scene) -> Iterator[Fault]:
+    """What the ports of this host say, where the variable is of this host."""
+    if scene.here:
+        yield from idle(one, scene.host.nic_ports)
+        yield from taken_along(one, scene.host.nic_ports)
 
 
 def _gpus(host: Host) -> Known[Sequence[Gpu | StackGpu]]:
@@ -96,31 +105,12 @@ def _count(scene: Scene, name: str) -> Known[int]:
 
 def _interfaces(one: EnvVar, have: Sequence[str]) -> Iterator[Fault]:
     """A list of beginnings is meant for hosts of several kinds: one that is there is enough."""
-    if not any(_matching(name, one.value, have) for name in _names(one.value)):
+    names = names_in(one.value)
+    if not any(is_meant(name, one.value, each) for name in names for each in have):
         told = ", ".join(have[:12]) or "none"
         yield Fault(
             one, f"the host has no such interface; it has {told}: the run stops at the start"
         )
-
-
-def _adapters(one: EnvVar, have: Sequence[str]) -> Iterator[Fault]:
-    absent = [name for name in _names(one.value) if not _matching(name, one.value, have)]
-    told = ", ".join(have[:12]) or "none"
-    if len(absent) == len(_names(one.value)):
-        yield Fault(one, f"the host has no such adapter; it has {told}: NCCL falls back to TCP")
-    elif absent:
-        yield Fault(one, f"the host has no {', '.join(absent)}; it has {told}", mild=True)
-
-
-def _names(value: str) -> list[str]:
-    """'=mlx5_0:1,mlx5_1' -> mlx5_0, mlx5_1."""
-    words = (word.strip().partition(":")[0] for word in value.lstrip("^=").split(","))
-    return [word.lstrip("=") for word in words if word]
-
-
-def _matching(name: str, value: str, have: Sequence[str]) -> bool:
-    exact = value.startswith("=")
-    return any(one == name if exact else one.startswith(name) for one in have)
 
 
 def _of_cuda(one: EnvVar, gpus: Sequence[Gpu | StackGpu]) -> Iterator[Fault]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from preflight.errors import ParseError
 from preflight.facts.setup import Package
 from preflight.facts.stack import EnvReport
@@ -67,7 +69,7 @@ def collect_env(text: str) -> EnvReport:
     if not found:
         raise ParseError("expected lines such as `PyTorch version: 2.5.1+cu124`", 1)
     packages = first_of_each(_packages(lines))
-    told = (_gpus(lines), _cudnn(lines), _hypervisor(text, lines), _conda_build(lines))
+    told = (_gpus(lines), _cudnn(lines), _cpu(text, lines), _conda_build(lines))
     for part in (*told, bundled_nccl(packages)):
         found = {**part, **found}
     return report(
@@ -123,15 +125,18 @@ def _cudnn(lines: Sequence[str]) -> Found:
     return {"cudnn": (versions[0], at + 1)} if versions else {}
 
 
-def _hypervisor(text: str, lines: Sequence[str]) -> Found:
+def _cpu(text: str, lines: Sequence[str]) -> Found:
     """What lscpu, whose output is within the report, tells."""
     try:
-        told = lscpu(text).hypervisor
+        told = lscpu(text)
     except ParseError:
         return {}
     shown = ("Hypervisor vendor:", "Flags:")
     at = next((n for n, line in enumerate(lines, 1) if line.lstrip().startswith(shown)), 0)
-    return {} if isinstance(told, Missing) else {"hypervisor": (told, at)}
+    nodes = tuple(replace(node, probe=_PROBE) for node in told.nodes)
+    found: Found = {"nodes": (nodes, nodes[0].line)} if nodes else {}
+    known = not isinstance(told.hypervisor, Missing)
+    return found | ({"hypervisor": (told.hypervisor, at)} if known else {})
 
 
 def _conda_build(lines: Sequence[str]) -> Found:

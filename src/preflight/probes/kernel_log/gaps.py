@@ -11,15 +11,22 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-_SIGN = "\x1d"
+#: What a mark begins with.
+GAP = "\x1d"
 _MARK = re.compile(
-    rf"^{_SIGN}(\d{{1,12}}) lines left out, (\d{{1,12}}) events of them$", re.MULTILINE
+    rf"^{GAP}(\d{{1,12}}) lines left out, (\d{{1,12}}) events of them$", re.MULTILINE
 )
 
 
 def mark(lines: int, events: int = 0) -> str:
     """The line that stands for so many; `events`: those that were too many to be kept."""
-    return f"{_SIGN}{lines} lines left out, {events} events of them\n"
+    return f"{GAP}{lines} lines left out, {events} events of them\n"
+
+
+def skipped(line: str) -> int:
+    """How many lines a mark stands for; 0 where the line is none."""
+    found = _MARK.match(line) if line.startswith(GAP) else None
+    return int(found[1]) if found else 0
 
 
 class Gaps(Struct, frozen=True):
@@ -47,7 +54,7 @@ class Gaps(Struct, frozen=True):
 
 def gaps(text: str) -> Gaps:
     """All marks of a text."""
-    if _SIGN not in text:
+    if GAP not in text:
         return Gaps()
     found = list(_found(text))
     return Gaps(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
-from xml.etree.ElementTree import Element, TreeBuilder
-from xml.parsers import expat
+from xml.etree.ElementTree import Element
 
 from msgspec.structs import replace
 
@@ -25,6 +24,7 @@ from preflight.probes.nvidia_smi.sentences import (
 )
 from preflight.probes.spec import probe
 from preflight.probes.values import bus_id
+from preflight.probes.xml_text import parsed
 
 _DOCTYPE, _ROOT = "<!DOCTYPE nvidia_smi_log", "<nvidia_smi_log"
 _ROOT_END, _GPU_END = "</nvidia_smi_log>", "</gpu>"
@@ -165,39 +165,8 @@ def _without_clocks(text: str) -> str:
 
 
 def _parse(text: str) -> tuple[Element, dict[Element, int]]:
-    """The root, and the line of every element. No entity may be declared, nothing is fetched."""
-    builder = TreeBuilder()
-    parser = expat.ParserCreate("utf-8")
-    parser.buffer_text = True
-    lines: dict[Element, int] = {}
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        lines[builder.start(tag, attributes)] = parser.CurrentLineNumber
-
-    parser.StartElementHandler = start
-    parser.EndElementHandler = builder.end
-    parser.CharacterDataHandler = builder.data
-    parser.EntityDeclHandler = _refuse_entity(parser)
     trimmed = _without_clocks(text)
-    if "&" in trimmed:
-        trimmed = _BARE_AMPERSAND.sub("&amp;", trimmed)
-    try:
-        parser.Parse(trimmed.encode("utf-8", "replace"), True)
-    except expat.ExpatError as error:
-        raise ParseError(
-            f"not well-formed XML: {expat.ErrorString(error.code)}", error.lineno
-        ) from None
-    return builder.close(), lines
-
-
-def _refuse_entity(parser: expat.XMLParserType) -> Callable[..., None]:
-    def refuse(name: str, *_: object) -> None:
-        shown = printable(name[:60])
-        raise ParseError(
-            f"the XML declares an entity, '{shown}': refused", parser.CurrentLineNumber
-        )
-
-    return refuse
+    return parsed(_BARE_AMPERSAND.sub("&amp;", trimmed) if "&" in trimmed else trimmed)
 
 
 def _head(root: Element, lines: dict[Element, int]) -> Head:

@@ -66,7 +66,7 @@ _NOT_ASKED = Missing("not-asked", "those that a process names are not looked for
 _NO_LIST = Missing("unreadable", "/sys/class/net cannot be read")
 
 
-@probe(_PROBE, ["sh", "-c", _ASK], timeout_s=10)
+@probe(_PROBE, ["sh", "-c", _ASK, "sh"], timeout_s=10)
 def environment(text: str) -> Known[Environment]:
     """`of WHOSE` begins a part, `var NAME=VALUE` a variable of it; then what the host has."""
     lines = [line.strip() for line in text.strip().split("\n")]

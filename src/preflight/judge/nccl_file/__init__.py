@@ -1,0 +1,1 @@
+"""NCCL's topology file held against the host."""

@@ -1,0 +1,177 @@
+"""Ports that are not up: which of them training misses, and what to do by how far each has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from preflight.facts.host import Host
+from preflight.facts.nics import NicPort
+from preflight.judge.results import result, undetermined
+from preflight.model import Action, Check, Evidence, Missing, Result, Status
+
+_UP = "ACTIVE"
+_NOBODY = "no port is up that training would use: see network.ports.any"
+
+
+class Cause(Struct, frozen=True):
+    """Why a port is not up, and what to type; NIC, PORT and IFACE stand for its names."""
+
+    reason: str
+    fix: tuple[str, ...]
+    action: Action
+
+
+_SWITCHED_OFF = Cause(
+    "it is switched off on this side: by hand, by the network's configuration, or its module is "
+    "missing or refused",
+    (
+        "Ethernet: ip -d link show IFACE; sudo ip link set IFACE up",
+        "InfiniBand: sudo ibportstate -D 0 PORT enable; sudo mlxlink -d NIC   # why it is off",
+        "sudo dmesg | grep -i -e mlx5 -e module -e cable | tail -20   # a module that is refused",
+    ),
+    Action.FIX_CONFIG,
+)
+_NO_SIGNAL = Cause(
+    "it is on and sees no signal of the other end: cable, module, or the switch's port is off",
+    (
+        "sudo mlxlink -d NIC -m -c -e   # module, signal, error rates; or: sudo ethtool -m IFACE",
+        "is the switch's port on? then reseat, clean, exchange the cable with that of a sound port",
+        "what moves with the cable is the cable; what stays is the port",
+    ),
+    Action.INSPECT,
+)
+_TRAINING = Cause(
+    "its link is being trained and does not come up: a bad signal, or the ends are set to "
+    "different speeds or error correction",
+    (
+        "sudo mlxlink -d NIC -m -c -e   # what both ends are set to, error rates",
+        "reseat and clean the cable, then another one; another port of the switch",
+    ),
+    Action.INSPECT,
+)
+_NO_MANAGER = Cause(
+    "the cable is fine, and no subnet manager has set it up",
+    (
+        "sudo sminfo -C NIC   # which subnet manager answers",
+        "start one: on the switch, in UFM, or `sudo systemctl start opensm` on one host",
+        "others of the host are up: the partition or the guard of the fabric leaves this port out",
+    ),
+    Action.FIX_CONFIG,
+)
+#: By the physical state (InfiniBand Architecture Specification, 14.2.5.6, PortPhysicalState).
+_PHYSICAL = {
+    "Disabled": _SWITCHED_OFF, "Polling": _NO_SIGNAL, "Sleep": _NO_SIGNAL,
+    "PortConfigurationTraining": _TRAINING, "LinkErrorRecovery": _TRAINING, "Phy Test": _TRAINING,
+}  # fmt: skip
+_STATES = {"INIT": _NO_MANAGER, "ARMED": _NO_MANAGER}
+
+
+def judge_ports(host: Host, checks: Sequence[Check]) -> list[Result]:
+    """Results of the checks on ports that are not up."""
+    assert not isinstance(host.nic_ports, Missing), "judge_rule sees to that"
+    ports = host.nic_ports
+    return [one for check in checks for one in _RULES[check.id](host, check, ports)]
+
+
+def _of_training(host: Host, check: Check, ports: Sequence[NicPort]) -> Iterator[Result]:
+    judged = [port for port in ports if isinstance(port.state, Missing) or port.role == "training"]
+    if not judged:
+        yield result(check, host.name, Status.SKIP, reason=_NOBODY)
+    for port in judged:
+        if isinstance(port.state, Missing):
+            yield undetermined(check, port.name, port.state)
+        elif port.state == _UP:
+            yield result(check, port.name, Status.PASS, port.state, _UP)
+        else:
+            yield _down(check, port)
+
+
+def _down(check: Check, port: NicPort) -> Result:
+    cause = _STATES.get(str(port.state)) or _PHYSICAL.get(str(port.phys_state))
+    named = check if cause is None else replace(check, fix=_typed(cause.fix, port))
+    return result(
+        named, port.name, Status.FAIL, told(port), _UP,
+        reason=cause.reason if cause else "", evidence=_evidence(port),
+        action=cause.action if cause else None,
+    )  # fmt: skip
+
+
+def _typed(steps: Sequence[str], port: NicPort) -> tuple[str, ...]:
+    """The steps for its link layer, with the names of this port where they are known."""
+    names = {"NIC": port.nic, "PORT": port.name.rpartition("/")[2], "IFACE": port.netdev}
+    told = []
+    for step in steps:
+        layer, colon, rest = step.partition(": ")
+        if colon and layer in ("Ethernet", "InfiniBand"):
+            if isinstance(port.link_layer, str) and port.link_layer != layer:
+                continue
+            step = rest if isinstance(port.link_layer, str) else step
+        for word, name in names.items():
+            step = step.replace(word, name) if isinstance(name, str) else step
+        told.append(step)
+    return tuple(told)
+
+
+def told(port: NicPort) -> str:
+    """How far the port is, in the kernel's words."""
+    physical = port.phys_state if isinstance(port.phys_state, str) else ""
+    iwarp = "iWARP" if port.transport == "iWARP" else ""
+    return ", ".join(filter(None, (str(port.state), physical, iwarp)))
+
+
+def _beside(host: Host, check: Check, ports: Sequence[NicPort]) -> Iterator[Result]:
+    """All that are beside those of training, in one result."""
+    up = [port for port in ports if port.state == _UP]
+    beside = [port for port in ports if port.role in ("other", "spare")]
+    unknown = [port.state for port in ports if isinstance(port.state, Missing)]
+    down = [port for port in beside if port.state != _UP]
+    listed = "; ".join(f"{port.name} {told(port)}" for port in down)
+    if not up and not unknown:
+        yield result(check, host.name, Status.SKIP, listed, reason=_NOBODY)
+    elif not down and unknown:
+        yield undetermined(check, host.name, unknown[0])
+    elif not down:
+        yield result(check, host.name, Status.PASS, f"{len(up)} up", "none down")
+    elif all(port.role == "spare" for port in down):
+        spare = f"{listed}: further ports of cards, which no card of the kind uses"
+        yield result(check, host.name, Status.SKIP, listed, "none down", reason=spare)
+    else:
+        yield result(check, host.name, Status.WARN, listed, "none down",
+                     reason=_reasons(down), evidence=_evidence(down[0]))  # fmt: skip
+
+
+def _reasons(down: Sequence[NicPort]) -> str:
+    """The cause of each, once."""
+    causes: dict[str, list[str]] = {}
+    for port in down:
+        cause = _STATES.get(str(port.state)) or _PHYSICAL.get(str(port.phys_state))
+        if cause:
+            causes.setdefault(cause.reason, []).append(port.name)
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in causes.items())
+
+
+def _any(host: Host, check: Check, ports: Sequence[NicPort]) -> Iterator[Result]:
+    up = [port for port in ports if port.state == _UP]
+    unknown = [port.state for port in ports if isinstance(port.state, Missing)]
+    if up:
+        yield result(check, host.name, Status.PASS, f"{len(up)} of {len(ports)}", "at least one")
+    elif unknown:
+        yield undetermined(check, host.name, unknown[0])
+    else:
+        listed = "; ".join(f"{port.name} {told(port)}" for port in ports)
+        yield result(check, host.name, Status.WARN, listed, "at least one up",
+                     reason=_reasons(ports), evidence=_evidence(ports[0]))  # fmt: skip
+
+
+def _evidence(port: NicPort) -> tuple[Evidence, ...]:
+    return (Evidence(port.probe, line=port.line, field="state"),) if port.probe else ()
+
+
+_RULES: dict[str, Callable[[Host, Check, Sequence[NicPort]], Iterator[Result]]] = {
+    "network.port.up": _of_training,
+    "network.ports.spare": _beside,
+    "network.ports.any": _any,
+}

@@ -1,0 +1,1 @@
+"""Readers of logs that the user has: text in, facts out."""

@@ -1,0 +1,123 @@
+"""Which RDMA ports NCCL should use, and by which address."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from preflight.facts.host import Host
+from preflight.facts.nics import NicPort
+from preflight.facts.topology import NicPlace
+from preflight.model import Export, Missing
+from preflight.placement.advice.said import Said, left
+
+#: rdma-core names adapters by the protocol they speak, and those of none that it knows, as EFA,
+#: rdmap...; older images call EFA's efa_0.
+_EFA = re.compile(r"(?:rdmap\d+s\d+(?:f\d+)?|efa_\d+)")
+#: The only link layers that NCCL's own transport takes ports of (NCCL, net_ib).
+_LINK_LAYERS = ("InfiniBand", "Ethernet")
+
+
+def has_efa(host: Host) -> bool:
+    """Whether the adapters are Amazon's: NCCL uses them through a plugin."""
+    return any(_EFA.fullmatch(nic.name) for nic in _nics(host))
+
+
+def _nics(host: Host) -> tuple[NicPlace, ...]:
+    return () if isinstance(host.topology.nics, Missing) else host.topology.nics
+
+
+def training_ports(host: Host) -> tuple[NicPort, ...]:
+    """Ports that are up, of the adapters that carry training."""
+    ours = {nic.name for nic in _nics(host) if nic.role == "training"}
+    return tuple(port for port in _active(host) if port.nic in ours)
+
+
+def _active(host: Host) -> tuple[NicPort, ...]:
+    ports = () if isinstance(host.nic_ports, Missing) else host.nic_ports
+    up = (one for one in ports if isinstance(one.state, str) and one.state.upper() == "ACTIVE")
+    return tuple(sorted(up, key=lambda port: _natural(port.name)))
+
+
+def _natural(name: str) -> list[tuple[str, int]]:
+    """mlx5_2 before mlx5_10."""
+    return [(word, int(number or 0)) for word, number in re.findall(r"(\D*)(\d*)", name)]
+
+
+def hca(host: Host) -> Said:
+    """NCCL_IB_HCA, where NCCL would take more than the ports of training."""
+    nics = _nics(host)
+    if not nics:
+        return Said()
+    if has_efa(host):
+        return left(
+            "NCCL_IB_HCA, NCCL_IB_GID_INDEX: EFA is used through aws-ofi-nccl, which reads neither"
+        )
+    if not any(nic.role == "training" for nic in nics):
+        return left(_nobody(nics))
+    ours, others = _by_port(host, nics) or _by_adapter(nics)
+    if not others:
+        told = "and all that it would take here carry training"
+        return left(f"NCCL_IB_HCA: NCCL takes all active ports by itself, {told} ({len(ours)})")
+    why = (
+        f"the adapters of training; NCCL by itself would take {_told(others)} too."
+        " With = names are compared whole: mlx5_1 is not mlx5_10"
+    )
+    return Said((Export("NCCL_IB_HCA", "=" + ",".join(ours), why),))
+
+
+def _nobody(nics: tuple[NicPlace, ...]) -> str:
+    unknown = [nic.role.text for nic in nics if isinstance(nic.role, Missing)]
+    if unknown:
+        return f"NCCL_IB_HCA: which adapters carry training is not known: {unknown[0]}"
+    return "NCCL_IB_HCA: no adapter here is up that training could use"
+
+
+def _by_port(host: Host, nics: tuple[NicPlace, ...]) -> tuple[list[str], list[str]] | None:
+    """Ports of training, and others that NCCL would take; None where no port's state is known."""
+    ours = training_ports(host)
+    if not ours:
+        return None
+    mine = {port.nic for port in ours}
+    others = [
+        f"{_colon(port)} ({_kind(port)})"
+        for port in _active(host)
+        if port.nic not in mine and port.link_layer in _LINK_LAYERS
+    ]
+    return [_colon(port) for port in ours], others
+
+
+def _by_adapter(nics: tuple[NicPlace, ...]) -> tuple[list[str], list[str]]:
+    """The same by names alone: of a matrix the ports are not known."""
+    nics = tuple(sorted(nics, key=lambda nic: _natural(nic.name)))
+    ours = [nic.name for nic in nics if nic.role == "training"]
+    return ours, [f"{nic.name} ({_beside(nic)})" for nic in nics if nic.role == "other"]
+
+
+def _beside(nic: NicPlace) -> str:
+    path = "beside no GPU" if isinstance(nic.gpu_path, Missing) else f"{nic.gpu_path} at best"
+    return path if isinstance(nic.rate_gbits, Missing) else f"{nic.rate_gbits:g} Gb/s, {path}"
+
+
+def _colon(port: NicPort) -> str:
+    """mlx5_0/1 as NCCL writes it: mlx5_0:1."""
+    return f"{port.nic}:{port.name.rpartition('/')[2]}"
+
+
+def _kind(port: NicPort) -> str:
+    rate = "" if isinstance(port.rate_gbits, Missing) else f" {port.rate_gbits:g} Gb/s"
+    return f"{port.link_layer}{rate}"
+
+
+def _told(names: list[str]) -> str:
+    shown = ", ".join(names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
+
+
+def link_layers(host: Host) -> set[str]:
+    """Those of the adapters of training, as far as they are known."""
+    of: Iterable[object] = (
+        *(port.link_layer for port in training_ports(host)),
+        *(nic.link_layer for nic in _nics(host) if nic.role == "training"),
+    )
+    return {layer for layer in of if isinstance(layer, str)}

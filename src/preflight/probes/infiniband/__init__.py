@@ -1,0 +1,1 @@
+"""What tools tell of RDMA devices and their ports."""

@@ -1,0 +1,1 @@
+"""What tools tell of network interfaces."""

@@ -1,0 +1,109 @@
+"""`preflight topo` as a user runs it: here, where there is no GPU, and on recorded answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+import pytest
+
+from preflight.model import HostReport, Report
+from preflight.redact.redactor import Redactor, redact_report
+from preflight.reports import render
+from tests.cli.command import preflight
+from tests.conftest import SAMPLES
+from tests.reports.drawn import drawn, topo
+
+DEVICES = str(SAMPLES / "lspci" / "xe9680_h100_x8_cx7_vvv_devices.txt")
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_this_machine_is_drawn_and_what_is_not_known_is_said() -> None:
+    ran = preflight("topo")
+    assert ran.rc in (0, 1, 3)
+    assert "\ntopology\n" in ran.out
+    assert "NUMA node" in ran.out
+    assert "Traceback" not in ran.err
+
+
+def test_where_there_is_no_gpu_the_machine_is_drawn_and_nothing_of_gpus_is_judged() -> None:
+    if any(Path("/proc/driver/nvidia/gpus").glob("*")):
+        pytest.skip("this machine has GPUs")
+    ran = preflight("topo")
+    assert "not known  GPUs and NVLink: no NVIDIA GPU on PCI" in ran.out
+    assert "`preflight run --set gpu.count=N` makes it a failure" in " ".join(ran.out.split())
+
+
+def test_the_tree_is_ascii_where_nothing_else_can_be_written() -> None:
+    ran = preflight("topo", "--from", DEVICES, PYTHONIOENCODING="ascii")
+    assert "|- GPU 0000:19:00.0" in ran.out and ran.out.isascii()
+    assert "├─ GPU 0000:19:00.0" in preflight("topo", "--from", DEVICES, PYTHONUTF8="1").out
+
+
+def test_the_picture_is_saved_beside_the_report_and_drawn_again_from_it(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("topo.svg", "topo.json", "topo.md", "again.svg")]
+    saves = [word for path in files[:3] for word in ("--save", str(path))]
+    ran = preflight("topo", "--from", DEVICES, *saves, "-q")
+    assert len(ran.out.splitlines()) == 1
+    picture = files[0].read_text(encoding="utf-8")
+    expat.ParserCreate().Parse(picture, True)
+    assert "GPU 0000:19:00.0" in picture
+    (host,) = read(files[1])["hosts"]
+    assert [node["name"] for node in host["map"]["nodes"]] == ["NUMA node 0", "NUMA node 1"]
+    assert "## Topology" in files[2].read_text(encoding="utf-8")
+    again = preflight("report", str(files[1]), "--save", str(files[3]))
+    assert "GPU 0000:19:00.0" in again.out
+    assert files[3].read_text(encoding="utf-8") == picture
+
+
+def test_what_draws_nothing_refuses_a_picture_and_says_what_does(tmp_path: Path) -> None:
+    path = str(tmp_path / "health.svg")
+    ran = preflight("gpu-health", "--from", DEVICES, "--save", path)
+    assert ran.rc == 2
+    assert "there is nothing to draw in this report" in ran.err
+    assert f"preflight topo --save {path}" in ran.err
+    stored = tmp_path / "health.json"
+    preflight("gpu-health", "--from", DEVICES, "--save", str(stored), "-q")
+    assert preflight("report", str(stored), "--save", path).rc == 2
+    assert not Path(path).exists()
+
+
+def test_run_has_no_map(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    preflight("run", "--from", DEVICES, "--save", str(path), "-q")
+    assert "map" not in read(path)["hosts"][0] or read(path)["hosts"][0]["map"] is None
+
+
+def test_svg_is_no_format_of_standard_output() -> None:
+    ran = preflight("topo", "--from", DEVICES, "--format", "svg")
+    assert ran.rc == 2
+    assert "--format 'svg' is no choice" in ran.err
+
+
+def redacted() -> tuple[HostReport, Report]:
+    told = drawn("eight", "gpu-rack7.example.org")
+    assert told.map is not None
+    told.map = type(told.map)(
+        told.map.nodes,
+        told.map.table,
+        told.map.domains,
+        ("asked gpu-rack7.example.org by 10.9.8.7",),
+    )
+    return told, redact_report(topo(told), Redactor())
+
+
+def test_redacted_maps_keep_what_is_hardware_and_lose_whose_it_is() -> None:
+    told, shown = redacted()
+    (host,) = shown.hosts
+    assert told.map is not None and host.map is not None
+    assert host.map.nodes == told.map.nodes
+    assert host.map.table == told.map.table
+    assert host.map.domains == told.map.domains
+    assert host.advice == told.advice
+    text = "".join(render(shown, "json")) + "".join(render(shown, "svg"))
+    assert "rack7" not in text and "10.9.8.7" not in text
