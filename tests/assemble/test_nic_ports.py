@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from preflight.assemble.nic_ports import by_place, with_purpose
+from preflight.assemble.network.ports import by_place, with_purpose
 from preflight.facts.nics import Nic, NicPort, Nics
 from preflight.facts.pci_tree import PciDevice, PciTree
 from preflight.facts.topology import NicPlace, Topology

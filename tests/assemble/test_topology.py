@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from preflight.assemble.p2p import as_asked, gpu_p2p
-from preflight.assemble.pci_distance import Way, path_between
-from preflight.assemble.topology import topology_of
+from preflight.assemble.joined.p2p import as_asked, gpu_p2p
+from preflight.assemble.joined.topology import topology_of
+from preflight.assemble.pci.distance import Way, path_between
 from preflight.facts.design import Design
 from preflight.facts.gpu import Gpu, Mig
 from preflight.facts.host import Cpu, Host

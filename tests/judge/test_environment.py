@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from preflight.assemble.stack import stack_of
+from preflight.assemble.software.stack import stack_of
 from preflight.env_table import Recipe, family_of, table
 from preflight.errors import UsageError
 from preflight.facts.accelerators import Accelerator

@@ -22,33 +22,33 @@ from preflight.assemble.compared import (
     told,
     with_clock,
 )
-from preflight.assemble.environment import environment_facts
 from preflight.assemble.fabric_manager import fabric_manager
-from preflight.assemble.gpu_inventory import (
+from preflight.assemble.gpus.inventory import (
     count_gpus,
     not_asked,
     nothing_wrong_without_gpus,
     nouveau_beside,
     silence,
 )
-from preflight.assemble.gpu_links import with_links
-from preflight.assemble.gpu_looks import looks
-from preflight.assemble.gpu_peers import with_peers
-from preflight.assemble.gpu_processes import with_unexplained
+from preflight.assemble.gpus.links import with_links
+from preflight.assemble.gpus.looks import looks
+from preflight.assemble.gpus.peers import with_peers
+from preflight.assemble.gpus.processes import with_unexplained
+from preflight.assemble.joined.p2p import as_asked
+from preflight.assemble.joined.topology import topology_of
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.limits import limit_facts, processes_of
 from preflight.assemble.nccl_logs import one_log
-from preflight.assemble.nic_ports import by_place
-from preflight.assemble.nic_texts import merged_netdevs, merged_nics
+from preflight.assemble.network.ports import by_place
+from preflight.assemble.network.texts import merged_netdevs, merged_nics
 from preflight.assemble.numa import numa_nodes
-from preflight.assemble.p2p import as_asked
-from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
-from preflight.assemble.pci_shape import shape
-from preflight.assemble.pci_trees import pci_tree
-from preflight.assemble.reported import as_reported, both_limits, reports_of
+from preflight.assemble.pci.paths import functions, looks_virtual, paths, shows
+from preflight.assemble.pci.shape import shape
+from preflight.assemble.pci.trees import pci_tree
+from preflight.assemble.software.environment import environment_facts
+from preflight.assemble.software.reported import as_reported, both_limits, reports_of
+from preflight.assemble.software.stack import stack_of
 from preflight.assemble.sources import SUPPLIERS, probe_of
-from preflight.assemble.stack import stack_of
-from preflight.assemble.topology import topology_of
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
 from preflight.facts.pci_tree import PciTree

@@ -14,7 +14,7 @@ from preflight.probes.spec import Probe
 PROBES: dict[str, str] = {
     "identity": "identity:identity",
     "bug-report": "bug_report:bug_report",
-    "pci": "pci:pci",
+    "pci": "pci.functions:pci",
     "meminfo": "system:meminfo",
     "os-release": "system:os_release",
     "lscpu": "system:lscpu",
@@ -26,7 +26,7 @@ PROBES: dict[str, str] = {
     "network-counters": "parameters.network_counters:network_counters",
     "persisted": "parameters.persisted:persisted",
     "nics": "nics:nics",
-    "pci-tree": "pci_tree:pci_tree",
+    "pci-tree": "pci.tree:pci_tree",
     "numa": "numa:numa",
     "netdevs": "netdevs.sysfs:netdevs",
     "ethtool": "netdevs.ethtool:ethtool",
@@ -49,9 +49,9 @@ PROBES: dict[str, str] = {
     "dmesg": "kernel_log.log:dmesg",
     "journalctl": "kernel_log.log:journalctl",
     "kernel-log": "kernel_log.log:kernel_log",
-    "lspci": "lspci:lspci",
-    "lspci-tree": "lspci_tree:lspci_tree",
-    "hwloc": "hwloc:hwloc",
+    "lspci": "pci.lspci:lspci",
+    "lspci-tree": "pci.drawn:lspci_tree",
+    "hwloc": "pci.hwloc:hwloc",
     "nvidia-smi": "nvidia_smi.xml:nvidia_smi_xml",
     "nvidia-smi-q": "nvidia_smi.text:nvidia_smi_text",
     "nvidia-smi-table": "nvidia_smi.table:nvidia_smi_table",
@@ -123,7 +123,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "sysctls": ("sysctls", "sysctl"),
     "counters": ("network-counters",),
     "persisted": ("persisted",),
-    # Of each adapter what only a later one knows is taken from that: assemble/nic_texts.py.
+    # Of each adapter what only a later one knows is taken from that: assemble/network/texts.py.
     "nics": (
         "nics",
         "ibv_devinfo",

@@ -92,7 +92,7 @@ def _ticket(report: Report) -> Iterator[str]:
     yield from _changes(report)
     yield from _sections(report)
     if any(host.map for host in report.hosts):
-        from preflight.reports.machine_ticket import machine_sections
+        from preflight.reports.machine.ticket import machine_sections
 
         yield from machine_sections(report)
     yield from _not_checked(report)

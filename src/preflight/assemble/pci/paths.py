@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from preflight.assemble.pci_acs import gpus_with_acs, path_acs
-from preflight.assemble.pci_payload import path_payload, read_request
-from preflight.assemble.pci_speeds import with_judged_speeds
-from preflight.assemble.pci_trees import bridges_above
+from preflight.assemble.pci.acs import gpus_with_acs, path_acs
+from preflight.assemble.pci.payload import path_payload, read_request
+from preflight.assemble.pci.speeds import with_judged_speeds
+from preflight.assemble.pci.trees import bridges_above
 from preflight.expect.pcie import link_gbps
 from preflight.facts.gpu import NvidiaSmi
 from preflight.facts.host import PciFunction

@@ -40,7 +40,7 @@ class _Seen(Struct, frozen=True):
     second: bool  # a virtual function or a bond
     beside: frozenset[str]  # GPUs below one PCIe switch with it
     rdma: bool  # known as an RDMA device; else a network adapter of any kind
-    by_ports: Known[bool]  # whether its ports are of those that training uses: see nic_ports.py
+    by_ports: Known[bool]  # whether its ports are of those that training uses: see ports.py
 
     @property
     def rate(self) -> float:

@@ -8,15 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from preflight.assemble.nic_places import (
-    Near,
-    beside,
-    nearest,
-    place,
-    training_places,
-    with_roles,
-)
-from preflight.assemble.nvlink_domains import (
+from preflight.assemble.joined.devices import Devices, devices_of, rows_of
+from preflight.assemble.joined.domains import (
     Board,
     Pairs,
     comparable,
@@ -28,9 +21,16 @@ from preflight.assemble.nvlink_domains import (
     pairs,
     peers_of,
 )
-from preflight.assemble.p2p import gpu_p2p
-from preflight.assemble.pci_distance import Way
-from preflight.assemble.topology_devices import Devices, devices_of, rows_of
+from preflight.assemble.joined.p2p import gpu_p2p
+from preflight.assemble.network.places import (
+    Near,
+    beside,
+    nearest,
+    place,
+    training_places,
+    with_roles,
+)
+from preflight.assemble.pci.distance import Way
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.nics import Nic

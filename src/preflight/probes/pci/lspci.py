@@ -9,8 +9,8 @@ from typing import Any
 from preflight.errors import ParseError
 from preflight.facts.pci_tree import PciDevice, PciTree
 from preflight.model import NOT_IN_INPUT, Missing
-from preflight.probes.lspci_forms import for_people
-from preflight.probes.lspci_names import class_of, vendor_of
+from preflight.probes.pci.forms import for_people
+from preflight.probes.pci.names import class_of, vendor_of
 from preflight.probes.spec import probe
 
 _PROBE = "lspci"
