@@ -48,7 +48,8 @@ from preflight.assemble.pci.trees import pci_tree
 from preflight.assemble.software.environment import environment_facts
 from preflight.assemble.software.reported import as_reported, both_limits, reports_of
 from preflight.assemble.software.stack import stack_of
-from preflight.assemble.sources import SUPPLIERS, probe_of
+from preflight.assemble.sources import probe_of
+from preflight.assemble.tables import SUPPLIERS
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
 from preflight.facts.pci_tree import PciTree
