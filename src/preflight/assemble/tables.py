@@ -167,7 +167,7 @@ RECORDED_ONLY = frozenset(
         "pip-freeze", "pip-list", "conda-list", "sysctl", "numactl", "proc-limits", "prlimit",
         "ulimit", "ulimit-hard", "env", "lspci-tree", "hwloc",
         "ibstat", "ibstatus", "ibv_devinfo", "rdma-link",
-        "show-gids", "ibdev2netdev", "ip-addr", "bonding", "mlnx-qos", "nccl-log",
+        "show-gids", "ibdev2netdev", "ip-addr", "bonding", "nccl-log",
     }
 )  # fmt: skip
 
