@@ -95,7 +95,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     host = replace(host, stack=stack_of(host, python))
     p2p = as_asked(parts["p2p"], by_probe.get("nvidia-smi-p2p"))
     host = replace(host, topology=topology_of(host, parts["matrix"], p2p))
-    host = replace(host, nic_ports=by_place(host.nic_ports, host.topology))
+    host = replace(host, nic_ports=by_place(host.nic_ports, host.topology, host.nics))
     host = replace(host, bindings=bindings_of(host))
     return Assembled(host, _unanswered(found, site))
 
