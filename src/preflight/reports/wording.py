@@ -65,6 +65,7 @@ _QUOTED = re.compile(r"""(?<=[ =])(?:'[^']*'|"[^"]*")""")
 #: Names that mean nothing to a shell: a mount, a service, a process.
 _PASTED = re.compile(r"/[\w./@-]*|[\w.@-]+\.service|pid [0-9]+", re.ASCII)
 _GPU = re.compile(r"(?:.{1,60} )?gpu(\d+)")  # a subject; of DCGM: "GPU Memory gpu3"
+_PORT = re.compile(r"([\w.-]+)/(\d{1,3})", re.ASCII)  # mlx5_0/1
 _PCI = re.compile(r"[0-9a-f:.]+")
 #: A GPU whose number is not known is called by its address, which `nvidia-smi -i` takes too.
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
@@ -97,8 +98,9 @@ def value(measured: Scalar, unit: str = "", *, unlike: str = "") -> str:
 
 
 def typed(step: str, subjects: Sequence[str], devices: Sequence[str]) -> str:
-    """Advice with the GPUs it is about in place of INDEX and BUS_ID, a mount, a service or a
-    process in place of NAME or PID, so that it can be pasted."""
+    """Advice with the GPUs it is about in place of INDEX and BUS_ID, an adapter's port in place of
+    NIC and PORT, a mount, a service or a process in place of NAME or PID, so that it can be
+    pasted."""
     indices = [
         found[1] if (found := _GPU.fullmatch(subject)) else subject
         for subject in subjects
@@ -108,6 +110,8 @@ def typed(step: str, subjects: Sequence[str], devices: Sequence[str]) -> str:
         step = step.replace("INDEX", ",".join(dict.fromkeys(indices)))
     if len(set(devices)) == 1 and _PCI.fullmatch(devices[0]):
         step = step.replace("BUS_ID", devices[0])
+    if len(set(subjects)) == 1 and (port := _PORT.fullmatch(subjects[0])):
+        step = re.sub(r"\bPORT\b", port[2], re.sub(r"\bNIC\b", port[1], step))
     if len(set(subjects)) == 1 and _PASTED.fullmatch(subjects[0]):
         name = subjects[0].removeprefix("pid ")
         step = re.sub(r"\bPID\b" if name != subjects[0] else r"\bNAME\b", name, step)
