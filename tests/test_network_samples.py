@@ -327,3 +327,28 @@ def test_an_unused_storage_adapter_of_another_model_is_no_failure() -> None:
     down = ca("mlx5_9", 10, model="MT4123", state="Down", physical="Polling")
     _, results = judged(cas(8) + storage + down)
     assert told(results) == {"network.ports.spare input": ("WARN", "mlx5_9/1 DOWN, Polling")}
+
+
+@pytest.mark.parametrize(("edit", "check", "status"), [
+    (("Partner Mac Address: 44:38:39:ff:00:01", "Partner Mac Address: 00:00:00:00:00:00"),
+     "network.bond.lacp", Status.WARN),
+    (("Partner Churn State: none", "Partner Churn State: churned"),
+     "network.bond.lacp", Status.WARN),
+    (("MII Status: up\nSpeed", "MII Status: down\nSpeed"), "network.bond.empty", Status.FAIL),
+])  # fmt: skip
+def test_a_bond_that_its_members_do_not_serve_is_told(
+    edit: tuple[str, str], check: str, status: Status
+) -> None:
+    found = {
+        one.check: one.status for one in of_host("bonding", network_text.BONDING.replace(*edit))
+    }
+    assert found[check] is status
+    plain = re.sub("Mode: .*", "Mode: fault-tolerance (active-backup)", network_text.BONDING)
+    found = {one.check: one.status for one in of_host("bonding", plain.replace(*edit))}
+    assert found["network.bond.lacp"] is Status.SKIP
+
+
+def test_a_device_that_ibv_devinfo_could_not_open_is_undetermined() -> None:
+    results = of_host("ibv_devinfo", network_text.IBV_DEVINFO + "Failed to open device\n")
+    assert any(one.check == "network.port.up" and one.status is Status.ERROR
+               and "Failed to open device" in one.reason for one in results)  # fmt: skip
