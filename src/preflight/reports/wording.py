@@ -92,7 +92,7 @@ def value(measured: Scalar, unit: str = "", *, unlike: str = "") -> str:
         text = next((t for d in (3, 4, 5) if (t := number(measured, d)) not in taken), None) or (
             number(measured, 6)
         )
-    if measured == 1 and unit.endswith("s") and len(unit) > 1:
+    if measured == 1 and unit.endswith("s") and len(unit) > 1 and not unit.endswith("/s"):
         unit = unit[:-1]
     return f"{text} {unit}" if unit else text
 
