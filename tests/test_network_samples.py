@@ -352,3 +352,11 @@ def test_a_device_that_ibv_devinfo_could_not_open_is_undetermined() -> None:
     results = of_host("ibv_devinfo", network_text.IBV_DEVINFO + "Failed to open device\n")
     assert any(one.check == "network.port.up" and one.status is Status.ERROR
                and "Failed to open device" in one.reason for one in results)  # fmt: skip
+
+
+def test_why_a_link_is_down_is_told_as_ethtool_has_it() -> None:
+    text = ethtool().replace("Link detected: yes", "Link detected: no (No cable)")
+    text = re.sub("Speed: .*", "Speed: Unknown!", text)
+    (told_once,) = [one for one in of_host("ethtool", text) if one.check == "network.link.rate_max"]
+    assert told_once.status is Status.SKIP
+    assert told_once.reason.endswith("its link is down (No cable)")
