@@ -360,3 +360,10 @@ def test_why_a_link_is_down_is_told_as_ethtool_has_it() -> None:
     (told_once,) = [one for one in of_host("ethtool", text) if one.check == "network.link.rate_max"]
     assert told_once.status is Status.SKIP
     assert told_once.reason.endswith("its link is down (No cable)")
+
+
+def test_a_host_without_a_device_is_told_by_ibv_devinfo() -> None:
+    host, results = judged("No IB devices found\n")
+    assert isinstance(host.nics, Missing)
+    assert host.nics.kind == "not-applicable"
+    assert {one.status for one in results} == {Status.SKIP}

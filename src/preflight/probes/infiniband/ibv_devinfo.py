@@ -28,6 +28,8 @@ _LANES = re.compile(r"([0-9]{1,2})X \([0-9]{1,3}\)")
 _SPEED = re.compile(r"([0-9]{1,4}(?:\.[0-9])?) Gbps \([0-9]{1,4}\)")
 #: What it writes, on standard error, where it breaks off at a device; it does not say which.
 _REFUSED = re.compile(r"(?m)^[ \t]*Failed to (?:open device|query device[^\n]{0,40})")
+#: What it writes of a host without any.
+_NONE = re.compile(r"(?m)^[ \t]*No IB devices found[ \t]*\r?$")
 _MELLANOX = "0x02c9"
 
 _Part = dict[str, Any]
@@ -60,6 +62,8 @@ def ibv_devinfo(text: str) -> Nics:
         devices.append(nic)
         ports += [_port(nic, part) for part in of_ports]
         ports += _cut_off(nic, own, len(of_ports))
+    if not devices and _NONE.search(text):
+        return answer([], [], "ibv_devinfo")
     if not devices:
         raise ParseError("expected lines such as `hca_id: mlx5_0`", 1)
     refused = _REFUSED.search(text)
