@@ -107,3 +107,39 @@ def test_redacted_maps_keep_what_is_hardware_and_lose_whose_it_is() -> None:
     assert host.advice == told.advice
     text = "".join(render(shown, "json")) + "".join(render(shown, "svg"))
     assert "rack7" not in text and "10.9.8.7" not in text
+
+
+def _links(broken: str) -> str:
+    """`nvidia-smi nvlink -s` of eight H100, where one says this of its links."""
+    up = "\n".join(f"\t Link {at}: 26.562 GB/s" for at in range(18))
+    return "".join(
+        f"GPU {at}: NVIDIA H100 80GB HBM3 (UUID: GPU-{at:08d}-1111-2222-3333-444444444444)\n"
+        f"{broken if at == 6 else up}\n"
+        for at in range(8)
+    )
+
+
+@pytest.mark.parametrize("broken", [
+    "NVML: Unable to retrieve NVLink information as all links are inActive",
+    "\n".join(f"\t Link {at}: {'<inactive>' if at == 5 else '26.562 GB/s'}" for at in range(18)),
+])  # fmt: skip
+def test_a_link_that_is_down_fails_beside_a_matrix_that_shows_all(
+    tmp_path: Path, broken: str
+) -> None:
+    links = tmp_path / "nvlink.txt"
+    links.write_text(_links(broken), encoding="utf-8")
+    matrix = SAMPLES / "topo" / "h100_x8_no_nic_spaces.txt"
+    ran = preflight("topo", "--from", f"n={matrix}", "--from", f"n={links}")
+    assert ran.rc == 1
+    assert "FAIL   nvlink.up  gpu6" in ran.out
+
+
+def test_a_host_that_lists_fewer_gpus_than_the_others_fails(tmp_path: Path) -> None:
+    eight = SAMPLES / "nvidia_smi_q" / "h100_sxm_x8_535.161_power_brake.txt"
+    text = eight.read_text(encoding="utf-8")
+    seven = tmp_path / "seven.txt"
+    last = text.rindex("\nGPU ")
+    seven.write_text(text[:last].replace(": 8\n", ": 7\n", 1), encoding="utf-8")
+    hosts = [f"h{at}={eight}" for at in range(3)] + [f"h3={seven}"]
+    ran = preflight("topo", *(word for one in hosts for word in ("--from", one)))
+    assert "FAIL   fleet.gpu.listed.same  h3  7; the other 3 have 8" in ran.out
