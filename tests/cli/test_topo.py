@@ -109,6 +109,43 @@ def test_redacted_maps_keep_what_is_hardware_and_lose_whose_it_is() -> None:
     assert "rack7" not in text and "10.9.8.7" not in text
 
 
+def _dgx(*, lost: str = "", rows: int = 99) -> str:
+    """Eight GPUs, each with an adapter beside it, and two ports for storage beside none."""
+    nics = [name for at in range(10) if (name := f"mlx5_{at}") != lost]
+    names = [f"GPU{at}" for at in range(8)] + nics
+
+    def cell(a: str, b: str) -> str:
+        gpus = (a + b).count("GPU")
+        beside = gpus == 1 and a[-1] == b[-1]
+        return "X" if a == b else "NV18" if gpus == 2 else "PXB" if beside else "NODE"
+
+    lines = ["\t".join(["", *names, "CPU Affinity", "NUMA Affinity"])]
+    for a in names[:rows]:
+        near = ["0-47", "0"] if a.startswith("GPU") else []
+        lines.append("\t".join([a, *(cell(a, b) for b in names), *near]))
+    return "\n".join(lines) + "\n"
+
+
+def test_a_lost_adapter_makes_none_of_training_out_of_the_ports_for_storage(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "topo.txt"
+    file.write_text(_dgx(lost="mlx5_5"), encoding="utf-8")
+    ran = preflight("topo", "--from", str(file))
+    assert "WARN   topo.gpu.nic.near  gpu5" in ran.out
+    assert "export NCCL_IB_HCA='=mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_4,mlx5_6,mlx5_7'" in ran.out
+
+
+def test_what_a_cut_matrix_does_not_show_is_not_known(tmp_path: Path) -> None:
+    file = tmp_path / "topo.txt"
+    file.write_text(_dgx(rows=4), encoding="utf-8")
+    ran = preflight("topo", "--from", str(file))
+    assert ran.rc == 3
+    assert "WARN" not in ran.out
+    assert "no groups: how the GPUs are joined is not known" in ran.out
+    assert "NCCL_IB_HCA: which adapters carry training is not known" in ran.out
+
+
 def _links(broken: str) -> str:
     """`nvidia-smi nvlink -s` of eight H100, where one says this of its links."""
     up = "\n".join(f"\t Link {at}: 26.562 GB/s" for at in range(18))

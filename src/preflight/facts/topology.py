@@ -136,8 +136,9 @@ class Topology(Struct, frozen=True):
     the way of each device on PCI, which knows no NVLink.
 
     An adapter carries training where it is below one PCIe switch with a GPU (PIX, PXB) and not
-    slower than half of the fastest; where some GPU has no such adapter, also the fastest of the
-    others. Virtual functions and bonds do so only where nothing else does, or is beside a GPU.
+    slower than half of the fastest; where less than three of four GPUs have such an adapter, also
+    the fastest of the others. Virtual functions and bonds do so only where nothing else does, or is
+    beside a GPU.
     """
 
     source: Known[str] = NOT_IN_INPUT  # nvidia-smi topo | pci

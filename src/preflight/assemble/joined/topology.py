@@ -221,7 +221,9 @@ def _rate(gpu: Gpu | None, links: Known[int]) -> Known[float]:
 def _matrix_gpus(matrix: Known[Matrix]) -> Known[int]:
     if isinstance(matrix, Missing):
         return matrix
-    return sum(each.kind == "gpu" for each in matrix.devices) if matrix.whole else _CUT
+    if matrix.whole:
+        return sum(each.kind == "gpu" for each in matrix.devices)
+    return next((link.path for link in matrix.links if isinstance(link.path, Missing)), _CUT)
 
 
 def _node_path(

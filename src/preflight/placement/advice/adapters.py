@@ -55,7 +55,8 @@ def hca(host: Host) -> Said:
         return left(
             "NCCL_IB_HCA, NCCL_IB_GID_INDEX: EFA is used through aws-ofi-nccl, which reads neither"
         )
-    if not any(nic.role == "training" for nic in nics):
+    cut = any(isinstance(nic.role, Missing) and nic.role.kind == "unreadable" for nic in nics)
+    if cut or not any(nic.role == "training" for nic in nics):
         return left(_nobody(nics))
     if nameless := [nic.name for nic in nics if nic.role == "training" and not _named(nic)]:
         return left(

@@ -22,7 +22,7 @@ def groups_of(host: Host, gpus: Sequence[GpuPlace]) -> tuple[Group, ...]:
     """Groups that cover all GPUs, each in the order of its GPUs; none where there is one GPU, or
     nothing is known of how they are joined."""
     domains = host.topology.domains
-    if len(gpus) < 2 or isinstance(domains, Missing):
+    if len(gpus) < 2 or isinstance(domains, Missing) or unread(host, gpus):
         return ()
     order = {gpu.name: at for at, gpu in enumerate(gpus)}
     links, beyond = links_of(host), _beyond(host)
@@ -37,6 +37,15 @@ def groups_of(host: Host, gpus: Sequence[GpuPlace]) -> tuple[Group, ...]:
     return tuple(
         Group(part, why) for part, why in sorted(ordered, key=lambda one: order[one[0][0]])
     )
+
+
+def unread(host: Host, gpus: Sequence[GpuPlace]) -> Missing | None:
+    """Why it is not known what lies between two of the GPUs: the matrix was cut."""
+    names = {gpu.name for gpu in gpus}
+    links = () if isinstance(host.topology.links, Missing) else host.topology.links
+    between = (one.path for one in links if one.a in names and one.b in names)
+    return next((path for path in between if isinstance(path, Missing)
+                 and path.kind == "unreadable"), None)  # fmt: skip
 
 
 def common_size(groups: Iterable[Group]) -> int:
