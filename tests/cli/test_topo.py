@@ -180,3 +180,28 @@ def test_a_host_that_lists_fewer_gpus_than_the_others_fails(tmp_path: Path) -> N
     hosts = [f"h{at}={eight}" for at in range(3)] + [f"h3={seven}"]
     ran = preflight("topo", *(word for one in hosts for word in ("--from", one)))
     assert "FAIL   fleet.gpu.listed.same  h3  7; the other 3 have 8" in ran.out
+
+
+def test_links_that_are_up_tell_no_pairs_on_a_board_without_switches(tmp_path: Path) -> None:
+    links = tmp_path / "nvlink.txt"
+    up = "\n".join(f"\t Link {at}: 26.562 GB/s" for at in range(18))
+    text = _links(up)
+    links.write_text(text[: text.index("GPU 4")], encoding="utf-8")
+    told = " ".join(preflight("topo", "--from", str(links)).out.split())
+    assert "18 NVLinks of each GPU are up; to which GPUs tells `nvidia-smi topo -m`" in told
+    assert "GPU to GPU: NV18" not in told
+    links.write_text(text, encoding="utf-8")
+    assert "GPU to GPU: NV18, every pair of gpu[0-7]" in preflight("topo", "--from", str(links)).out
+
+
+def test_a_gpu_that_the_matrix_does_not_show_has_no_fault_of_its_links(tmp_path: Path) -> None:
+    matrix = tmp_path / "topo.txt"
+    names = [f"GPU{at}" for at in range(7)]
+    rows = [[a, *("X" if a == b else "NV18" for b in names), "0-47", "0"] for a in names]
+    lines = [["", *names, "CPU Affinity", "NUMA Affinity"], *rows]
+    matrix.write_text("\n".join(map("\t".join, lines)) + "\n", encoding="utf-8")
+    eight = SAMPLES / "nvidia_smi_q" / "h100_sxm_x8_535.161_power_brake.txt"
+    ran = preflight("topo", "--from", f"n={matrix}", "--from", f"n={eight}")
+    assert "WARN   topo.matrix.whole  n  7" in ran.out
+    assert "FAIL   topo" not in ran.out
+    assert "group gpu7  how it is joined is not known" in ran.out

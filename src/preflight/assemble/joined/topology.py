@@ -48,6 +48,7 @@ from preflight.facts.topology import (
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
 _CUT = Missing("unreadable", "the matrix of nvidia-smi topo -m is cut short")
+_NO_ROW = Missing("not-in-input", "the matrix of nvidia-smi topo -m does not show this GPU")
 #: As many GPUs as the boards with NVSwitches that span two processors have.
 _TWO_SOCKETS = 8
 
@@ -192,6 +193,8 @@ def _nvlink(
     """What NVLink gives one GPU."""
     fields = ("domain", "nvlinks", "nvlink_peers")
     gpu = known.gpus.get(name)
+    if isinstance(known.matrix, Matrix) and not of.of(name) and len(known.names) > 1:
+        return dict.fromkeys((*fields, "nvlink_gbps", "peers"), _NO_ROW)
     peers = peers_of(of, name) if of.of(name) else NOT_IN_INPUT
     if isinstance(domains, Missing):
         return {**dict.fromkeys(fields, domains), "nvlink_gbps": domains, "peers": peers}
