@@ -205,3 +205,21 @@ def test_a_gpu_that_the_matrix_does_not_show_has_no_fault_of_its_links(tmp_path:
     assert "WARN   topo.matrix.whole  n  7" in ran.out
     assert "FAIL   topo" not in ran.out
     assert "group gpu7  how it is joined is not known" in ran.out
+
+
+def test_of_several_nodes_a_gpu_is_on_the_one_with_its_processors(tmp_path: Path) -> None:
+    """As a superchip shows them, whose GPUs are nodes of memory alone."""
+    matrix, nodes = tmp_path / "topo.txt", tmp_path / "numactl.txt"
+    matrix.write_text(
+        "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\n"
+        "GPU0\tX\tNV18\t0-3\t0,2\nGPU1\tNV18\tX\t4-7\t1,3\n",
+        encoding="utf-8",
+    )
+    each = "".join(
+        f"node {at} cpus: {cpus}\nnode {at} size: 9000 MB\nnode {at} free: 8000 MB\n"
+        for at, cpus in enumerate(("0 1 2 3", "4 5 6 7", "", ""))
+    )
+    nodes.write_text(f"available: 4 nodes (0-3)\n{each}", encoding="utf-8")
+    ran = preflight("topo", "--from", f"n={matrix}", "--from", f"n={nodes}")
+    assert "numactl --cpunodebind=0 --membind=0" in ran.out
+    assert "numactl --cpunodebind=1 --membind=1" in ran.out

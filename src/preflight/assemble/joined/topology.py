@@ -159,6 +159,7 @@ def _gpu(
     if isinstance(node, Missing) and way and node.kind in ("not-in-input", "unreadable"):
         node = way.node
     cpus = row.cpus if row else NOT_IN_INPUT
+    node = _node_of(known.host, cpus, node) if isinstance(node, Missing) else node
     here = gpu or row
     found = GpuPlace(
         name=name,
@@ -175,6 +176,14 @@ def _gpu(
 
 def _bus_id(way: Way | None) -> Known[str]:
     return f"0000{way.address}" if way else NOT_IN_INPUT
+
+
+def _node_of(host: Host, cpus: Known[str], otherwise: Missing) -> Known[int]:
+    """The node of just these processors: of a superchip the driver names those of memory alone too
+    (0,2-17)."""
+    nodes = () if isinstance(host.numa_nodes, Missing) else host.numa_nodes
+    mine = [one.name for one in nodes if isinstance(cpus, str) and one.cpu_list == cpus]
+    return int(mine[0].removeprefix("node")) if len(mine) == 1 else otherwise
 
 
 def _cpus(host: Host, node: Known[int]) -> Known[str]:
