@@ -299,3 +299,25 @@ def test_only_reading_counts() -> None:
     assert not isinstance(asked, Missing)
     assert asked[0].capability == "read"
     assert as_asked(CNS, Raw("h", "nvidia-smi-p2p")) == CNS
+
+
+def _eight(bad: dict[tuple[int, int], Missing | str]) -> dict[str, object]:
+    names = [f"gpu{at}" for at in range(8)]
+    pairs = [P2pPair(names[a], names[b], bad.get((a, b), "OK"))
+             for a in range(8) for b in range(a + 1, 8)]  # fmt: skip
+    told = gpu_p2p(names, (P2p(tuple(pairs)),), {}, (), "none")
+    return {one.name: one.status for one in told if one.status != "OK"}
+
+
+def test_a_gpu_that_no_peer_reaches_is_told_alone() -> None:
+    one = {(min(at, 3), max(at, 3)): "CNS" for at in range(8) if at != 3}
+    assert _eight(dict(one)) == {"gpu3": "CNS"}
+    halves = {(a, b): "TNS" for a in range(4) for b in range(4, 8)}
+    assert len(_eight(dict(halves))) == 8
+    assert _eight({(2, 5): "NS"}) == {"gpu2": "NS", "gpu5": "NS"}
+
+
+def test_access_that_could_not_be_read_is_not_well() -> None:
+    why = Missing("unreadable", "nvidia-smi topo -p2p says ERR!")
+    assert _eight({(0, 1): why}) == {"gpu0": why, "gpu1": why}
+    assert _eight({(0, 1): why, (0, 2): "CNS"}) == {"gpu0": "CNS", "gpu1": why, "gpu2": "CNS"}

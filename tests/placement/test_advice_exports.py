@@ -52,6 +52,19 @@ def on_dgx(**fields: Any) -> Advice:
 # NCCL_IB_HCA
 
 
+@pytest.mark.parametrize("label", ["NIC{}", "0000:1{}:00.0"])
+def test_a_label_of_the_matrix_and_an_address_are_no_names(label: str) -> None:
+    """NCCL takes no adapter at all where none has a name that is given."""
+    host = placed(dgx("NV18"), other=STORAGE)
+    nics = host.topology.nics
+    assert not isinstance(nics, Missing)
+    nameless = tuple(replace(nic, name=label.format(at)) for at, nic in enumerate(nics))
+    advice = advise(replace(host, topology=replace(host.topology, nics=nameless)))
+    assert "NCCL_IB_HCA" not in exports(advice)
+    assert "names of the adapters are not in the input" in left(advice, "NCCL_IB_HCA")
+    assert not any("NCCL_IB_HCA" in one.text for one in advice.snippets)
+
+
 def test_adapters_are_named_where_nccl_would_take_others_too() -> None:
     ports = (*IB, port("mlx5_8", layer="Ethernet", rate=100.0), port("mlx5_9", rate=200.0))
     advice = on_dgx(nic_ports=ports)

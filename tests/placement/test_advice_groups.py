@@ -84,7 +84,7 @@ def test_groups_of_no_common_size_give_no_mesh() -> None:
     cells = ["X NV4 SYS", "NV4 X SYS", "SYS SYS X"]
     advice = of(cells)
     assert [group.members for group in advice.groups] == [("gpu0", "gpu1"), ("gpu2",)]
-    assert "the only GPU of NUMA node 1" in advice.groups[1].why
+    assert "the only GPU without it of NUMA node 1" in advice.groups[1].why
     assert "no mesh: the groups (2, 1 GPUs) have no size in common" in advice.left
     assert {one.kind for one in advice.snippets} == {"sbatch", "torchrun"}
 

@@ -54,7 +54,7 @@ class P2pPair(Struct, frozen=True):
 
     a: str
     b: str
-    status: str
+    status: Known[str]
     line: int = 0
     probe: str = ""
 
@@ -92,8 +92,8 @@ class GpuPlace(Struct, frozen=True):
 
 
 class GpuP2p(Struct, frozen=True):
-    """The worst that `nvidia-smi topo -p2p` says of one GPU and its peers. Missing where its kind
-    has no such access by design."""
+    """The worst that `nvidia-smi topo -p2p` says of one GPU and its peers, those left out that no
+    peer reaches. Missing where its kind has no such access by design."""
 
     name: str  # gpu0
     status: Known[str]

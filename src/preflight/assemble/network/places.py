@@ -43,6 +43,7 @@ class _Seen(Struct, frozen=True):
     rdma: bool  # known as an RDMA device; else a network adapter of any kind
     by_ports: Known[bool]  # whether its ports are of those that training uses: see ports.py
     kind: tuple[object, ...]  # what adapters of one model and use have in common; empty: not known
+    unread: Missing | None = None  # why it is not known of some GPU whether it is beside it
 
     @property
     def rate(self) -> float:
@@ -61,19 +62,17 @@ def place(
     rdma: bool,
 ) -> _Seen:
     """One adapter by its name, with what sysfs tells of it and the GPUs nearest to it."""
-    paths = {
-        gpu: link.path
-        for gpu in gpus
-        if (link := between(name, gpu)) and not isinstance(link.path, Missing)
-    }
+    links = {gpu: link.path for gpu in gpus if (link := between(name, gpu))}
+    paths = {gpu: path for gpu, path in links.items() if not isinstance(path, Missing)}
+    unread = _unread(links.values())
     best = min(paths.values(), key=PATHS.index, default=None)
     nearest = tuple(gpu for gpu in paths if paths[gpu] == best)
     found = NicPlace(
         name=name,
         address=nic.address if nic else NOT_IN_INPUT,
         numa_node=nic.numa_node if nic else NOT_IN_INPUT,
-        gpus=nearest or _NO_PATH,
-        gpu_path=best or _NO_PATH,
+        gpus=_settled(best, unread) or nearest or _NO_PATH,
+        gpu_path=_settled(best, unread) or best or _NO_PATH,
         rate_gbits=_rate(ports),
         link_layer=ports[0].link_layer if ports else NOT_IN_INPUT,
         line=nic.line if nic else 0,
@@ -81,13 +80,25 @@ def place(
     )
     beside = frozenset(gpu for gpu, path in paths.items() if path in _BESIDE)
     second = bool(nic and nic.virtual) or "bond" in name
-    return _Seen(found, _up(ports), second, beside, rdma, _by_ports(ports), _kind(nic, ports))
+    kind = _kind(nic, ports)
+    return _Seen(found, _up(ports), second, beside, rdma, _by_ports(ports), kind, unread)
 
 
 def _kind(nic: Nic | None, ports: Sequence[NicPort]) -> tuple[object, ...]:
     if nic is None or isinstance(nic.hca, Missing) or not ports:
         return ()
     return nic.hca, str(nic.board_id), len(ports), str(ports[0].link_layer)
+
+
+def _unread(paths: Iterable[Known[str]]) -> Missing | None:
+    """Why some path is not known that the input should tell: a matrix that was cut."""
+    missing = (path for path in paths if isinstance(path, Missing) and path.kind == "unreadable")
+    return next(missing, None)
+
+
+def _settled(best: str | None, unread: Missing | None) -> Missing | None:
+    """What is not known of the best path, where another one may be better."""
+    return None if best in _BESIDE else unread
 
 
 def _rate(ports: Sequence[NicPort]) -> Known[float]:
@@ -167,6 +178,8 @@ def _role(one: _Seen, chosen: set[str]) -> Known[str]:
         return "down"
     if not one.beside and not one.rdma:
         return _UNTOLD
+    if not one.beside and one.unread is not None:
+        return one.unread
     return "training" if one.place.name in chosen else "other"
 
 
@@ -191,6 +204,8 @@ def nearest(gpu: str, nics: Known[Sequence[NicPlace]], between: Between) -> Near
         why = next((path for path in found.values() if isinstance(path, Missing)), _NO_PATH)
         return Near(why, why)
     best = min(known.values(), key=PATHS.index)
+    if (why_not := _settled(best, _unread(found.values()))) is not None:
+        return Near(why_not, why_not)
     return Near(tuple(name for name in known if known[name] == best), best)
 
 

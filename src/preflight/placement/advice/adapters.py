@@ -14,6 +14,8 @@ from preflight.placement.advice.said import Said, left
 #: rdma-core names adapters by the protocol they speak, and those of none that it knows, as EFA,
 #: rdmap...; older images call EFA's efa_0.
 _EFA = re.compile(r"(?:rdmap\d+s\d+(?:f\d+)?|efa_\d+)")
+#: A name that the kernel gives: no label of a column (NIC0), and no address on PCI.
+_NAME = re.compile(r"(?!NIC\d+$)[A-Za-z][\w.-]{0,63}")
 #: The only link layers that NCCL's own transport takes ports of (NCCL, net_ib).
 _LINK_LAYERS = ("InfiniBand", "Ethernet")
 
@@ -53,8 +55,14 @@ def hca(host: Host) -> Said:
         return left(
             "NCCL_IB_HCA, NCCL_IB_GID_INDEX: EFA is used through aws-ofi-nccl, which reads neither"
         )
-    if not any(nic.role == "training" for nic in nics):
+    cut = any(isinstance(nic.role, Missing) and nic.role.kind == "unreadable" for nic in nics)
+    if cut or not any(nic.role == "training" for nic in nics):
         return left(_nobody(nics))
+    if nameless := [nic.name for nic in nics if nic.role == "training" and not _named(nic)]:
+        return left(
+            f"NCCL_IB_HCA: the names of the adapters are not in the input: {_told(nameless)};"
+            " the NIC Legend below the matrix of `nvidia-smi topo -m` tells them"
+        )
     ours, others = _by_port(host, nics) or _by_adapter(nics)
     if not others:
         told = "and all that it would take here carry training"
@@ -64,6 +72,10 @@ def hca(host: Host) -> Said:
         " With = names are compared whole: mlx5_1 is not mlx5_10"
     )
     return Said((Export("NCCL_IB_HCA", "=" + ",".join(ours), why),))
+
+
+def _named(nic: NicPlace) -> bool:
+    return _NAME.fullmatch(nic.name) is not None
 
 
 def _nobody(nics: tuple[NicPlace, ...]) -> str:
