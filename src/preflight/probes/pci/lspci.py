@@ -40,23 +40,37 @@ _TREE = re.compile(r"-\[[0-9a-f]{4,8}:|[|+\\ ]*[+\\|]-")
 def lspci(text: str) -> PciTree:
     """The functions in their order; where the text holds several forms, the details of the longer.
     Raises ParseError where two different functions have one address."""
-    functions: dict[str, _Function] = {}
-    here: _Function | None = None
-    for number, line in enumerate(for_people(text).split("\n"), 1):
-        head = _HEAD.match(line) if line[:1] in _HEX else None
-        if head:
-            here = _Function(head[1], head[2], number)
-            here = functions.setdefault(here.address, here).again(here)
-        elif here is not None and (told := line.strip()) and not _TREE.match(told):
-            here.detail(told, number)
-    if not functions or here is None:
+    blocks = _blocks(text)
+    if not blocks:
         raise ParseError("expected a line such as `0000:1b:00.0 3D controller: ...`", 1)
-    here.ends(text, list(functions.values()))
+    functions: dict[str, _Function] = {}
+    for block in blocks:
+        functions[block.address] = block.after(functions.get(block.address))
+    functions[blocks[-1].address].ends(text, list(functions.values()))
     drivers = any("driver" in each.told for each in functions.values())
     return PciTree(tuple(each.device(drivers) for each in functions.values()), probe=_PROBE)
 
 
+def _blocks(text: str) -> list[_Function]:
+    """Each function's line with the lines below it; one that is told twice is there twice."""
+    blocks: list[_Function] = []
+    for number, line in enumerate(for_people(text).split("\n"), 1):
+        head = _HEAD.match(line) if line[:1] in _HEX else None
+        if head:
+            blocks.append(_Function(head[1], head[2], number))
+        elif blocks and (told := line.strip()) and not _TREE.match(told):
+            blocks[-1].detail(told, number)
+    return blocks
+
+
 _HEX = frozenset("0123456789abcdef")
+_IDENTITY = ("vendor_id", "device_id", "class_id")
+#: What one function says in all forms of lspci. Speeds too: of two looks nobody knows which counts.
+_SAME = (
+    *_IDENTITY, "revision", "port", "primary", "secondary", "subordinate",
+    "speed_max_gtps", "width_max", "speed_gtps", "width", "payload_bytes", "read_request_bytes",
+    "numa_node", "acs", "uncorrected",
+)  # fmt: skip
 
 
 class _Function:
@@ -90,21 +104,28 @@ class _Function:
         self.told |= {"class_name": name} if name else {}
         self.told |= {"class_id": f"0x{number}"} if number else {}
 
-    def again(self, other: _Function) -> _Function:
-        """The same function, told a second time in another form."""
-        for key in ("vendor_id", "device_id", "class_id"):
-            mine, theirs = self.told.get(key), other.told.get(key)
-            if mine and theirs and mine != theirs:
-                raise ParseError(
-                    f"{self.address} is two different devices here (line {self.line}): "
-                    "give the lspci of each host by itself",
-                    other.line,
-                )
-        if other is not self:
-            self.modules |= other.modules
-            self.told = {**self.told, **other.told, "answers": other.told["answers"]}
-            self.line = other.line
+    def after(self, first: _Function | None) -> _Function:
+        """This form with what another one told before it, which is of the same function."""
+        if first is None:
+            return self
+        for key in _SAME:
+            mine, theirs = self.told.get(key), first.told.get(key)
+            known = not any(each is None or isinstance(each, Missing) for each in (mine, theirs))
+            if known and mine != theirs:
+                raise self._second(first, key)
+        self.told = {**first.told, **self.told}
+        for name in ("express", "capabilities", "extended", "denied", "details", "modules"):
+            setattr(self, name, getattr(self, name) or getattr(first, name))
         return self
+
+    def _second(self, first: _Function, key: str) -> ParseError:
+        """Two hosts in one text, or one host at two times."""
+        what = "two different devices" if key in _IDENTITY else f"told twice, with another {key}"
+        return ParseError(
+            f"a second list begins here: {self.address} is {what} (line {first.line}): "
+            "give the lspci of each host by itself",
+            self.line,
+        )
 
     def detail(self, line: str, number: int) -> None:
         self.details = True
