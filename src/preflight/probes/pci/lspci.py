@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from preflight.errors import ParseError
@@ -32,6 +32,7 @@ _WIDTH = re.compile(r"Width x(\d{1,4})(?: \((\w+)\))?")
 _BUS = re.compile(r"primary=([0-9a-f]{2}), secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2})")
 _CONTROL = re.compile(r"MaxPayload (\d+) bytes, MaxReadReq (\d+) bytes")
 _PORT = re.compile(r"Express(?: \(v\d+\))? ([A-Z][\w/ -]{0,60}?)(?: \(Slot[+-]\))?, ")
+_VFS = re.compile(r"Number of VFs: (\d+)")
 _FLAGS = re.compile(r"(?:[\w<>/]+[+-]\s*)+")
 _TREE = re.compile(r"-\[[0-9a-f]{4,8}:|[|+\\ ]*[+\\|]-")
 
@@ -47,8 +48,21 @@ def lspci(text: str) -> PciTree:
     for block in blocks:
         functions[block.address] = block.after(functions.get(block.address))
     functions[blocks[-1].address].ends(text, list(functions.values()))
+    _without_lanes(functions.values())
     drivers = any("driver" in each.told for each in functions.values())
     return PciTree(tuple(each.device(drivers) for each in functions.values()), probe=_PROBE)
+
+
+def _without_lanes(functions: Iterable[_Function]) -> None:
+    """A link of no lanes is what virtual functions show, and a card whose link is down."""
+    given = any(each.virtual_functions for each in functions)
+    for each in functions:
+        product = str(each.told.get("product", ""))
+        virtual = given or "Virtual Function" in product or each.told.get("device_id") in _VF_IDS
+        at = each.told.get("link_line")
+        if each.told.get("width") == _NO_LINK and each.is_card() and not virtual:
+            text = f"line {at}: its link has no lanes (x0): it is down, or a virtual function's"
+            each.told |= dict.fromkeys(("speed_gtps", "width"), Missing("unreadable", text))
 
 
 def _blocks(text: str) -> list[_Function]:
@@ -64,6 +78,10 @@ def _blocks(text: str) -> list[_Function]:
 
 
 _HEX = frozenset("0123456789abcdef")
+#: ConnectX-4 Lx to ConnectX-6 Dx, as virtual functions (mlx5_core_pci_table of the kernel).
+_VF_IDS = frozenset({"0x1014", "0x1016", "0x1018", "0x101a", "0x101c", "0x101e"})
+#: Base classes of what has a driver on a host that works: network, display, bridges.
+_CLOSED = ("0x02", "0x03", "0x06")
 _IDENTITY = ("vendor_id", "device_id", "class_id")
 #: What one function says in all forms of lspci. Speeds too: of two looks nobody knows which counts.
 _SAME = (
@@ -81,7 +99,7 @@ class _Function:
         self.line = number
         self.told: dict[str, Any] = {}
         self.express = self.capabilities = self.extended = self.denied = self.details = False
-        self.modules = self.cut = False
+        self.modules = self.cut = self.virtual_functions = False
         self.flags = ""  # whose list of flags may go on in the next line
         self._head(said)
 
@@ -114,7 +132,7 @@ class _Function:
             if known and mine != theirs:
                 raise self._second(first, key)
         self.told = {**first.told, **self.told}
-        for name in ("express", "capabilities", "extended", "denied", "details", "modules"):
+        for name in ("express", "capabilities", "extended", "denied", "details", "modules", "virtual_functions"):
             setattr(self, name, getattr(self, name) or getattr(first, name))
         return self
 
@@ -130,7 +148,8 @@ class _Function:
     def detail(self, line: str, number: int) -> None:
         self.details = True
         word = line.partition(" ")[0].partition("\t")[0]
-        reader = _DETAILS.get(word)
+        # Text whose blanks were lost on its way: `LnkSta:Speed 32GT/s`.
+        reader = _DETAILS.get(word) or _DETAILS.get(f"{word.partition(':')[0]}:")
         if reader:
             self.flags = ""
             reader(self, line, number)
@@ -144,7 +163,7 @@ class _Function:
         any: one that has neither, unlike others of its kind, is cut."""
         if not text.endswith("\n"):
             last = text.rpartition("\n")[2].strip()
-            if last.startswith(("LnkCap:", "LnkSta:", "UESta:", "CESta:", "ACSCtl:")):
+            if not last.endswith(")") and last.startswith(("LnkCap:", "LnkSta:", "UESta:", "CESta:", "ACSCtl:")):
                 self._forget(last)
             elif "nvidia".startswith(str(self.told.get("driver", "-"))):
                 self.told.pop("driver")
@@ -154,6 +173,27 @@ class _Function:
         closed = any(one.modules or one.told.get("driver") for one in alike)
         gpu = self.told.get("vendor_id") == "0x10de" and self.capabilities
         self.cut = closed or (gpu and not alike and not text.endswith("\n\n"))
+        self.cut |= not text.endswith("\n\n") and self._breaks_off(text, functions)
+
+    def _breaks_off(self, text: str, functions: list[_Function]) -> bool:
+        """Whether the text stops before the function does: lspci closes each with an empty line,
+        which a paste may lose, and those with a driver with its name."""
+        others = [one for one in functions if one is not self]
+        if not text.endswith("\n") and self.details:
+            return any(one.modules or one.told.get("driver") for one in others)
+        if not self.details:
+            if any(one.told.get("vendor_id") for one in others) and "vendor_id" not in self.told:
+                return not text.endswith("\n")
+            return any(one.details and one.base() == self.base() for one in others)
+        closed = (one for one in others if one.modules or one.told.get("driver"))
+        return self.base() in _CLOSED and any(one.base() == self.base() for one in closed)
+
+    def is_card(self) -> bool:
+        """A GPU, an NVSwitch or an adapter of NVIDIA, which all have a link."""
+        return self.told.get("vendor_id") in ("0x10de", "0x15b3") and self.base() in _CLOSED
+
+    def base(self) -> str:
+        return str(self.told.get("class_id"))[:4]
 
     def _forget(self, line: str) -> None:
         """What a line says that may go on."""
@@ -175,6 +215,7 @@ class _Function:
         told = dict(self.told)
         if self.cut:
             told.setdefault("driver", _CUT)
+            told["answers"] = told["answers"] and _CUT
         if self.details and drivers and told["answers"]:
             told.setdefault("driver", "")
         for name in ("speed_max_gtps", "width_max", "speed_gtps", "width"):
@@ -284,6 +325,12 @@ def _kernel(function: _Function, line: str, _number: int) -> None:
         function.told["driver"] = line.removeprefix(label).strip()
 
 
+def _given(function: _Function, line: str, _number: int) -> None:
+    """`Initial VFs: 16, Total VFs: 16, Number of VFs: 2, Function Dependency Link: 00`"""
+    found = _VFS.search(line)
+    function.virtual_functions |= found is not None and found[1].strip("0") != ""
+
+
 def _oddity(function: _Function, line: str, _number: int) -> None:
     if line.startswith("!!! Unknown header type 7f"):
         function.told["answers"] = False
@@ -301,6 +348,7 @@ _DETAILS: dict[str, Callable[[_Function, str, int], None]] = {
     "CESta:": _flags_of("corrected"),
     "NUMA": _number_of("numa_node", "NUMA node: "),
     "IOMMU": _number_of("iommu_group", "IOMMU group: "),
+    "Initial": _given,
     "Kernel": _kernel,
     "!!!": _oddity,
 }
