@@ -115,7 +115,7 @@ class PciPath(Struct, frozen=True):
 
     name: str  # gpu3 where nvidia-smi names it, else its address
     bus_id: str  # 00000000:1b:00.0
-    kind: str  # gpu | nvswitch | nic
+    kind: str  # gpu | nvswitch | nic | bridge
     answers: Known[bool] = True
     by_driver: bool = False  # nvidia-smi tells of its link too
     virtual: bool = False  # in a virtual machine: the link shown is the hypervisor's choice
@@ -138,9 +138,12 @@ class PciPaths(Struct, frozen=True):
     reason, where there is no such device."""
 
     devices: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # all but the next
+    #: Those, and bridges that do not answer, or where the list breaks off.
+    answering: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
     #: The only GPU of what may be a laptop: it is switched off when nobody uses it.
     may_sleep: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
     gpus: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
     board: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # GPUs and NVSwitches
     nics: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
-    acs: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # GPUs, where no device is a virtual machine's
+    #: GPUs and the NICs that share a switch with one, where no device is a virtual machine's.
+    acs: Known[tuple[PciPath, ...]] = NOT_IN_INPUT

@@ -132,7 +132,15 @@ class _Function:
             if known and mine != theirs:
                 raise self._second(first, key)
         self.told = {**first.told, **self.told}
-        for name in ("express", "capabilities", "extended", "denied", "details", "modules", "virtual_functions"):
+        for name in (
+            "express",
+            "capabilities",
+            "extended",
+            "denied",
+            "details",
+            "modules",
+            "virtual_functions",
+        ):
             setattr(self, name, getattr(self, name) or getattr(first, name))
         return self
 
@@ -163,7 +171,9 @@ class _Function:
         any: one that has neither, unlike others of its kind, is cut."""
         if not text.endswith("\n"):
             last = text.rpartition("\n")[2].strip()
-            if not last.endswith(")") and last.startswith(("LnkCap:", "LnkSta:", "UESta:", "CESta:", "ACSCtl:")):
+            if not last.endswith(")") and last.startswith(
+                ("LnkCap:", "LnkSta:", "UESta:", "CESta:", "ACSCtl:")
+            ):
                 self._forget(last)
             elif "nvidia".startswith(str(self.told.get("driver", "-"))):
                 self.told.pop("driver")
