@@ -78,6 +78,8 @@ class LinkState(Struct, frozen=True):
     #: `speed_gtps` where it can be held against what both ends can do: not where the GPU may save
     #: power at rest, as its peers do, nor where the slot is not known.
     judged_gtps: Known[float] = NOT_IN_INPUT
+    card_width: Known[int] = NOT_IN_INPUT  # what the lower end can
+    slot_width: Known[int] = NOT_IN_INPUT  # what the upper end can
     ends: str = ""  # "card 32 GT/s x16, slot 16 GT/s x16"
     line: int = 0
     probe: str = ""
@@ -143,6 +145,7 @@ class PciPaths(Struct, frozen=True):
     #: The only GPU of what may be a laptop: it is switched off when nobody uses it.
     may_sleep: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
     gpus: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
+    cards: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # GPUs, save the only one of a laptop
     board: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # GPUs and NVSwitches
     nics: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
     #: GPUs and the NICs that share a switch with one, where no device is a virtual machine's.

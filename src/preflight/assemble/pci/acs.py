@@ -52,10 +52,18 @@ def judged_for_acs(
 
 
 def _beside(tree: PciTree, gpus: Sequence[PciPath], nics: Sequence[PciPath]) -> Iterator[PciPath]:
-    """The adapters below a switch that a GPU is below too."""
+    """The adapters below a switch that a GPU is below too, save where a GPU names the port."""
     switches = {each.name for each in tree.devices if each.port == "Upstream Port"}
     shared = switches & {bridge for each in gpus for bridge in each.bridges}
-    yield from (each for each in nics if not shared.isdisjoint(each.bridges))
+    named = {port for each in gpus for port in _ports(each)}
+    for each in nics:
+        again = _ports(each) and named.issuperset(_ports(each))
+        if not shared.isdisjoint(each.bridges) and not again:
+            yield each
+
+
+def _ports(path: PciPath) -> tuple[str, ...]:
+    return () if isinstance(path.acs.redirecting, Missing) else path.acs.redirecting
 
 
 def _redirects(device: PciDevice) -> bool:

@@ -116,6 +116,7 @@ def paths(
         answering=_those((*found, *silent), "GPU, NVSwitch or NIC", (*awake, "bridge")),
         may_sleep=_those(found, "GPU that a laptop may switch off", ("gpu",) if sleeps else ()),
         gpus=_those(found, "NVIDIA GPU", ("gpu",)),
+        cards=_those(found, "GPU of a server", () if sleeps else ("gpu",)),
         board=_those(found, "NVIDIA GPU or NVSwitch", ("gpu", "nvswitch")),
         nics=_those(found, "NIC", ("nic",)),
         acs=judged_for_acs(
@@ -199,6 +200,8 @@ class _View:
             speed_can_gtps=speed_can,
             rate_gbps=_rate_now(lower),
             rate_can_gbps=_rate(speed_can, width_can),
+            card_width=lower.width_max,
+            slot_width=upper.width_max if upper else _NO_PARENT,
             ends=f"device {_end(lower)}, port above {slot}",
             line=lower.link_line or lower.line,
             probe=lower.link_probe or lower.probe,

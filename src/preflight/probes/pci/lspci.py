@@ -82,6 +82,10 @@ _HEX = frozenset("0123456789abcdef")
 _VF_IDS = frozenset({"0x1014", "0x1016", "0x1018", "0x101a", "0x101c", "0x101e"})
 #: Base classes of what has a driver on a host that works: network, display, bridges.
 _CLOSED = ("0x02", "0x03", "0x06")
+_MAY_GO_ON = ("LnkCap:", "LnkSta:", "UESta:", "CESta:", "ACSCtl:")
+_MARKS = (
+    "express", "capabilities", "extended", "denied", "details", "modules", "virtual_functions",
+)  # fmt: skip
 _IDENTITY = ("vendor_id", "device_id", "class_id")
 #: What one function says in all forms of lspci. Speeds too: of two looks nobody knows which counts.
 _SAME = (
