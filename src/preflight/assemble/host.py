@@ -25,6 +25,7 @@ from preflight.assemble.compared import (
 from preflight.assemble.fabric_manager import fabric_manager
 from preflight.assemble.gpus.inventory import (
     count_gpus,
+    nameless,
     not_asked,
     nothing_wrong_without_gpus,
     nouveau_beside,
@@ -113,6 +114,8 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
     smi = nothing_wrong_without_gpus(inventory, smi)
     virtualization = _virtualization(parts["cpu"], smi, tree)
     gpus = _gpus(smi)
+    linked = with_links(gpus, parts["nvlink_status"], parts["nvlink_errors"])
+    counted = nameless(inventory, linked, recorded=identity is NOT_IN_INPUT)
     return Host(
         name=name,
         identity=identity,
@@ -123,12 +126,8 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         memory=parts["memory"],
         pci=pci,
         driver=smi if isinstance(smi, Missing) else smi.driver,
-        gpus=with_peers(
-            with_unexplained(
-                with_links(gpus, parts["nvlink_status"], parts["nvlink_errors"]), container
-            )
-        ),
-        gpu_inventory=inventory,
+        gpus=with_peers(with_unexplained(linked, container)),
+        gpu_inventory=replace(inventory, nameless=counted),
         kernel_log=parts["kernel_log"],
         pci_tree=tree,
         pci_paths=paths(tree, smi, virtualization),
