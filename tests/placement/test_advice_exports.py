@@ -14,6 +14,7 @@ from preflight.facts.stack_pieces import Stack
 from preflight.facts.topology import NicPlace
 from preflight.model import Advice, Missing
 from preflight.placement.advice import advise
+from tests.conftest import sample
 from tests.placed_hosts import (
     TWO_NODES,
     dgx,
@@ -280,3 +281,8 @@ def test_nothing_depends_on_a_gpu_that_only_has_a_name() -> None:
     gpus = tuple(Gpu(at, f"gpu{at}", f"00000000:{at:02x}:00.0", product="NVIDIA H100 80GB HBM3")
                  for at in range(8))  # fmt: skip
     assert on_dgx(gpus=gpus) == on_dgx()
+
+
+def test_of_a_matrix_alone_it_is_not_known_that_the_adapters_are_up() -> None:
+    told = left(advise(placed(sample("topo/h20_x8_8nic_pix_pairs_tabs.txt"))), "NCCL_IB_HCA")
+    assert told.endswith("carry training, if they are up (8)")

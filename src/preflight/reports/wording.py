@@ -56,12 +56,6 @@ DOMAINS = {
     "site": "Site checks",
 }
 
-# Advice that is nothing but a command, told from a sentence that begins with its name.
-_COMMAND = re.compile(
-    r"(?:\$|sudo|preflight|nvidia-smi|systemctl|sysctl|srun|scontrol|ssh) (?!.*(?:[,;:.] |\())"
-)
-#: What a shell takes as it is: a comma in there makes no sentence.
-_QUOTED = re.compile(r"""(?<=[ =])(?:'[^']*'|"[^"]*")""")
 #: Names that mean nothing to a shell: a mount, a service, a process.
 _PASTED = re.compile(r"/[\w./@-]*|[\w.@-]+\.service|pid [0-9]+", re.ASCII)
 _GPU = re.compile(r"(?:.{1,60} )?gpu(\d+)")  # a subject; of DCGM: "GPU Memory gpu3"
@@ -139,11 +133,6 @@ def source(evidence: Evidence, *, short: bool = False) -> str:
     line = f":{evidence.line}" if evidence.line else ""
     name = evidence.source or evidence.probe
     return f"{PurePath(name).name or name if short else name}{line}"
-
-
-def is_command(text: str) -> bool:
-    """Whether a piece of advice is a command to paste; `$ ` marks one that is not known by name."""
-    return bool(_COMMAND.match(_QUOTED.sub("''", text)))
 
 
 def _named(hosts: Sequence[str]) -> str:

@@ -63,9 +63,11 @@ def hca(host: Host) -> Said:
             f"NCCL_IB_HCA: the names of the adapters are not in the input: {_told(nameless)};"
             " the NIC Legend below the matrix of `nvidia-smi topo -m` tells them"
         )
-    ours, others = _by_port(host, nics) or _by_adapter(nics)
+    by_port = _by_port(host, nics)
+    ours, others = by_port or _by_adapter(nics)
     if not others:
         told = "and all that it would take here carry training"
+        told += "" if by_port else ", if they are up"
         return left(f"NCCL_IB_HCA: NCCL takes all active ports by itself, {told} ({len(ours)})")
     why = (
         f"the adapters of training; NCCL by itself would take {_told(others)} too."
