@@ -113,11 +113,44 @@ def test_sockets_are_right_where_no_port_lives() -> None:
     assert status_of("nccl.network", on_sockets([0, 1]).text(), nic_ports=()) == {Status.PASS}
 
 
-def test_sockets_of_unknown_hosts_warn_for_eight_gpus_and_are_untold_for_one() -> None:
-    big = on_sockets([0, 1]).text()
-    small = on_sockets([0, 1], Job(gpus=1)).text()
-    assert status_of("nccl.network", big) == {Status.WARN}
-    assert status_of("nccl.network", small) == {Status.SKIP}
+def test_sockets_between_unknown_hosts_warn_however_few_their_gpus() -> None:
+    for gpus in (8, 4, 1):
+        job = on_sockets([0, 1], Job(gpus=gpus)).text()
+        assert status_of("nccl.network", job) == {Status.WARN}
+
+
+def test_the_log_of_one_of_several_small_hosts_on_sockets_warns() -> None:
+    first, _, _ = on_sockets([0, 1], Job(gpus=1)).text().partition("node-02")
+    assert status_of("nccl.network", first) == {Status.WARN}
+
+
+def _on_libfabric(provider: str) -> Job:
+    job = Job()
+    for host in range(2):
+        job.listed[host] = f"NET/OFI Selected Provider is {provider} (found 1 nics)"
+        job.network[host] = "AWS Libfabric"
+    return job
+
+
+@pytest.mark.parametrize("provider", ["tcp;ofi_rxm", "sockets", "udp;ofi_rxd"])
+def test_libfabric_over_tcp_is_told_as_tcp(provider: str) -> None:
+    job = _on_libfabric(provider)
+    job.gpudirect = {0: "", 1: ""}
+    found = off(job.text())
+    assert set(found) == {"nccl.network"}
+    one = found["nccl.network"][0]
+    assert (one.status, one.measured) == (Status.WARN, f"AWS Libfabric over {provider}")
+    ports = off(job.text(), nic_ports=PORTS)["nccl.network"]
+    assert {each.status for each in ports} == {Status.FAIL}
+
+
+def test_libfabric_over_its_adapters_passes() -> None:
+    assert off(_on_libfabric("efa").text()) == {}
+    job = _on_libfabric("efa")
+    job.listed[1] = "NET/OFI Selected Provider is tcp;ofi_rxm (found 1 nics)"
+    one = off(job.text())["nccl.network"][0]
+    assert (one.subject, one.status) == ("node-02", Status.FAIL)
+    assert "node-01 uses AWS Libfabric over efa" in one.reason
 
 
 def test_sockets_within_one_host_carry_nothing() -> None:
@@ -206,6 +239,9 @@ def test_no_gpudirect_fails_beside_an_adapter_and_is_right_far_from_it() -> None
     assert status_of("nccl.gpudirect", job.text()) == {Status.WARN}
     small = Job(gpus=1)
     small.gpudirect = {0: "", 1: ""}
+    assert status_of("nccl.gpudirect", small.text()) == {Status.WARN}
+    for host in range(2):
+        small.listed[host] = "NET/IB : Using [0]rocep1s0f0:1/RoCE [1]roceP2p1s0f0:1/RoCE [RO]"
     assert status_of("nccl.gpudirect", small.text()) == {Status.SKIP}
 
 
