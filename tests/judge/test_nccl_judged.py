@@ -334,6 +334,8 @@ def test_ranks_that_never_came_fail_and_a_log_of_one_host_does_not() -> None:
     job = Job()
     job.absent = {3}
     assert only(job.text(), "nccl.ranks").reason == "ranks 3 never began"
+    waiting = "node-01:4003:4103 [3] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\n"
+    assert status_of("nccl.ranks", job.text() + waiting) == {Status.WARN}  # cut off
     half = "".join(line for line in job.text().splitlines(True) if line.startswith("node-01"))
     assert status_of("nccl.ranks", half) == {Status.WARN}  # the other host has a log of its own
     of_one = "".join(line for line in Job().text().splitlines(True) if line.startswith("node-01"))
@@ -364,6 +366,16 @@ def test_an_error_of_an_adapter_names_the_peer_and_what_it_means() -> None:
         ("Call to ibv_reg_mr failed with error Bad address", "FAIL", "peermem"),
         ("Call to ibv_modify_qp failed with error Connection timed out", "FAIL", "nccl-fallback"),
         ("NET/IB : mlx5_0:1 Got async fatal event: port error", "FAIL", "link-flap"),
+        ("NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)", "FAIL", "link-flap"),
+        ("NET/IB : mlx5_0:1 Got non-fatal async event: port active(9)", "WARN", "link-flap"),
+        ("NET/IB : mlx5_0:1 Got async event : port active", "WARN", "link-flap"),
+        ("NET/IB : Got fatal async event: local catastrophic error(8)", "FAIL", "nic-fault"),
+        ("NET/IB : Got async fatal event: local catastrophic error", "FAIL", "nic-fault"),
+        ("NET/IB : Got async event : SRQ catastrophic error", "FAIL", "link-flap"),
+        (
+            "NET/IB : Got fatal async event: local work queue catastrophic error(1)",
+            "FAIL", "link-flap",
+        ),
         ("Bootstrap : no socket interface found", "FAIL", "rendezvous"),
         ("socketStartConnect: Connect to 10.0.0.1<1234> failed : Connection refused", "FAIL",
          "rendezvous"),
@@ -378,6 +390,11 @@ def test_warnings_have_a_meaning(text: str, status: str, runbook: str) -> None:
     one = only(f"node-01:1:2 [0] a.cc:1 NCCL WARN {text}\n", "nccl.warnings")
     assert (one.status.value, one.runbook, one.subject) == (status, runbook, "node-01 gpu0")
     assert one.fix
+
+
+@pytest.mark.parametrize("text", ["NCCL version 2.21.5+cuda12.4\nstep 1 loss 2.3\n"])
+def test_a_log_of_the_version_alone_passes_nothing(text: str) -> None:
+    assert {one.status for one in judged(text)} == {Status.SKIP}
 
 
 def test_every_row_of_the_table_is_sound() -> None:
@@ -408,6 +425,9 @@ def test_an_error_without_its_warning_is_told() -> None:
 def test_without_info_lines_only_warnings_are_judged() -> None:
     found = judged(WARN_ONLY)
     skipped = {one.reason for one in found if one.status is Status.SKIP}
-    assert skipped == {"the log has no INFO lines: NCCL_DEBUG=INFO was not set"}
+    assert skipped == {
+        "the log has no INFO lines: NCCL_DEBUG=INFO was not set",
+        "only where nccl.info_lines is at least 1; here it is 0",
+    }
     assert {one.check for one in found if one.status is Status.FAIL} == {"nccl.warnings"}
     assert {one.check for one in found if one.status is Status.PASS} == {"nccl.completions"}
