@@ -108,7 +108,7 @@ def test_no_text_at_all_makes_a_line_too_wide(
     for line in lines(told, verbose=verbose):
         # What may be pasted is rather too wide than broken: a word in advice stays whole.
         words = re.findall(r"`[^`]*`|'[^']*(?:'|$)|\"[^\"]*(?:\"|$)|[^ ]+", plain(line))
-        assert cells(plain(line)) <= 100 or max(map(cells, words)) > 60
+        assert cells(plain(line)) <= 100 or max(map(cells, words)) > 76
         assert "\x1b" not in plain(line)
 
 
