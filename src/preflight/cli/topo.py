@@ -7,9 +7,13 @@ from preflight.cli.options import Options
 from preflight.cli.plan import Question
 from preflight.cli.streams import Streams
 
-#: The matrix shows the links between two GPUs, `fabric` what each GPU says of its own.
-DOMAINS = ("pcie", "topology", "fabric", "network", "nccl", "fleet")
-PARTS: dict[str, tuple[str, ...]] = {"fabric": ("nvlink.*",)}
+#: The matrix shows the links between two GPUs, `fabric` what each GPU says of its own; variables
+#: may keep NCCL from what is there.
+DOMAINS = ("pcie", "topology", "fabric", "network", "nccl", "environment", "fleet")
+PARTS: dict[str, tuple[str, ...]] = {
+    "fabric": ("nvlink.*",),
+    "environment": ("versions.env.devices",),
+}
 #: What of the comparison of hosts belongs to it.
 FLEET = (
     "fleet.told.same", "fleet.topology.*", "fleet.nic.*", "fleet.cpu.numa.*",

@@ -65,6 +65,11 @@ def hca(host: Host) -> Said:
         )
     by_port = _by_port(host, nics)
     ours, others = by_port or _by_adapter(nics)
+    if not others and (here := _set_here(host)):
+        return left(
+            f"NCCL_IB_HCA={here} is set here; without it NCCL takes all active ports by itself,"
+            f" {len(ours)} that carry training"
+        )
     if not others:
         told = "and all that it would take here carry training"
         told += "" if by_port else ", if they are up"
@@ -74,6 +79,12 @@ def hca(host: Host) -> Said:
         " With = names are compared whole: mlx5_1 is not mlx5_10"
     )
     return Said((Export("NCCL_IB_HCA", "=" + ",".join(ours), why),))
+
+
+def _set_here(host: Host) -> str:
+    """What the variable is set to in the environment that was asked; "" where it is not."""
+    variables = () if isinstance(host.environment, Missing) else host.environment
+    return next((one.value for one in variables if one.name == "NCCL_IB_HCA"), "")
 
 
 def _named(nic: NicPlace) -> bool:
