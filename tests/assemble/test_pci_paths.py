@@ -53,6 +53,19 @@ def test_a_sound_server_passes() -> None:
         assert "PASS" in {one.status.value for one in found[check]}, check
 
 
+def test_a_bridge_that_does_not_answer_fails_and_takes_what_was_below_it_along() -> None:
+    blocks = server().rstrip("\n").split("\n\n")
+    at = next(at for at, one in enumerate(blocks) if "Upstream Port" in one)
+    head = blocks[at].split("\n")[0]
+    address = head.split(" ")[0]
+    dead = f"{head.partition(' (rev')[0]} (rev ff) (prog-if ff)\n\t!!! Unknown header type 7f"
+    below = range(at + 1, at + 4)
+    left = [one for number, one in enumerate(blocks) if number not in below]
+    left[at] = dead
+    found = _results("\n\n".join(left) + "\n\n")
+    assert f"FAIL pcie.device.answers {address}" in _bad(found)
+
+
 @pytest.mark.parametrize(
     ("shape", "bad"),
     [
