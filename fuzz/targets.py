@@ -9,7 +9,8 @@ from typing import Any
 from msgspec import Struct
 
 from preflight import capture, error_texts, strict_yaml
-from preflight.assemble.sources import PROBES, probe_of
+from preflight.assemble.sources import probe_of
+from preflight.assemble.tables import PROBES
 from preflight.errors import ParseError, UsageError
 from preflight.probes.site import site_answer
 from preflight.recognise import recognise

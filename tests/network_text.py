@@ -218,6 +218,10 @@ MII Polling Interval (ms): 100
 802.3ad info
 LACP active: on
 LACP rate: fast
+Active Aggregator Info:
+\tAggregator ID: 1
+\tNumber of ports: 2
+\tPartner Mac Address: 44:38:39:ff:00:01
 
 Slave Interface: eno1
 MII Status: up
@@ -225,6 +229,9 @@ Speed: 100000 Mbps
 Duplex: full
 Link Failure Count: 0
 Permanent HW addr: b8:3f:d2:00:00:01
+Aggregator ID: 1
+Actor Churn State: none
+Partner Churn State: none
 
 Slave Interface: eno2
 MII Status: up
@@ -232,6 +239,9 @@ Speed: 100000 Mbps
 Duplex: full
 Link Failure Count: 0
 Permanent HW addr: b8:3f:d2:00:00:02
+Aggregator ID: 1
+Actor Churn State: none
+Partner Churn State: none
 """
 MLNX_QOS = """\
 DCBX mode: OS controlled

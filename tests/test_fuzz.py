@@ -14,7 +14,7 @@ from fuzz.mutations import MUTATIONS, Mutation, mutated
 from fuzz.seeds import foreign, seeds
 from fuzz.targets import Target, targets
 from fuzz.trial import judged, least, tried, watched
-from preflight.assemble.sources import PROBES
+from preflight.assemble.tables import PROBES
 from preflight.errors import ParseError, UsageError
 from preflight.model import Status
 from preflight.recognise import recognise

@@ -63,7 +63,7 @@ SAMPLES_TOLD: dict[str, Told] = {
     ),
     "nccl_tests/aws_2x1gpu_socket_old_error_column_0.30.log": Told(
         networks=("node-01 Socket", "node-02 Socket"), ways={"NET Socket": 3},
-        communicators=("2 ranks: 2 of 2 ready",), lines=18,
+        communicators=("2 ranks: 2 of 2 ready",), lines=18, findings={"nccl.network": "WARN"},
     ),
     "training_log/fsdp_llama3_8b_p5_first_batches.log": Told(("2.26.2",), lines=4),
 }  # fmt: skip

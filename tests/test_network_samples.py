@@ -14,7 +14,8 @@ from preflight.judge.load import load
 from preflight.model import Missing, Raw, Result, Status
 from preflight.recognise import recognise
 from preflight.redact.redactor import Redactor
-from tests import network_text
+from preflight.reports.wording import typed
+from tests import network_text, topology_text
 from tests.conftest import sample
 from tests.network_text import ethtool, ibstat, sysfs
 
@@ -231,3 +232,138 @@ def test_outputs_of_several_tools_in_one_paste() -> None:
         "bonding", "ibdev2netdev", "mlnx-qos",
     }  # fmt: skip
     assert assemble("input", raws).missing == []
+
+
+def ca(
+    name: str, rate: int = 400, *, layer: str = "InfiniBand", state: str = "Active",
+    physical: str = "LinkUp", model: str = "MT4129",
+) -> str:  # fmt: skip
+    """An adapter of one port as ibstat shows it; its guid is made of its name."""
+    guid = f"0xa088c203{sum(map(ord, name)):08x}"
+    return (
+        f"CA '{name}'\n\tCA type: {model}\n\tNumber of ports: 1\n\tFirmware version: 28.39.1002\n"
+        f"\tSystem image GUID: {guid}\n\tPort 1:\n\t\tState: {state}\n"
+        f"\t\tPhysical state: {physical}\n\t\tRate: {rate}\n\t\tBase lid: 75\n"
+        f"\t\tSM lid: 1\n\t\tLink layer: {layer}\n"
+    )
+
+
+def cas(count: int, rate: int = 400, **fields: str) -> str:
+    return "".join(ca(f"mlx5_{at}", rate, **fields) for at in range(count))
+
+
+@pytest.mark.parametrize(("slow", "rate"), [(1, 100), (3, 56), (4, 25), (1, 10)])
+def test_adapters_far_below_their_rate_fail_with_and_without_a_matrix(slow: int, rate: int) -> None:
+    """Beside its GPU or not: what is like the others carries training, whatever its rate is."""
+    text = cas(slow, rate) + "".join(ca(f"mlx5_{at}") for at in range(slow, 8))
+    for more in ((), (topology_text.hgx(),)):
+        _, results = judged(text, *more)
+        failed = {one.subject for one in results if one.check == "network.port.rate"
+                  and one.status is Status.FAIL}  # fmt: skip
+        assert failed == {f"mlx5_{at}/1" for at in range(slow)}
+
+
+def test_what_one_beside_a_gpu_can_all_like_it_can() -> None:
+    _, results = judged(cas(7, 100) + ca("mlx5_7"), topology_text.hgx())
+    failed = [one for one in results if one.status is Status.FAIL]
+    assert {one.check for one in failed} == {"network.port.rate"}
+    assert len(failed) == 7
+
+
+@pytest.mark.parametrize(("text", "more", "status"), [
+    (cas(8, state="Down", physical="Polling"), "", Status.FAIL),  # a row
+    (cas(8, state="Down", physical="Polling", layer="Ethernet"), topology_text.hgx(), Status.FAIL),
+    (cas(4, state="Down", physical="Polling", layer="Ethernet"), "", Status.WARN),  # a cloud's
+    (cas(1, state="Down", physical="Polling"), "", Status.WARN),  # a spare one
+])  # fmt: skip
+def test_all_ports_down_fail_where_the_host_is_made_for_training(
+    text: str, more: str, status: Status
+) -> None:
+    _, results = judged(*filter(None, (text, more)))
+    (found,) = [one for one in results if one.check == "network.ports.any"]
+    assert found.status is status
+    # Each port is named once, with its state.
+    assert found.reason.count("mlx5_0/1") == (0 if "mlx5_1" in text else 1)
+
+
+def test_an_adapter_that_only_the_matrix_has_is_undetermined_by_name() -> None:
+    _, results = judged(cas(7), topology_text.hgx())
+    (gone,) = [one for one in results if one.status is Status.ERROR]
+    assert (gone.check, gone.subject) == ("network.port.up", "mlx5_7")
+    # One that was asked for by its name is no list.
+    _, results = judged(cas(1), topology_text.hgx())
+    assert [one for one in results if one.status is Status.ERROR] == []
+
+
+def test_commands_for_a_port_of_infiniband_name_the_adapter_and_the_port() -> None:
+    _, results = judged(cas(7) + ca("mlx5_7", state="Down", physical="Disabled"))
+    (down,) = [one for one in results if one.check == "network.port.up"
+               and one.status is Status.FAIL]  # fmt: skip
+    assert down.fix[0] == "sudo ibportstate -C mlx5_7 -P 1 -D 0 1 enable"
+    assert down.fix[1].startswith("sudo mlxlink -d mlx5_7 -p 1 ")
+    _, results = judged(cas(7) + ca("mlx5_7", 100))
+    (slow,) = [one for one in results if one.status is Status.FAIL]
+    assert not any("ethtool" in step for step in slow.fix)
+    assert "mlxlink -d mlx5_7 " in typed(slow.fix[0], [slow.subject], [])
+
+
+@pytest.mark.parametrize("physical", ["Disabled", "LinkUp"])
+def test_storage_of_the_same_model_on_ethernet_is_a_design(physical: str) -> None:
+    """Four of twelve ports, of which two are switched off."""
+    state = "Down" if physical == "Disabled" else "Active"
+    text = cas(8) + "".join(
+        ca(f"mlx5_{at}", layer="Ethernet", state=state if at > 9 else "Active",
+           physical=physical if at > 9 else "LinkUp")
+        for at in range(8, 12)
+    )  # fmt: skip
+    _, results = judged(text)
+    assert {one.check for one in results if one.status in (Status.FAIL, Status.WARN)} <= {
+        "network.ports.spare"
+    }
+
+
+def test_an_unused_storage_adapter_of_another_model_is_no_failure() -> None:
+    storage = ca("mlx5_8", 200, model="MT4123")
+    down = ca("mlx5_9", 10, model="MT4123", state="Down", physical="Polling")
+    _, results = judged(cas(8) + storage + down)
+    assert told(results) == {"network.ports.spare input": ("WARN", "mlx5_9/1 DOWN, Polling")}
+
+
+@pytest.mark.parametrize(("edit", "check", "status"), [
+    (("Partner Mac Address: 44:38:39:ff:00:01", "Partner Mac Address: 00:00:00:00:00:00"),
+     "network.bond.lacp", Status.WARN),
+    (("Partner Churn State: none", "Partner Churn State: churned"),
+     "network.bond.lacp", Status.WARN),
+    (("MII Status: up\nSpeed", "MII Status: down\nSpeed"), "network.bond.empty", Status.FAIL),
+])  # fmt: skip
+def test_a_bond_that_its_members_do_not_serve_is_told(
+    edit: tuple[str, str], check: str, status: Status
+) -> None:
+    found = {
+        one.check: one.status for one in of_host("bonding", network_text.BONDING.replace(*edit))
+    }
+    assert found[check] is status
+    plain = re.sub("Mode: .*", "Mode: fault-tolerance (active-backup)", network_text.BONDING)
+    found = {one.check: one.status for one in of_host("bonding", plain.replace(*edit))}
+    assert found["network.bond.lacp"] is Status.SKIP
+
+
+def test_a_device_that_ibv_devinfo_could_not_open_is_undetermined() -> None:
+    results = of_host("ibv_devinfo", network_text.IBV_DEVINFO + "Failed to open device\n")
+    assert any(one.check == "network.port.up" and one.status is Status.ERROR
+               and "Failed to open device" in one.reason for one in results)  # fmt: skip
+
+
+def test_why_a_link_is_down_is_told_as_ethtool_has_it() -> None:
+    text = ethtool().replace("Link detected: yes", "Link detected: no (No cable)")
+    text = re.sub("Speed: .*", "Speed: Unknown!", text)
+    (told_once,) = [one for one in of_host("ethtool", text) if one.check == "network.link.rate_max"]
+    assert told_once.status is Status.SKIP
+    assert told_once.reason.endswith("its link is down (No cable)")
+
+
+def test_a_host_without_a_device_is_told_by_ibv_devinfo() -> None:
+    host, results = judged("No IB devices found\n")
+    assert isinstance(host.nics, Missing)
+    assert host.nics.kind == "not-applicable"
+    assert {one.status for one in results} == {Status.SKIP}

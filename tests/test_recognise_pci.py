@@ -6,7 +6,7 @@ import pytest
 
 from preflight.model import Raw
 from preflight.probes.driver_module import driver_module
-from preflight.probes.lspci import lspci
+from preflight.probes.pci.lspci import lspci
 from preflight.probes.services import services
 from preflight.recognise import recognise
 from tests.conftest import sample

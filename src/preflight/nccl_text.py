@@ -8,6 +8,7 @@ empty, so that lines count as in the source.
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from typing import NamedTuple
@@ -30,6 +31,11 @@ VERSION = r"[NR]CCL version:? (?P<version>\d{1,3}\.\d[\w.-]{0,20})(?:\+cuda(?P<c
 LEFT_OUT = "-- preflight left out {} lines of NCCL --"
 #: Longer lines are cut: none of NCCL's is.
 LINE_MAX = 4096
+
+
+#: Where collectors put the text: Docker; Fluent Bit, Vector; loggers of Python; the journal.
+_TEXT_KEYS = ("log", "message", "msg", "MESSAGE")
+_RECORD_MAX = 1 << 16
 
 
 class _Forms(NamedTuple):
@@ -75,6 +81,7 @@ def taken_out(text: str, source: str) -> tuple[list[Raw], str]:
 
 def kept_of(line: str) -> str:
     """The part of a line that is NCCL's; empty where none is."""
+    line = _unwrapped(line)
     forms = _forms()
     found = forms.first.search(line, 0, LINE_MAX)
     if found is None:
@@ -83,6 +90,18 @@ def kept_of(line: str) -> str:
     if ": opCount " in line and forms.call.search(line, found.end(), LINE_MAX):
         return ""
     return line[found.start() : LINE_MAX]
+
+
+def _unwrapped(line: str) -> str:
+    """What a collector wrapped in a record of JSON, in one line; other lines as they are."""
+    if not line.lstrip().startswith("{") or len(line) > _RECORD_MAX:
+        return line
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    told = (record.get(key) for key in _TEXT_KEYS) if isinstance(record, dict) else ()
+    return next((one.replace("\n", " ").rstrip() for one in told if isinstance(one, str)), line)
 
 
 def parted(text: str) -> tuple[str, str]:

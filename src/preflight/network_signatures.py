@@ -6,7 +6,7 @@ from __future__ import annotations
 TOOLS: dict[str, tuple[str, ...]] = {
     "ibstat": (r"CA '[\w.-]{1,64}'[ \t]*$", r"ibpanic: \[\d+\] \w+: stat of IB device '"),
     "ibstatus": (r"Infiniband device '[\w.-]{1,64}' port \d{1,3} status:",),
-    "ibv_devinfo": (r"hca_id:\s",),
+    "ibv_devinfo": (r"hca_id:\s", r"No IB devices found[ \t]*$"),
     "rdma-link": (
         r"(?:link |\d{1,4}/\d{1,3}: )[\w.-]{1,64}/\d{1,3}:? (?:state|subnet_prefix|netdev) ",
         r"\[\s*\{\s*\"ifindex\": ?\d+,\s*\"ifname\": ?\"[\w.-]{1,64}\",\s*\"port\": ?\d",

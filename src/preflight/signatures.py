@@ -64,7 +64,7 @@ _TOPO_HEAD = (
     r"(?:\[\d{1,2}m)?GPU\d{1,3}"
     r"(?:[ \t]+(?:GPU\d{1,3}|NIC\d{1,3}|[a-z]\w{1,40}\d\w{0,20})){0,63}[ \t]*"
 )
-_TOPO_ROW = rf"{_TOPO_HEAD}\n[ \t>]{{0,40}}GPU\d{{1,3}}[ \t]+(?:X[ \t]+)?"
+_TOPO_ROW = rf"{_TOPO_HEAD}\n[ \t>]{{0,40}}GPU\d{{1,3}}[ \t]+(?:X[ \t]+)?(?:ERR![ \t]+){{0,63}}"
 _TOPO_FORMS = (rf"{_TOPO_HEAD}[ \t]CPU Affinity\b", rf"{_TOPO_ROW}{_PATH}\b")
 _P2P_FORMS = (
     rf"{_TOPO_ROW}{_P2P}(?=[ \t\n])",

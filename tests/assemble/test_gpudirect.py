@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from preflight.assemble.gpudirect import gpudirect, imex
+from preflight.assemble.software.gpudirect import gpudirect, imex
 from preflight.facts.gpu import Fabric, Gpu
 from preflight.facts.host import Host, Identity
 from preflight.facts.nics import NicPort

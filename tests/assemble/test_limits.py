@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from preflight.assemble.limits import limit_facts
-from preflight.assemble.sources import SUPPLIERS
+from preflight.assemble.tables import SUPPLIERS
 from preflight.collect import examine
 from preflight.judge.load import load
 from preflight.model import NOT_IN_INPUT, Missing, Raw, Status

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from preflight.assemble.nic_ports import by_place, with_purpose
+from preflight.assemble.network.ports import by_place, with_purpose
 from preflight.facts.nics import Nic, NicPort, Nics
 from preflight.facts.pci_tree import PciDevice, PciTree
 from preflight.facts.topology import NicPlace, Topology
-from preflight.model import Missing
+from preflight.model import NOT_IN_INPUT, Missing
 from preflight.probes.nics import nics
 from tests.network_text import sysfs
 
@@ -57,12 +57,12 @@ def test_places_decide_where_they_are_known() -> None:
     ports = with_purpose(nics(sysfs())).ports
     topology = Topology(nics=(NicPlace("mlx5_0", role="other"), NicPlace("mlx5_1", role="training"),
                               NicPlace("mlx5_3", role="down")))  # fmt: skip
-    found = by_place(ports, topology)
+    found = by_place(ports, topology, NOT_IN_INPUT)
     assert not isinstance(found, Missing)
     told = {port.name: port.role for port in found}
     assert (told["mlx5_0/1"], told["mlx5_1/1"]) == ("other", "training")
     assert told["mlx5_3/1"] == "training"
-    assert by_place(ports, Topology()) == ports
+    assert by_place(ports, Topology(), NOT_IN_INPUT) == ports
 
 
 def test_an_adapter_is_known_by_its_ids_on_pci() -> None:

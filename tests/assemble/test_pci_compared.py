@@ -150,7 +150,8 @@ def test_a_link_unlike_its_peers_or_between_the_generations(text: str, status: s
 
 
 def test_acs_redirect_is_told_on_metal_with_the_ports() -> None:
-    (found,) = judged(server(acs="ReqRedir"))["pcie.path.acs"]
+    found, beside = judged(server(acs="ReqRedir"))["pcie.path.acs"]
+    assert (beside.subject, beside.status) == ("0000:18:00.0", Status.WARN)
     assert (found.status, found.measured) == (Status.WARN, "0000:17:01.0")
     assert "ACSCtl" in found.evidence[0].text
     assert judged(server(acs="SrcValid"))["pcie.path.acs"][0].status is Status.PASS

@@ -12,7 +12,7 @@ from preflight.assemble.host import assemble
 from preflight.collect import examine
 from preflight.judge.load import load
 from preflight.model import Raw, Result
-from preflight.probes.pci_tree import pci_tree
+from preflight.probes.pci.tree import pci_tree
 from preflight.recognise import recognise
 from tests.probes.test_setup import asked
 from tests.setup_text import NICS as RDMA

@@ -53,6 +53,19 @@ def test_a_sound_server_passes() -> None:
         assert "PASS" in {one.status.value for one in found[check]}, check
 
 
+def test_a_bridge_that_does_not_answer_fails_and_takes_what_was_below_it_along() -> None:
+    blocks = server().rstrip("\n").split("\n\n")
+    at = next(at for at, one in enumerate(blocks) if "Upstream Port" in one)
+    head = blocks[at].split("\n")[0]
+    address = head.split(" ")[0]
+    dead = f"{head.partition(' (rev')[0]} (rev ff) (prog-if ff)\n\t!!! Unknown header type 7f"
+    below = range(at + 1, at + 4)
+    left = [one for number, one in enumerate(blocks) if number not in below]
+    left[at] = dead
+    found = _results("\n\n".join(left) + "\n\n")
+    assert f"FAIL pcie.device.answers {address}" in _bad(found)
+
+
 @pytest.mark.parametrize(
     ("shape", "bad"),
     [
@@ -67,14 +80,20 @@ def test_a_sound_server_passes() -> None:
         # The GPU's own lanes.
         ({"gpu": "32 8", "slot": "32 8"}, {"FAIL pcie.link.width 0000:19:00.0"}),
         # A slot with half the lanes, a card that has all of them.
-        ({"gpu": "32 8", "slot": "32 8", "slot_can": "32 8"}, set()),
+        (
+            {"gpu": "32 8", "slot": "32 8", "slot_can": "32 8"},
+            {"WARN pcie.link.slot 0000:19:00.0"},
+        ),
         # A low generation of the GPU's own link saves power at rest.
         ({"gpu": "2.5 16", "slot": "2.5 16"}, set()),
         ({"nic": "16 16"}, {"WARN pcie.nic.link 0000:18:00.0"}),
         ({"uesta": "DLP"}, {"WARN pcie.path.errors 0000:19:00.0"}),
         ({"root_uesta": "CmpltTO UnsupReq"}, {"WARN pcie.path.errors 0000:19:00.0"}),
         ({"uesta": "UnsupReq", "root_uesta": "UnsupReq"}, set()),
-        ({"acs": "SrcValid ReqRedir"}, {"WARN pcie.path.acs 0000:19:00.0"}),
+        (
+            {"acs": "SrcValid ReqRedir"},
+            {"WARN pcie.path.acs 0000:19:00.0", "WARN pcie.path.acs 0000:18:00.0"},
+        ),
     ],
     ids=str,
 )  # fmt: skip

@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from preflight.assemble.pci_shape import shape
-from preflight.probes.pci_tree import pci_tree
+from preflight.assemble.pci.shape import shape
+from preflight.probes.pci.tree import pci_tree
 from tests.setup_text import TOPOLOGY, board_of_8, function
 
 SHAPE = "numa0: 2 x ((2 gpu, 2 nic), nvme); numa1: 2 x ((2 gpu, 2 nic), nvme)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from preflight.assemble.stack import stack_of
+from preflight.assemble.software.stack import stack_of
 from preflight.facts.host import Host
 from preflight.facts.services import DriverModule
 from preflight.facts.stack import EnvReport, EnvVar

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from preflight.assemble.p2p import as_asked, gpu_p2p
-from preflight.assemble.pci_distance import Way, path_between
-from preflight.assemble.topology import topology_of
+from preflight.assemble.joined.p2p import as_asked, gpu_p2p
+from preflight.assemble.joined.topology import topology_of
+from preflight.assemble.pci.distance import Way, path_between
 from preflight.facts.design import Design
 from preflight.facts.gpu import Gpu, Mig
 from preflight.facts.host import Cpu, Host
@@ -86,11 +86,38 @@ def test_the_adapter_of_one_gpu_is_down() -> None:
     assert gpu(found, 7).nics == ("mlx5_4", "mlx5_5", "mlx5_6")
 
 
-def test_an_adapter_beside_its_gpu_that_is_much_slower_is_none_of_training() -> None:
-    slower = made(topology_text.hgx(), **ports(*[400.0] * 7, 200.0))
-    assert roles(slower)["mlx5_7"] == "training"
-    much = made(topology_text.hgx(), **ports(*[400.0] * 7, 100.0))
-    assert roles(much)["mlx5_7"] == "other"
+def of_models(*models: str) -> tuple[Nic, ...]:
+    return tuple(Nic(f"mlx5_{at}", hca=model) for at, model in enumerate(models))
+
+
+@pytest.mark.parametrize("slow", [1, 3, 4, 7, 8])
+def test_an_adapter_beside_its_gpu_that_fell_behind_its_like_still_carries_training(
+    slow: int,
+) -> None:
+    """However far, and however many; faster ports for storage beside no GPU do not take over."""
+    text = topology_text.hgx()
+    rates = [*[10.0] * slow, *[400.0] * (8 - slow)]
+    given = ports(*rates) | {"nics": of_models(*["MT4129"] * 8)}
+    assert set(roles(made(text, **given)).values()) == {"training"}
+    assert set(roles(made(text, **ports(*rates[::-1]))).values()) >= {"training"}
+
+
+def test_storage_does_not_take_over_where_most_gpus_have_their_own() -> None:
+    names = [f"mlx5_{at}" for at in range(9)]
+    text = topology_text.matrix(8, lambda *_: "NV18", nics=names, near=topology_text.rail)
+    for rates in ([50.0] * 8 + [200.0], [100.0] * 2 + [400.0] * 6 + [400.0], [None] + [400.0] * 8):
+        given = ports(*rates) | {"nics": of_models(*["MT4129"] * 8, "MT4123")}
+        found = roles(made(text, **given))
+        assert found.pop("mlx5_8") == "other"
+        assert set(found.values()) <= {"training", "down"}
+
+
+def test_a_slow_adapter_of_another_kind_beside_a_gpu_is_none_of_training() -> None:
+    given = ports(*[400.0] * 7, 100.0)
+    other = of_models(*["MT4129"] * 7, "MT4125")
+    assert roles(made(topology_text.hgx(), **(given | {"nics": other})))["mlx5_7"] == "other"
+    # Of no known kind it is what is beside the GPU, as with the others.
+    assert roles(made(topology_text.hgx(), **given))["mlx5_7"] == "training"
 
 
 def test_bonds_and_virtual_functions_only_where_there_is_nothing_else() -> None:
@@ -272,3 +299,25 @@ def test_only_reading_counts() -> None:
     assert not isinstance(asked, Missing)
     assert asked[0].capability == "read"
     assert as_asked(CNS, Raw("h", "nvidia-smi-p2p")) == CNS
+
+
+def _eight(bad: dict[tuple[int, int], Missing | str]) -> dict[str, object]:
+    names = [f"gpu{at}" for at in range(8)]
+    pairs = [P2pPair(names[a], names[b], bad.get((a, b), "OK"))
+             for a in range(8) for b in range(a + 1, 8)]  # fmt: skip
+    told = gpu_p2p(names, (P2p(tuple(pairs)),), {}, (), "none")
+    return {one.name: one.status for one in told if one.status != "OK"}
+
+
+def test_a_gpu_that_no_peer_reaches_is_told_alone() -> None:
+    one = {(min(at, 3), max(at, 3)): "CNS" for at in range(8) if at != 3}
+    assert _eight(dict(one)) == {"gpu3": "CNS"}
+    halves = {(a, b): "TNS" for a in range(4) for b in range(4, 8)}
+    assert len(_eight(dict(halves))) == 8
+    assert _eight({(2, 5): "NS"}) == {"gpu2": "NS", "gpu5": "NS"}
+
+
+def test_access_that_could_not_be_read_is_not_well() -> None:
+    why = Missing("unreadable", "nvidia-smi topo -p2p says ERR!")
+    assert _eight({(0, 1): why}) == {"gpu0": why, "gpu1": why}
+    assert _eight({(0, 1): why, (0, 2): "CNS"}) == {"gpu0": "CNS", "gpu1": why, "gpu2": "CNS"}

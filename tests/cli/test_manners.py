@@ -207,12 +207,14 @@ def test_a_full_disk_costs_the_file_and_not_the_report(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_saves_what_it_has_and_says_where(tmp_path: Path, number: int) -> None:
-    path = with_tool(tmp_path / "bin", "nvidia-smi", "exec sleep 617")
+    # Of its own: the same test with the other signal may run beside this one.
+    command = f"sleep 617.{int(number)}"
+    path = with_tool(tmp_path / "bin", "nvidia-smi", f"exec {command}")
     running = subprocess.Popen(
         [PREFLIGHT, "run", "--save", "r.json"], cwd=tmp_path, env={**os.environ, "PATH": path},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    wait_until_asked(running.pid, "sleep 617")
+    wait_until_asked(running.pid, command)
     running.send_signal(number)
     out, err = running.communicate(timeout=10)
     assert (running.returncode, out) == (130, "")
@@ -223,7 +225,9 @@ def test_interrupted_it_saves_what_it_has_and_says_where(tmp_path: Path, number:
     again = preflight("run", "--from", str(capture), "--format", "json")
     checks = {one["check"] for one in json.loads(again.out)["hosts"][0]["results"]}
     assert "kernel.memory.available" in checks
-    left = subprocess.run(["pgrep", "-f", "^sleep 617"], capture_output=True, text=True)
+    left = subprocess.run(
+        ["pgrep", "-f", f"^{re.escape(command)}$"], capture_output=True, text=True
+    )
     assert left.stdout == ""
 
 

@@ -107,3 +107,119 @@ def test_redacted_maps_keep_what_is_hardware_and_lose_whose_it_is() -> None:
     assert host.advice == told.advice
     text = "".join(render(shown, "json")) + "".join(render(shown, "svg"))
     assert "rack7" not in text and "10.9.8.7" not in text
+
+
+def _dgx(*, lost: str = "", rows: int = 99) -> str:
+    """Eight GPUs, each with an adapter beside it, and two ports for storage beside none."""
+    nics = [name for at in range(10) if (name := f"mlx5_{at}") != lost]
+    names = [f"GPU{at}" for at in range(8)] + nics
+
+    def cell(a: str, b: str) -> str:
+        gpus = (a + b).count("GPU")
+        beside = gpus == 1 and a[-1] == b[-1]
+        return "X" if a == b else "NV18" if gpus == 2 else "PXB" if beside else "NODE"
+
+    lines = ["\t".join(["", *names, "CPU Affinity", "NUMA Affinity"])]
+    for a in names[:rows]:
+        near = ["0-47", "0"] if a.startswith("GPU") else []
+        lines.append("\t".join([a, *(cell(a, b) for b in names), *near]))
+    return "\n".join(lines) + "\n"
+
+
+def test_a_lost_adapter_makes_none_of_training_out_of_the_ports_for_storage(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "topo.txt"
+    file.write_text(_dgx(lost="mlx5_5"), encoding="utf-8")
+    ran = preflight("topo", "--from", str(file))
+    assert "WARN   topo.gpu.nic.near  gpu5" in ran.out
+    assert "export NCCL_IB_HCA='=mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_4,mlx5_6,mlx5_7'" in ran.out
+
+
+def test_what_a_cut_matrix_does_not_show_is_not_known(tmp_path: Path) -> None:
+    file = tmp_path / "topo.txt"
+    file.write_text(_dgx(rows=4), encoding="utf-8")
+    ran = preflight("topo", "--from", str(file))
+    assert ran.rc == 3
+    assert "WARN" not in ran.out
+    assert "no groups: how the GPUs are joined is not known" in ran.out
+    assert "NCCL_IB_HCA: which adapters carry training is not known" in ran.out
+
+
+def _links(broken: str) -> str:
+    """`nvidia-smi nvlink -s` of eight H100, where one says this of its links."""
+    up = "\n".join(f"\t Link {at}: 26.562 GB/s" for at in range(18))
+    return "".join(
+        f"GPU {at}: NVIDIA H100 80GB HBM3 (UUID: GPU-{at:08d}-1111-2222-3333-444444444444)\n"
+        f"{broken if at == 6 else up}\n"
+        for at in range(8)
+    )
+
+
+@pytest.mark.parametrize("broken", [
+    "NVML: Unable to retrieve NVLink information as all links are inActive",
+    "\n".join(f"\t Link {at}: {'<inactive>' if at == 5 else '26.562 GB/s'}" for at in range(18)),
+])  # fmt: skip
+def test_a_link_that_is_down_fails_beside_a_matrix_that_shows_all(
+    tmp_path: Path, broken: str
+) -> None:
+    links = tmp_path / "nvlink.txt"
+    links.write_text(_links(broken), encoding="utf-8")
+    matrix = SAMPLES / "topo" / "h100_x8_no_nic_spaces.txt"
+    ran = preflight("topo", "--from", f"n={matrix}", "--from", f"n={links}")
+    assert ran.rc == 1
+    assert "FAIL   nvlink.up  gpu6" in ran.out
+
+
+def test_a_host_that_lists_fewer_gpus_than_the_others_fails(tmp_path: Path) -> None:
+    eight = SAMPLES / "nvidia_smi_q" / "h100_sxm_x8_535.161_power_brake.txt"
+    text = eight.read_text(encoding="utf-8")
+    seven = tmp_path / "seven.txt"
+    last = text.rindex("\nGPU ")
+    seven.write_text(text[:last].replace(": 8\n", ": 7\n", 1), encoding="utf-8")
+    hosts = [f"h{at}={eight}" for at in range(3)] + [f"h3={seven}"]
+    ran = preflight("topo", *(word for one in hosts for word in ("--from", one)))
+    assert "FAIL   fleet.gpu.listed.same  h3  7; the other 3 have 8" in ran.out
+
+
+def test_links_that_are_up_tell_no_pairs_on_a_board_without_switches(tmp_path: Path) -> None:
+    links = tmp_path / "nvlink.txt"
+    up = "\n".join(f"\t Link {at}: 26.562 GB/s" for at in range(18))
+    text = _links(up)
+    links.write_text(text[: text.index("GPU 4")], encoding="utf-8")
+    told = " ".join(preflight("topo", "--from", str(links)).out.split())
+    assert "18 NVLinks of each GPU are up; to which GPUs tells `nvidia-smi topo -m`" in told
+    assert "GPU to GPU: NV18" not in told
+    links.write_text(text, encoding="utf-8")
+    assert "GPU to GPU: NV18, every pair of gpu[0-7]" in preflight("topo", "--from", str(links)).out
+
+
+def test_a_gpu_that_the_matrix_does_not_show_has_no_fault_of_its_links(tmp_path: Path) -> None:
+    matrix = tmp_path / "topo.txt"
+    names = [f"GPU{at}" for at in range(7)]
+    rows = [[a, *("X" if a == b else "NV18" for b in names), "0-47", "0"] for a in names]
+    lines = [["", *names, "CPU Affinity", "NUMA Affinity"], *rows]
+    matrix.write_text("\n".join(map("\t".join, lines)) + "\n", encoding="utf-8")
+    eight = SAMPLES / "nvidia_smi_q" / "h100_sxm_x8_535.161_power_brake.txt"
+    ran = preflight("topo", "--from", f"n={matrix}", "--from", f"n={eight}")
+    assert "WARN   topo.matrix.whole  n  7" in ran.out
+    assert "FAIL   topo" not in ran.out
+    assert "group gpu7  how it is joined is not known" in ran.out
+
+
+def test_of_several_nodes_a_gpu_is_on_the_one_with_its_processors(tmp_path: Path) -> None:
+    """As a superchip shows them, whose GPUs are nodes of memory alone."""
+    matrix, nodes = tmp_path / "topo.txt", tmp_path / "numactl.txt"
+    matrix.write_text(
+        "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\n"
+        "GPU0\tX\tNV18\t0-3\t0,2\nGPU1\tNV18\tX\t4-7\t1,3\n",
+        encoding="utf-8",
+    )
+    each = "".join(
+        f"node {at} cpus: {cpus}\nnode {at} size: 9000 MB\nnode {at} free: 8000 MB\n"
+        for at, cpus in enumerate(("0 1 2 3", "4 5 6 7", "", ""))
+    )
+    nodes.write_text(f"available: 4 nodes (0-3)\n{each}", encoding="utf-8")
+    ran = preflight("topo", "--from", f"n={matrix}", "--from", f"n={nodes}")
+    assert "numactl --cpunodebind=0 --membind=0" in ran.out
+    assert "numactl --cpunodebind=1 --membind=1" in ran.out

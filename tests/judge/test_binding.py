@@ -16,7 +16,7 @@ from preflight.facts.system import AskedProcess, NodeShare
 from preflight.facts.topology import GpuPlace, Topology
 from preflight.judge.evaluate import judge
 from preflight.judge.load import load
-from preflight.model import Missing, Raw, Result, Status
+from preflight.model import NOT_IN_INPUT, Known, Missing, Raw, Result, Status
 from tests.binding_text import BOUND, ON_GPU, TWO_NODES
 from tests.lspci_text import server
 
@@ -29,9 +29,10 @@ NODES = (
 )
 
 
-def gpu(index: int, *pids: int) -> Gpu:
+def gpu(index: int, *pids: int, held: Known[int] = NOT_IN_INPUT) -> Gpu:
     bus_id = f"0000000{index // 8}:{0x10 + index:02x}:00.0"
-    return Gpu(index, f"gpu{index}", bus_id, processes=tuple(Process(one, "C") for one in pids))
+    processes = tuple(Process(one, "C", memory_bytes=held) for one in pids)
+    return Gpu(index, f"gpu{index}", bus_id, processes=processes)
 
 
 def host(process: AskedProcess, **other: Any) -> Host:
@@ -96,10 +97,10 @@ def test_where_its_memory_lies(pid: int, node0: int, node1: int, status: str) ->
         assert f"{100 * (node1 if pid == 100 else node0) / 64:.0f} % of it" in found.reason
 
 
-def test_little_memory_may_lie_anywhere() -> None:
+def test_little_memory_far_away_is_not_judged_yet() -> None:
     shares = (NodeShare(0, 0), NodeShare(1, GIB // 2))
     found = of(host(process(100, memory=shares)))["memory"]
-    assert (found.status, "little as yet" in str(found.measured)) == (Status.PASS, True)
+    assert (found.status, "too little as yet" in found.reason) == (Status.SKIP, True)
 
 
 def test_memory_of_a_gpu_is_no_memory_of_a_processor() -> None:
@@ -111,9 +112,26 @@ def test_memory_of_a_gpu_is_no_memory_of_a_processor() -> None:
 
 
 def test_gpus_of_both_nodes_want_the_processors_of_both() -> None:
-    gpus = tuple(gpu(at, 4711) for at in range(8))
+    gpus = tuple(gpu(at, 4711, held=8 * GIB) for at in range(8))
     both = host(process(4711, "0-191", node0=8, node1=8), gpus=gpus)
     assert {one.status for one in of(both).values()} == {Status.PASS}
+
+
+def test_a_context_on_another_gpu_is_no_work_on_it() -> None:
+    gpus = tuple(gpu(at, 4711, held=(40 * GIB if at == 5 else GIB // 2)) for at in range(8))
+    found = of(host(process(4711, "0-47,96-143"), gpus=gpus))["cpus"]
+    assert (found.status, found.expected) == (
+        Status.FAIL,
+        "CPUs 48-95,144-191, NUMA node 1 of gpu5",
+    )
+
+
+@pytest.mark.parametrize("held", [GIB // 2, NOT_IN_INPUT])
+def test_contexts_on_gpus_of_both_nodes_do_not_tell_where_it_works(held: Known[int]) -> None:
+    gpus = tuple(gpu(at, 4711, held=held) for at in range(8))
+    found = of(host(process(4711, "0-47,96-143"), gpus=gpus))
+    assert {one.status for one in found.values()} == {Status.SKIP}
+    assert "of several NUMA nodes" in found["cpus"].reason
 
 
 def test_one_numa_node_is_near_to_all() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from preflight.assemble.stack import stack_of
+from preflight.assemble.software.stack import stack_of
 from preflight.env_table import Recipe, family_of, table
 from preflight.errors import UsageError
 from preflight.facts.accelerators import Accelerator
@@ -19,6 +19,7 @@ from preflight.facts.nics import NicPort
 from preflight.facts.setup import Package, Software
 from preflight.facts.stack import EnvReport, EnvTargets, EnvVar
 from preflight.facts.stack_pieces import PythonEnv
+from preflight.facts.topology import NicPlace, Topology
 from preflight.judge.evaluate import judge
 from preflight.judge.load import load
 from preflight.judge.overrides import apply, parse
@@ -382,6 +383,37 @@ def test_ports_that_are_down_and_adapters_that_nobody_named(
 )  # fmt: skip
 def test_a_list_that_fits_the_ports_is_left_alone(value: str) -> None:
     assert odd(host(f"NCCL_IB_HCA={value}", ADAPTERS, **UP)) == []
+
+
+_PLACES = tuple(
+    NicPlace(f"mlx5_{at}", gpu_path="PIX" if at < 4 else "NODE",
+             role="training" if at < 4 else "other")
+    for at in range(6)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "out"),
+    [
+        ("mlx5_0", "takes 1 of the 4 adapters beside a GPU, and leaves out mlx5_1, mlx5_2, mlx5_3"),
+        (
+            "=mlx5_0:1,mlx5_1,mlx5_2",
+            "takes 3 of the 4 adapters beside a GPU, and leaves out mlx5_3",
+        ),
+        ("^=mlx5_3", "leaves out mlx5_3"),
+        ("=mlx5_0,mlx5_1,mlx5_2,mlx5_3", ""),
+        ("mlx5", ""),
+        ("^mlx5_4,mlx5_5", ""),
+    ],
+)
+def test_a_list_that_leaves_out_adapters_beside_gpus_is_a_warning(value: str, out: str) -> None:
+    there = EnvTargets(("lo",), tuple(nic.name for nic in _PLACES), ("InfiniBand",), ())
+    found = odd(host(f"NCCL_IB_HCA={value}", there, topology=Topology(nics=_PLACES)))
+    assert [(one.status, out in one.reason) for one in found] == (
+        [(Status.WARN, True)] if out else []
+    )
+    away = odd(host(f"NCCL_IB_HCA={value}", there, of="report", topology=Topology(nics=_PLACES)))
+    assert away == []
 
 
 def test_ports_that_are_not_known_are_no_fault() -> None:

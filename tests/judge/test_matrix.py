@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from preflight.assemble.stack import stack_of
+from preflight.assemble.software.stack import stack_of
 from preflight.facts.host import Host
 from preflight.facts.stack import EnvReport, EnvVar
 from preflight.judge.evaluate import judge

@@ -171,6 +171,4 @@ def test_who_needs_none(other: Host, status: str) -> None:
 
 
 def test_a_dump_alone_can_be_held_against_nothing() -> None:
-    assert statuses(host(nccl_topo=DUMP)) == {
-        "read": "PASS", "needed": "PASS", "devices": "SKIP", "tree": "SKIP", "values": "SKIP",
-    }  # fmt: skip
+    assert set(statuses(host(nccl_topo=DUMP)).values()) == {"SKIP"}

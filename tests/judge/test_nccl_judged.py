@@ -113,11 +113,44 @@ def test_sockets_are_right_where_no_port_lives() -> None:
     assert status_of("nccl.network", on_sockets([0, 1]).text(), nic_ports=()) == {Status.PASS}
 
 
-def test_sockets_of_unknown_hosts_warn_for_eight_gpus_and_are_untold_for_one() -> None:
-    big = on_sockets([0, 1]).text()
-    small = on_sockets([0, 1], Job(gpus=1)).text()
-    assert status_of("nccl.network", big) == {Status.WARN}
-    assert status_of("nccl.network", small) == {Status.SKIP}
+def test_sockets_between_unknown_hosts_warn_however_few_their_gpus() -> None:
+    for gpus in (8, 4, 1):
+        job = on_sockets([0, 1], Job(gpus=gpus)).text()
+        assert status_of("nccl.network", job) == {Status.WARN}
+
+
+def test_the_log_of_one_of_several_small_hosts_on_sockets_warns() -> None:
+    first, _, _ = on_sockets([0, 1], Job(gpus=1)).text().partition("node-02")
+    assert status_of("nccl.network", first) == {Status.WARN}
+
+
+def _on_libfabric(provider: str) -> Job:
+    job = Job()
+    for host in range(2):
+        job.listed[host] = f"NET/OFI Selected Provider is {provider} (found 1 nics)"
+        job.network[host] = "AWS Libfabric"
+    return job
+
+
+@pytest.mark.parametrize("provider", ["tcp;ofi_rxm", "sockets", "udp;ofi_rxd"])
+def test_libfabric_over_tcp_is_told_as_tcp(provider: str) -> None:
+    job = _on_libfabric(provider)
+    job.gpudirect = {0: "", 1: ""}
+    found = off(job.text())
+    assert set(found) == {"nccl.network"}
+    one = found["nccl.network"][0]
+    assert (one.status, one.measured) == (Status.WARN, f"AWS Libfabric over {provider}")
+    ports = off(job.text(), nic_ports=PORTS)["nccl.network"]
+    assert {each.status for each in ports} == {Status.FAIL}
+
+
+def test_libfabric_over_its_adapters_passes() -> None:
+    assert off(_on_libfabric("efa").text()) == {}
+    job = _on_libfabric("efa")
+    job.listed[1] = "NET/OFI Selected Provider is tcp;ofi_rxm (found 1 nics)"
+    one = off(job.text())["nccl.network"][0]
+    assert (one.subject, one.status) == ("node-02", Status.FAIL)
+    assert "node-01 uses AWS Libfabric over efa" in one.reason
 
 
 def test_sockets_within_one_host_carry_nothing() -> None:
@@ -206,6 +239,9 @@ def test_no_gpudirect_fails_beside_an_adapter_and_is_right_far_from_it() -> None
     assert status_of("nccl.gpudirect", job.text()) == {Status.WARN}
     small = Job(gpus=1)
     small.gpudirect = {0: "", 1: ""}
+    assert status_of("nccl.gpudirect", small.text()) == {Status.WARN}
+    for host in range(2):
+        small.listed[host] = "NET/IB : Using [0]rocep1s0f0:1/RoCE [1]roceP2p1s0f0:1/RoCE [RO]"
     assert status_of("nccl.gpudirect", small.text()) == {Status.SKIP}
 
 
@@ -298,6 +334,8 @@ def test_ranks_that_never_came_fail_and_a_log_of_one_host_does_not() -> None:
     job = Job()
     job.absent = {3}
     assert only(job.text(), "nccl.ranks").reason == "ranks 3 never began"
+    waiting = "node-01:4003:4103 [3] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\n"
+    assert status_of("nccl.ranks", job.text() + waiting) == {Status.WARN}  # cut off
     half = "".join(line for line in job.text().splitlines(True) if line.startswith("node-01"))
     assert status_of("nccl.ranks", half) == {Status.WARN}  # the other host has a log of its own
     of_one = "".join(line for line in Job().text().splitlines(True) if line.startswith("node-01"))
@@ -328,6 +366,16 @@ def test_an_error_of_an_adapter_names_the_peer_and_what_it_means() -> None:
         ("Call to ibv_reg_mr failed with error Bad address", "FAIL", "peermem"),
         ("Call to ibv_modify_qp failed with error Connection timed out", "FAIL", "nccl-fallback"),
         ("NET/IB : mlx5_0:1 Got async fatal event: port error", "FAIL", "link-flap"),
+        ("NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)", "FAIL", "link-flap"),
+        ("NET/IB : mlx5_0:1 Got non-fatal async event: port active(9)", "WARN", "link-flap"),
+        ("NET/IB : mlx5_0:1 Got async event : port active", "WARN", "link-flap"),
+        ("NET/IB : Got fatal async event: local catastrophic error(8)", "FAIL", "nic-fault"),
+        ("NET/IB : Got async fatal event: local catastrophic error", "FAIL", "nic-fault"),
+        ("NET/IB : Got async event : SRQ catastrophic error", "FAIL", "link-flap"),
+        (
+            "NET/IB : Got fatal async event: local work queue catastrophic error(1)",
+            "FAIL", "link-flap",
+        ),
         ("Bootstrap : no socket interface found", "FAIL", "rendezvous"),
         ("socketStartConnect: Connect to 10.0.0.1<1234> failed : Connection refused", "FAIL",
          "rendezvous"),
@@ -342,6 +390,11 @@ def test_warnings_have_a_meaning(text: str, status: str, runbook: str) -> None:
     one = only(f"node-01:1:2 [0] a.cc:1 NCCL WARN {text}\n", "nccl.warnings")
     assert (one.status.value, one.runbook, one.subject) == (status, runbook, "node-01 gpu0")
     assert one.fix
+
+
+@pytest.mark.parametrize("text", ["NCCL version 2.21.5+cuda12.4\nstep 1 loss 2.3\n"])
+def test_a_log_of_the_version_alone_passes_nothing(text: str) -> None:
+    assert {one.status for one in judged(text)} == {Status.SKIP}
 
 
 def test_every_row_of_the_table_is_sound() -> None:
@@ -372,6 +425,9 @@ def test_an_error_without_its_warning_is_told() -> None:
 def test_without_info_lines_only_warnings_are_judged() -> None:
     found = judged(WARN_ONLY)
     skipped = {one.reason for one in found if one.status is Status.SKIP}
-    assert skipped == {"the log has no INFO lines: NCCL_DEBUG=INFO was not set"}
+    assert skipped == {
+        "the log has no INFO lines: NCCL_DEBUG=INFO was not set",
+        "only where nccl.info_lines is at least 1; here it is 0",
+    }
     assert {one.check for one in found if one.status is Status.FAIL} == {"nccl.warnings"}
     assert {one.check for one in found if one.status is Status.PASS} == {"nccl.completions"}

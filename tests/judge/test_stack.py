@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from preflight.assemble.stack import stack_of
+from preflight.assemble.software.stack import stack_of
 from preflight.errors import UsageError
 from preflight.facts.gpu import Driver
 from preflight.facts.host import Host

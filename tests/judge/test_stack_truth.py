@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from preflight.assemble.host import assemble
-from preflight.assemble.stack import stack_of
+from preflight.assemble.software.stack import stack_of
 from preflight.facts.gpu import Driver
 from preflight.facts.host import Host
 from preflight.facts.setup import Package, Software

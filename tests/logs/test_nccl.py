@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from preflight.errors import ParseError
 from preflight.facts.nccl import NcclLog
 from preflight.logs.nccl.log import nccl_log
-from preflight.nccl_text import parted
+from preflight.nccl_text import kept_of, parted
 from preflight.recognise import recognise
 from tests.conftest import sample
 from tests.nccl_lines import OLD, PREFIXES, WARN_ONLY, Job, wrong
@@ -196,3 +198,27 @@ def test_the_place_of_a_warning_may_be_a_signature() -> None:
     line = f"[2026-01-02 10:24:27] node-01:35:36 [2] {place} NCCL WARN NET/OFI failed\n"
     [one] = read(line).warnings
     assert (one.name, one.text) == ("node-01 gpu2", f"{place} NET/OFI failed")
+
+
+def test_a_line_glued_to_the_end_of_another_leaves_that_one_whole() -> None:
+    text = Job().text()
+    for at in [found.start() for found in re.finditer("GDRDMA\n(?=.*Channel)", text)][3::7]:
+        glued = text[: at + 6] + text[at + 7 :]
+        before, after = read(text), read(glued)
+        assert after.lines == before.lines
+        ways = [replace(one, line=0) for one in told(after.connections)]
+        assert ways == [replace(one, line=0) for one in told(before.connections)]
+
+
+@pytest.mark.parametrize("key", ["log", "message", "msg"])
+def test_records_of_json_are_read_as_what_they_hold(key: str) -> None:
+    text = Job().text()
+    wrapped = "".join(
+        json.dumps({key: f"{line}\n", "stream": "stdout"}) + "\n" for line in text.splitlines()
+    )
+    assert parted(wrapped)[0] == parted(text)[0]
+
+
+@pytest.mark.parametrize("line", ['{"log": 3, "x": "NCCL INFO "}', "{NCCL INFO a", "{" * 9])
+def test_what_is_no_record_stays_as_it_is(line: str) -> None:
+    assert kept_of(line) in ("", line[line.find("NCCL") :])

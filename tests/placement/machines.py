@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from preflight.assemble.pci_paths import paths
+from preflight.assemble.pci.paths import paths
 from preflight.facts.gpu import Gpu, Pcie
 from preflight.facts.host import Host
 from preflight.facts.nics import Netdev, Nic, NicPort

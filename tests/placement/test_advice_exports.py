@@ -14,6 +14,7 @@ from preflight.facts.stack_pieces import Stack
 from preflight.facts.topology import NicPlace
 from preflight.model import Advice, Missing
 from preflight.placement.advice import advise
+from tests.conftest import sample
 from tests.placed_hosts import (
     TWO_NODES,
     dgx,
@@ -50,6 +51,19 @@ def on_dgx(**fields: Any) -> Advice:
 
 
 # NCCL_IB_HCA
+
+
+@pytest.mark.parametrize("label", ["NIC{}", "0000:1{}:00.0"])
+def test_a_label_of_the_matrix_and_an_address_are_no_names(label: str) -> None:
+    """NCCL takes no adapter at all where none has a name that is given."""
+    host = placed(dgx("NV18"), other=STORAGE)
+    nics = host.topology.nics
+    assert not isinstance(nics, Missing)
+    nameless = tuple(replace(nic, name=label.format(at)) for at, nic in enumerate(nics))
+    advice = advise(replace(host, topology=replace(host.topology, nics=nameless)))
+    assert "NCCL_IB_HCA" not in exports(advice)
+    assert "names of the adapters are not in the input" in left(advice, "NCCL_IB_HCA")
+    assert not any("NCCL_IB_HCA" in one.text for one in advice.snippets)
 
 
 def test_adapters_are_named_where_nccl_would_take_others_too() -> None:
@@ -267,3 +281,8 @@ def test_nothing_depends_on_a_gpu_that_only_has_a_name() -> None:
     gpus = tuple(Gpu(at, f"gpu{at}", f"00000000:{at:02x}:00.0", product="NVIDIA H100 80GB HBM3")
                  for at in range(8))  # fmt: skip
     assert on_dgx(gpus=gpus) == on_dgx()
+
+
+def test_of_a_matrix_alone_it_is_not_known_that_the_adapters_are_up() -> None:
+    told = left(advise(placed(sample("topo/h20_x8_8nic_pix_pairs_tabs.txt"))), "NCCL_IB_HCA")
+    assert told.endswith("carry training, if they are up (8)")

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from preflight.facts.accelerators import Accelerator
 from preflight.facts.gpu import Gpu, Mig
 from preflight.facts.host import Host
+from preflight.facts.numa import NumaNode
 from preflight.facts.topology import GpuPlace, NicPlace, Topology
 from preflight.model import Advice, Missing
 from preflight.placement.advice import advise
@@ -162,3 +163,11 @@ def test_gpus_of_several_models_are_numbered_by_their_place() -> None:
     assert [(one.name, one.value) for one in advice.exports] == [
         ("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     ]
+
+
+def test_nothing_is_bound_to_the_memory_of_a_node_that_has_none() -> None:
+    told = (NumaNode("node0", total_bytes=1 << 39), NumaNode("node1", total_bytes=0))
+    advice = advise(placed(dgx("NV18"), numa_nodes=told))
+    binds = [seat.bind for seat in advice.seats]
+    assert binds[0] == "numactl --cpunodebind=0 --membind=0"
+    assert all("--membind=1" not in bind and bind for bind in binds)

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from preflight.facts.host import Host
-from preflight.model import Advice, Export
+from preflight.model import Advice, Export, Group
 from preflight.placement.advice import advise
+from preflight.placement.advice.mesh import meshes
 from preflight.placement.advice.snippets import shell_line
 from tests.conftest import sample
 from tests.placed_hosts import (
@@ -159,3 +160,13 @@ def test_values_are_quoted_where_a_shell_reads_more(value: str, line: str) -> No
     assert shell_line(Export("A", value, "")) == line
     shown = subprocess.run(["sh", "-c", f'{line}; printf %s "$A"'], text=True, capture_output=True)
     assert shown.stdout == value
+
+
+def test_no_tensor_parallel_where_the_groups_say_so() -> None:
+    apart = (
+        Group(("gpu0", "gpu1"), "no NVLink (SYS): data or pipeline parallel, no tensor parallel"),
+    )
+    told = meshes(apart)
+    assert [one.kind for one in told] == ["mesh", "deepspeed"]
+    assert "Tensor parallel" not in told[0].text
+    assert "megatron" in [one.kind for one in meshes((Group(("gpu0", "gpu1"), "NVLink"),))]

@@ -7,7 +7,7 @@ import pytest
 from preflight.assemble.host import assemble
 from preflight.errors import ParseError
 from preflight.model import Missing, Raw
-from preflight.probes.hwloc import hwloc
+from preflight.probes.pci.hwloc import hwloc
 from preflight.recognise import recognise
 from tests.conftest import sample
 

@@ -10,7 +10,7 @@ import pytest
 from preflight.errors import ParseError
 from preflight.facts.pci_tree import PciDevice, PciTree
 from preflight.model import Missing
-from preflight.probes.lspci import lspci
+from preflight.probes.pci.lspci import lspci
 from tests.conftest import sample
 from tests.lspci_text import server
 

@@ -8,8 +8,8 @@ import pytest
 
 from preflight.errors import ParseError
 from preflight.model import Missing
-from preflight.probes.lspci import lspci
-from preflight.probes.lspci_tree import lspci_tree
+from preflight.probes.pci.drawn import lspci_tree
+from preflight.probes.pci.lspci import lspci
 from tests.conftest import sample
 from tests.topology_hosts import machine, names, tree
 

@@ -141,6 +141,16 @@ def test_mlnx_qos() -> None:
     assert (one.pfc, one.trust, one.lossless) == ((3,), "dscp", True)
 
 
+def test_mlnx_qos_of_several_interfaces() -> None:
+    other = network_text.MLNX_QOS.replace("dscp", "pcp")
+    answers = {"ens0np0": network_text.MLNX_QOS, "ens1np0": "", "ens2np0": other}
+    text = "".join(f"interface {name}\n{told}\n" for name, told in answers.items()) + "end\n"
+    found = mlnx_qos(text).devices
+    assert [(one.name, one.trust) for one in found] == [("ens0np0", "dscp"), ("ens2np0", "pcp")]
+    assert all("enabled" in text.split("\n")[one.line - 1] for one in found)
+    assert mlnx_qos("end\n").devices == ()
+
+
 @pytest.mark.parametrize("read", [netdevs, ethtool, ip_addr, bonding, mlnx_qos])
 def test_what_is_something_else_is_refused(read: Callable[[str], Netdevs]) -> None:
     for text in ("", "\n", "hello\n", "GPU0 GPU1\n"):

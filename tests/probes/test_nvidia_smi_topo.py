@@ -253,3 +253,17 @@ def test_cut_anywhere_it_is_read_or_refused_and_never_whole_too_early(cut: int) 
             assert H20[:cut].rstrip("\t ").endswith(("NV1", "NV", "N", "P", "S"))
     if cut < H20.index("NIC7\tSYS"):
         assert not found.whole
+
+
+def test_access_that_is_cut_off_or_no_word_is_not_known() -> None:
+    """What the upper rows tell is known of both directions; nothing is made up for the rest."""
+    text = sample("topo/h100_x8_p2p_r_all_ok.txt")
+    cut = text[: text.index("GPU3", text.index("GPU2", text.index("\n")))]
+    (found,) = tables(cut)
+    status = {(pair.a, pair.b): pair.status for pair in found.pairs}
+    assert status["gpu0", "gpu7"] == status["gpu2", "gpu3"] == "OK"
+    assert status["gpu3", "gpu4"] == Missing("unreadable", "nvidia-smi topo -p2p is cut off")
+    (found,) = tables(text.replace("OK", "ERR!", 1))
+    status = {(pair.a, pair.b): pair.status for pair in found.pairs}
+    assert status["gpu0", "gpu1"] == Missing("unreadable", "nvidia-smi topo -p2p says ERR!")
+    assert status["gpu0", "gpu2"] == "OK"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from preflight.errors import ParseError
 from preflight.facts.pci_tree import PciDevice
 from preflight.model import Missing
-from preflight.probes.pci_tree import pci_tree
+from preflight.probes.pci.tree import pci_tree
 from tests.probes.test_setup import asked, write
 from tests.topology_hosts import GPUS, NICS, machine, sysfs, write_sysfs
 

@@ -8,7 +8,7 @@ from preflight.errors import ParseError
 from preflight.facts.host import Identity
 from preflight.model import NOT_IN_INPUT, Missing
 from preflight.probes.identity import granted, identity
-from preflight.probes.pci import pci
+from preflight.probes.pci.functions import pci
 from preflight.probes.site import site_answer
 from preflight.probes.system import lscpu, meminfo, os_release
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from preflight.printable import printable
+from preflight.reports.commands import parts
 from preflight.reports.layout import GLUE, Span, cells, flow, plain
 
 
@@ -122,6 +125,57 @@ def test_backticks_of_a_host_are_no_command() -> None:
 
 def test_what_a_terminal_obeys_is_shown() -> None:
     assert laid("a\x1b[2Jb\r\nc\u202ed") == "a\\x1b[2Jb\\x0d\\x0ac\\u202ed"
+
+
+def _fixes() -> list[str]:
+    checks = Path(__file__).parents[2] / "checks"
+    told = [
+        fix
+        for file in sorted(checks.glob("*.yaml"))
+        for check in msgspec.yaml.decode(file.read_bytes()) or []
+        for fix in check.get("fix", ())
+    ]
+    assert len(told) > 500
+    return told
+
+
+def _pasted(text: str, width: int) -> list[str]:
+    """The words that a shell has of the lines of a command."""
+    # shlex, unlike a shell, leaves a newline behind a backslash as a word.
+    joined = laid(text, advice=True, hang=4, width=width).replace(" \\\n", " ")
+    return shlex.split(joined, comments=True)
+
+
+def test_no_fix_of_a_check_is_broken_where_a_shell_would_read_it_otherwise() -> None:
+    commands = [one for fix in _fixes() for one in parts(fix) if one.command and "`" not in fix]
+    assert len(commands) > 200
+    for one in commands:
+        for width in (30, 60, 85):
+            told = f"$ {one.text.rstrip(' :;')}" + (f"   # {one.comment}" if one.comment else "")
+            assert _pasted(told, width) == shlex.split(told[2:], comments=True), told
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("export NCCL_IB_HCA='=mlx5_0:1,mlx5_1:1,mlx5_2:1'",
+         "export \\\n    NCCL_IB_HCA='=mlx5_0:1,mlx5_1:1,mlx5_2:1'"),
+        ("lsmod | grep nvidia   # a module that is refused says why",
+         "# a module that is refused says why\n    lsmod | grep nvidia"),
+        ("who: sudo dmesg | grep -e Xid -e nvlink | tail -40",
+         "who:\n    sudo dmesg | grep -e Xid -e nvlink | \\\n    tail -40"),
+    ],
+)  # fmt: skip
+def test_a_fix_is_broken_for_the_shell(text: str, expected: str) -> None:
+    assert laid(text, head="    ", advice=True, hang=4, width=42) == f"    {expected}"
+
+
+@given(
+    st.lists(st.text(st.characters(min_codepoint=32, max_codepoint=126)), min_size=1),
+    st.integers(20, 100),
+)
+def test_any_command_is_joined_by_the_shell_as_it_was(words: list[str], width: int) -> None:
+    assert _pasted(f"$ {shlex.join(['echo', *words])}", width) == ["echo", *words]
 
 
 @given(st.text(), st.integers(20, 100), st.integers(0, 14))

@@ -18,11 +18,11 @@ from preflight.model import (
 )
 from preflight.reports.json import read
 from preflight.reports.layout import plain
-from preflight.reports.links import link_lines
+from preflight.reports.machine.links import link_lines
+from preflight.reports.machine.placing import export_lines, seat_lines
+from preflight.reports.machine.tree import tree
 from preflight.reports.merge import merge
-from preflight.reports.placing import export_lines, seat_lines
 from preflight.reports.text import lines
-from preflight.reports.tree import tree
 from tests.reports.built import HOSTILE, host, report, text_of
 from tests.reports.drawn import MACHINES, advice, drawn, topo
 from tests.reports.test_golden import compare

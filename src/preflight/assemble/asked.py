@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from preflight.assemble.gpu_inventory import functions_on_pci
+from preflight.assemble.gpus.inventory import functions_on_pci
 from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import PciFunction

@@ -10,6 +10,8 @@ from preflight.facts.host import Host
 from preflight.facts.system import AskedProcess, Binding, NodeShare
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
+#: What the driver itself takes of a GPU for a process, a context and its kernels, is less.
+_CONTEXT_BYTES = 1 << 30
 _NO_GPU = Missing("not-applicable", "it holds no GPU")
 _NOT_LISTED = Missing("not-applicable", "no GPU lists it: it holds none, or runs in a container")
 _NO_NODE = Missing("not-applicable", "the kernel names no NUMA node for its GPU")
@@ -25,7 +27,7 @@ def bindings_of(host: Host) -> Known[tuple[Binding, ...]]:
 
 def _binding(host: Host, process: AskedProcess) -> Binding:
     gpus = _gpus_of(host, process)
-    nodes = gpus if isinstance(gpus, Missing) else _nodes(host, gpus)
+    nodes = gpus if isinstance(gpus, Missing) else _settled(_nodes(host, gpus), gpus, process)
     memory = _counted(host, process.memory)
     return Binding(
         process.name,
@@ -51,11 +53,31 @@ def _gpus_of(host: Host, process: AskedProcess) -> Known[Sequence[Gpu]]:
     pid = int(process.name.removeprefix("pid "))
     listed = [gpu for gpu in host.gpus if pid in _pids(gpu)]
     if listed:
-        return listed
+        # A context on another GPU, which many programs open on the first, is no work on it.
+        return [gpu for gpu in listed if _worked_on(gpu, pid)] or listed
     if isinstance(process.gpus_open, Missing):
         return process.gpus_open
     opened = {_key(bus_id) for bus_id in process.gpus_open}
     return [gpu for gpu in host.gpus if _key(gpu.bus_id) in opened] or _NOT_LISTED
+
+
+def _worked_on(gpu: Gpu, pid: int) -> bool:
+    """Whether the process holds more of the GPU than a context."""
+    processes = () if isinstance(gpu.processes, Missing) else gpu.processes
+    held = (one.memory_bytes for one in processes if one.pid == pid)
+    return any(isinstance(one, int) and one > _CONTEXT_BYTES for one in held)
+
+
+def _settled(
+    nodes: Known[tuple[int, ...]], gpus: Sequence[Gpu], process: AskedProcess
+) -> Known[tuple[int, ...]]:
+    """The nodes; of several, only where its memory shows that it works on GPUs of each."""
+    pid = int(process.name.removeprefix("pid "))
+    if isinstance(nodes, Missing) or len(nodes) < 2 or all(_worked_on(one, pid) for one in gpus):
+        return nodes
+    names = ", ".join(gpu.name for gpu in gpus)
+    text = f"it holds {names} of several NUMA nodes, and so little that it may work on one alone"
+    return Missing("not-applicable", text)
 
 
 def _pids(gpu: Gpu) -> set[int]:

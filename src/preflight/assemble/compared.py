@@ -9,8 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from preflight.assemble.nic_ports import with_purpose
-from preflight.assemble.nic_texts import netdevs_of, with_interfaces
+from preflight.assemble.network.ports import with_purpose
+from preflight.assemble.network.texts import netdevs_of, with_interfaces
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Identity
 from preflight.facts.nics import Netdevs, Nics

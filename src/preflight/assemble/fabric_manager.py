@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from preflight.assemble.pci_paths import has_nvswitch
+from preflight.assemble.pci.paths import has_nvswitch
 from preflight.expect.models import model_of
 from preflight.facts.gpu import NvidiaSmi
 from preflight.facts.host import PciFunction

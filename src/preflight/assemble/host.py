@@ -22,33 +22,35 @@ from preflight.assemble.compared import (
     told,
     with_clock,
 )
-from preflight.assemble.environment import environment_facts
 from preflight.assemble.fabric_manager import fabric_manager
-from preflight.assemble.gpu_inventory import (
+from preflight.assemble.gpus.inventory import (
     count_gpus,
+    nameless,
     not_asked,
     nothing_wrong_without_gpus,
     nouveau_beside,
     silence,
 )
-from preflight.assemble.gpu_links import with_links
-from preflight.assemble.gpu_looks import looks
-from preflight.assemble.gpu_peers import with_peers
-from preflight.assemble.gpu_processes import with_unexplained
+from preflight.assemble.gpus.links import with_links
+from preflight.assemble.gpus.looks import looks
+from preflight.assemble.gpus.peers import with_peers
+from preflight.assemble.gpus.processes import with_unexplained
+from preflight.assemble.joined.p2p import as_asked
+from preflight.assemble.joined.topology import topology_of
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.limits import limit_facts, processes_of
 from preflight.assemble.nccl_logs import one_log
-from preflight.assemble.nic_ports import by_place
-from preflight.assemble.nic_texts import merged_netdevs, merged_nics
+from preflight.assemble.network.ports import by_place
+from preflight.assemble.network.texts import merged_netdevs, merged_nics
 from preflight.assemble.numa import numa_nodes
-from preflight.assemble.p2p import as_asked
-from preflight.assemble.pci_paths import functions, looks_virtual, paths, shows
-from preflight.assemble.pci_shape import shape
-from preflight.assemble.pci_trees import pci_tree
-from preflight.assemble.reported import as_reported, both_limits, reports_of
-from preflight.assemble.sources import SUPPLIERS, probe_of
-from preflight.assemble.stack import stack_of
-from preflight.assemble.topology import topology_of
+from preflight.assemble.pci.paths import functions, looks_virtual, paths, shows
+from preflight.assemble.pci.shape import shape
+from preflight.assemble.pci.trees import pci_tree
+from preflight.assemble.software.environment import environment_facts
+from preflight.assemble.software.reported import as_reported, both_limits, reports_of
+from preflight.assemble.software.stack import stack_of
+from preflight.assemble.sources import probe_of
+from preflight.assemble.tables import SUPPLIERS
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
 from preflight.facts.pci_tree import PciTree
@@ -94,7 +96,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     host = replace(host, stack=stack_of(host, python))
     p2p = as_asked(parts["p2p"], by_probe.get("nvidia-smi-p2p"))
     host = replace(host, topology=topology_of(host, parts["matrix"], p2p))
-    host = replace(host, nic_ports=by_place(host.nic_ports, host.topology))
+    host = replace(host, nic_ports=by_place(host.nic_ports, host.topology, host.nics))
     host = replace(host, bindings=bindings_of(host))
     return Assembled(host, _unanswered(found, site))
 
@@ -112,6 +114,8 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
     smi = nothing_wrong_without_gpus(inventory, smi)
     virtualization = _virtualization(parts["cpu"], smi, tree)
     gpus = _gpus(smi)
+    linked = with_links(gpus, parts["nvlink_status"], parts["nvlink_errors"])
+    counted = nameless(inventory, linked, recorded=identity is NOT_IN_INPUT)
     return Host(
         name=name,
         identity=identity,
@@ -122,12 +126,8 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         memory=parts["memory"],
         pci=pci,
         driver=smi if isinstance(smi, Missing) else smi.driver,
-        gpus=with_peers(
-            with_unexplained(
-                with_links(gpus, parts["nvlink_status"], parts["nvlink_errors"]), container
-            )
-        ),
-        gpu_inventory=inventory,
+        gpus=with_peers(with_unexplained(linked, container)),
+        gpu_inventory=replace(inventory, nameless=counted),
         kernel_log=parts["kernel_log"],
         pci_tree=tree,
         pci_paths=paths(tree, smi, virtualization),

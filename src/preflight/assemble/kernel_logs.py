@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from preflight.assemble.sources import SUPPLIERS
+from preflight.assemble.tables import SUPPLIERS
 from preflight.facts.host import Identity
 from preflight.facts.kernel import KernelLog
 from preflight.model import Known, Missing

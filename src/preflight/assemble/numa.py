@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from preflight.assemble.sources import SUPPLIERS
+from preflight.assemble.tables import SUPPLIERS
 from preflight.facts.host import Cpu
 from preflight.facts.hwloc import Machine
 from preflight.facts.numa import NumaNode

@@ -131,7 +131,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "save": Option(
         list[str], ("--save",),
-        "Also write a file, by its suffix: .json .jsonl .xml .md .txt .capture.gz. Repeatable.",
+        "Also write a file, by suffix: .json .jsonl .xml .md .txt .svg .capture.gz. Repeatable.",
         "FILE",
     ),
     "save_hosts": Option(

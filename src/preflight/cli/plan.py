@@ -75,13 +75,14 @@ def _of_processes(pids: Sequence[int]) -> Command:
 class Question(Struct, frozen=True):
     """What a judging command is about. `asked`: checks on what the command's name asks for.
     `fleet`: of what only the comparison of hosts shows, the part that belongs to it; a command with
-    a part asks one host alone nothing for it. `facts`: paths that it shows besides, as a picture
-    and advice do."""
+    a part asks one host alone nothing for it. `parts`: of the domains named there these checks
+    alone. `facts`: paths that it shows besides, as a picture and advice do."""
 
     command: str
     domains: tuple[str, ...]
     asked: tuple[str, ...] = ()
     fleet: tuple[str, ...] = EVERYTHING
+    parts: dict[str, tuple[str, ...]] = {}
     facts: tuple[str, ...] = ()
 
 
@@ -136,7 +137,7 @@ def make_plan(question: Question, options: Options) -> Plan:
     """The checks as chosen and changed by the options."""
     catalogue = load.load(question.domains, [Path(name) for name in options.checks])
     stated = changes(options)
-    checks = [one for one in catalogue.checks if _belongs(one, question.fleet)]
+    checks = [one for one in catalogue.checks if _belongs(one, question)]
     checks = overrides.apply(checks, stated)
     checks = overrides.mark(checks, question.asked, asked=True)
     if _states_gpus(stated):
@@ -160,9 +161,10 @@ def _on_lock(checks: list[Check], options: Options) -> list[Check]:
     return with_lock(checks, options)
 
 
-def _belongs(check: Check, fleet: Sequence[str]) -> bool:
-    """Whether a check is of one host, or of that part of the fleet."""
-    return check.domain != "fleet" or any(fnmatchcase(check.id, glob) for glob in fleet)
+def _belongs(check: Check, question: Question) -> bool:
+    """Whether a check is of one host, or of that part of the fleet or of its domain."""
+    parts = {**question.parts, "fleet": question.fleet}
+    return any(fnmatchcase(check.id, glob) for glob in parts.get(check.domain, EVERYTHING))
 
 
 def _states_gpus(changes: Sequence[Override]) -> bool:

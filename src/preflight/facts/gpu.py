@@ -272,6 +272,8 @@ class GpuInventory(Struct, frozen=True):
     other_vendors: tuple[str, ...] = ()
     attached: Known[int] = NOT_IN_INPUT  # as announced by nvidia-smi
     listed: Known[int] = NOT_IN_INPUT  # as listed by nvidia-smi; missing where the list is cut
+    #: As told by an answer of the driver without addresses (nvidia-smi -L, nvlink), in a record.
+    nameless: Known[int] = NOT_IN_INPUT
     expected: Known[int] = NOT_IN_INPUT  # what this host or its allocation should show
     basis: str = ""  # where `expected` comes from
     #: What an installed nvidia-smi says where it fails and PCI shows no GPU; "" where it does not.

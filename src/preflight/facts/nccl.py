@@ -131,6 +131,7 @@ class NcclHost(Struct, frozen=True):
     network: Known[str] = NOT_IN_INPUT  # IB; "IB, Socket" where its processes differ
     plugin: Known[str] = NOT_IN_INPUT  # AWS Libfabric (v9); "none" where none was found
     plugin_version: Known[str] = NOT_IN_INPUT  # aws-ofi-nccl 1.13.2-aws
+    provider: Known[str] = NOT_IN_INPUT  # of libfabric: efa; tcp;ofi_rxm
     adapters: Known[int] = NOT_IN_INPUT  # in the list of NET/IB
     adapters_used: Known[int] = NOT_IN_INPUT  # that a connection names
     adapters_used_percent: Known[float] = NOT_IN_INPUT

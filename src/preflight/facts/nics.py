@@ -115,6 +115,9 @@ class Netdev(Struct, frozen=True):
     default_route: Known[bool] = NOT_IN_INPUT
     rate_max_gbits: Known[float] = NOT_IN_INPUT  # the fastest mode that it supports
     members_down: Known[tuple[str, ...]] = NOT_IN_INPUT  # of a bond
+    members_up: Known[int] = NOT_IN_INPUT
+    #: Of a bond by LACP: outside its active aggregator, churned, or with nobody who answers.
+    members_out: Known[tuple[str, ...]] = NOT_IN_INPUT
     member_rates_gbits: Known[tuple[float, ...]] = NOT_IN_INPUT  # each once
     virtual_functions: Known[int] = NOT_IN_INPUT  # that were made of it
     rx_missed: Known[int] = NOT_IN_INPUT  # dropped by the adapter for want of room, since it is up

@@ -78,6 +78,8 @@ class LinkState(Struct, frozen=True):
     #: `speed_gtps` where it can be held against what both ends can do: not where the GPU may save
     #: power at rest, as its peers do, nor where the slot is not known.
     judged_gtps: Known[float] = NOT_IN_INPUT
+    card_width: Known[int] = NOT_IN_INPUT  # what the lower end can
+    slot_width: Known[int] = NOT_IN_INPUT  # what the upper end can
     ends: str = ""  # "card 32 GT/s x16, slot 16 GT/s x16"
     line: int = 0
     probe: str = ""
@@ -115,7 +117,7 @@ class PciPath(Struct, frozen=True):
 
     name: str  # gpu3 where nvidia-smi names it, else its address
     bus_id: str  # 00000000:1b:00.0
-    kind: str  # gpu | nvswitch | nic
+    kind: str  # gpu | nvswitch | nic | bridge
     answers: Known[bool] = True
     by_driver: bool = False  # nvidia-smi tells of its link too
     virtual: bool = False  # in a virtual machine: the link shown is the hypervisor's choice
@@ -138,9 +140,13 @@ class PciPaths(Struct, frozen=True):
     reason, where there is no such device."""
 
     devices: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # all but the next
+    #: Those, and bridges that do not answer, or where the list breaks off.
+    answering: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
     #: The only GPU of what may be a laptop: it is switched off when nobody uses it.
     may_sleep: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
     gpus: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
+    cards: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # GPUs, save the only one of a laptop
     board: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # GPUs and NVSwitches
     nics: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
-    acs: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # GPUs, where no device is a virtual machine's
+    #: GPUs and the NICs that share a switch with one, where no device is a virtual machine's.
+    acs: Known[tuple[PciPath, ...]] = NOT_IN_INPUT

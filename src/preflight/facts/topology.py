@@ -54,7 +54,7 @@ class P2pPair(Struct, frozen=True):
 
     a: str
     b: str
-    status: str
+    status: Known[str]
     line: int = 0
     probe: str = ""
 
@@ -92,8 +92,8 @@ class GpuPlace(Struct, frozen=True):
 
 
 class GpuP2p(Struct, frozen=True):
-    """The worst that `nvidia-smi topo -p2p` says of one GPU and its peers. Missing where its kind
-    has no such access by design."""
+    """The worst that `nvidia-smi topo -p2p` says of one GPU and its peers, those left out that no
+    peer reaches. Missing where its kind has no such access by design."""
 
     name: str  # gpu0
     status: Known[str]
@@ -136,8 +136,9 @@ class Topology(Struct, frozen=True):
     the way of each device on PCI, which knows no NVLink.
 
     An adapter carries training where it is below one PCIe switch with a GPU (PIX, PXB) and not
-    slower than half of the fastest; where some GPU has no such adapter, also the fastest of the
-    others. Virtual functions and bonds do so only where nothing else does, or is beside a GPU.
+    slower than half of the fastest, or is of one kind with such, whatever its rate is now; where
+    not most GPUs have such an adapter, also the fastest of the others and their kind. Virtual
+    functions and bonds do so only where nothing else does, or is beside a GPU.
     """
 
     source: Known[str] = NOT_IN_INPUT  # nvidia-smi topo | pci

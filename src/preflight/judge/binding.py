@@ -77,10 +77,11 @@ def _memory(check: Check, binding: Binding) -> Result:
     near, shares = binding.near_percent, binding.memory
     if isinstance(near, Missing) or isinstance(shares, Missing):
         return result(check, binding.name, Status.PASS, shown, expected)
-    if sum(one.held_bytes for one in shares) < _LITTLE_BYTES:
-        return result(check, binding.name, Status.PASS, f"{shown}: little as yet", expected)
     if near >= check.warn_unless["min"]:
         return result(check, binding.name, Status.PASS, shown, expected)
+    if sum(one.held_bytes for one in shares) < _LITTLE_BYTES:
+        little = f"{shown}, far from its GPU, but too little as yet to judge by: ask again later"
+        return undetermined(check, binding.name, Missing("not-applicable", little))
     nodes: tuple[int, ...] = binding.gpu_nodes  # type: ignore[assignment]
     far = ",".join(str(one.node) for one in shares if one.node not in nodes)
     pid, to = binding.name.removeprefix("pid "), ",".join(map(str, nodes))

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from preflight import datafiles, strict_yaml
-from preflight.assemble.sources import SUPPLIERS
+from preflight.assemble.tables import SUPPLIERS
 from preflight.kept import kept
 from preflight.model import SEVERITY, HostReport, Result, Status
 from preflight.nodesets import hosts_named

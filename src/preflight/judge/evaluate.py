@@ -12,13 +12,14 @@ from msgspec import Struct
 
 from preflight.expect.bounds import BOUNDS
 from preflight.facts.host import Host
+from preflight.facts.nics import NicPort
 from preflight.judge import paths
 from preflight.judge.conditions import below, holds, left_out, not_for, parsed, short, with_unit
 from preflight.judge.operators import OFF, OPERATORS, majority, shown
 from preflight.judge.paths import Reached
 from preflight.judge.results import result, undetermined
 from preflight.judge.rules import judge_rule
-from preflight.judge.steps import fitting
+from preflight.judge.steps import fitting, of_layer
 from preflight.model import Check, Missing, Result, Status
 
 
@@ -121,6 +122,8 @@ def _fitted(host: Host, check: Check, one: Reached, found: Result) -> Result:
     """With the steps that fit the place."""
     if found.fix:
         found.fix = fitting(found.fix, host.container, at_top=_at_top(host, check, one))
+        if isinstance(one.element, NicPort):
+            found.fix = of_layer(found.fix, one.element.link_layer)
     return found
 
 

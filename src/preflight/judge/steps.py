@@ -10,6 +10,18 @@ _IN_CONTAINER = "docker run"
 _TO_HARD = "ulimit -Hn"
 
 
+def of_layer(steps: Sequence[str], layer: object) -> tuple[str, ...]:
+    """The steps for a port of this link layer; those of the other begin with its name."""
+    told = []
+    for step in steps:
+        own, colon, rest = step.partition(": ")
+        named = bool(colon) and own in ("Ethernet", "InfiniBand")
+        if named and isinstance(layer, str) and layer != own:
+            continue
+        told.append(rest if named and isinstance(layer, str) else step)
+    return tuple(told)
+
+
 def fitting(steps: Sequence[str], container: object, *, at_top: bool) -> tuple[str, ...]:
     """The steps for this place: in a container what belongs there first; none that would change
     nothing, as raising a soft limit that is `at_top`, as high as the hard one."""

@@ -152,6 +152,12 @@ ADDRESSES = (
 NUMBERS = (
     # A file of a port's addresses in sysfs, as grep names it before what stands in it.
     rule("ipv6", "gids/", r"/gids/\d{1,4}:(?P<v>(?:[0-9a-f]{4}:){7}[0-9a-f]{4})\b"),
+    # NCCL puts no blank before the address of the other side.
+    rule(
+        "ipv6", "gid",
+        r"Gids?(?P<v>(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4})(?![\w:]|\.\d)",
+        _is_no_ipv6,
+    ),
     rule(
         "ipv6", "",
         r"(?<![\w:.])(?P<v>(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4})(?![\w:]|\.\d)",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from preflight.printable import printable
-from preflight.reports.wording import is_command
+from preflight.reports.commands import SHELL_WORD, parts
 
 Style = Literal["", "pass", "warn", "fail", "error", "skip", "bold", "dim"]
 
@@ -27,18 +28,18 @@ class _Token(NamedTuple):
     gap: str
     text: str
     style: Style
-    command: bool
+    #: It is broken between its words alone; its comment stands behind it, or on lines above.
+    command: bool = False
+    comment: str = ""
 
 
 #: A space at which no line is broken.
 GLUE = "\xa0"
+#: The gap before what begins a line of its own.
+_NEW_LINE = "\n"
 _WORD = re.compile(r"([ ]*)([^ ]+)")
 # A command in backticks is one token, so that it stays on one line where it can.
 _ADVICE = re.compile(r"([ ]*)([^ `]*`[^`]*`[^ `]*|[^ ]+)")
-# What the shell sees as one word, spaces in quotes included; what is never closed goes to the end.
-_SHELL_WORD = re.compile(r"""(?:[^\s'"\\]|\\.?|'[^']*(?:'|\Z)|"[^"]*(?:"|\Z))+""")
-
-_QUOTE = re.compile("['\"]")
 
 
 def plain(line: Line) -> str:
@@ -73,18 +74,20 @@ def flow(
 ) -> Iterator[Line]:
     """`head`, then `body` broken at words; lines after the first are indented by `hang`.
 
-    A word that is longer than a line is broken after a comma or a slash, or anywhere. In `advice` a
-    command, in backticks, known by its first word, or that after a colon, is broken between its
-    words with a backslash, and never within one: it can be pasted, if need be from a line that is
-    wider than `width`.
+    A word that is longer than a line is broken after a comma or a slash, or anywhere. In `advice`
+    no word is: it may be pasted, so its line is rather wider than `width`. A command there, known
+    by its first word or in backticks, goes on after a backslash, and its comment is above it where
+    it does not fit behind.
     """
     line = [Span(printable(span.text), span.style) for span in head]
     column = sum(cells(span.text) for span in line)
-    for at, token in enumerate(_tokens(body, advice)):
+    for at, token in enumerate(_with_comments(_tokens(body, advice), width - hang)):
         gap, start = (token.gap if at else ""), 0
-        while not _fits(token.text, start, width - column - len(gap)):
+        while (column > hang and token.gap == _NEW_LINE) or not _fits(
+            token.text, start, width - column - len(gap)
+        ):
             if column <= hang:
-                piece, start = _split(token, start, width - column)
+                piece, start = _split(token, start, width - column, advice)
                 line.append(Span(piece, token.style))
                 column += cells(piece)
                 if start == len(token.text):
@@ -92,7 +95,7 @@ def flow(
             yield tuple(line)
             line, column, gap = [Span(" " * hang)], hang, ""
         if start < len(token.text):
-            line.append(Span(gap + token.text[start:], token.style))
+            line.append(Span(gap.strip("\n") + token.text[start:], token.style))
             column += cells(line[-1].text)
     yield tuple(line)
 
@@ -100,20 +103,35 @@ def flow(
 def _tokens(body: Sequence[Span], advice: bool) -> Iterator[_Token]:
     for span in body:
         text = printable(span.text)
-        command = _command_in(text) if advice else ""
-        text = text.removesuffix(command)
-        for match in (_ADVICE if advice else _WORD).finditer(text.rstrip() if command else text):
-            yield _Token(match[1], match[2].replace(GLUE, " "), span.style, " " in match[2])
-        if command:
-            yield _Token(" " if text else "", command.removeprefix("$ "), span.style, True)
+        if not advice or ("`" in text and not text.startswith("$ ")):
+            yield from _words_of(text, span.style, _ADVICE if advice else _WORD)
+            continue
+        gap = ""
+        for part in parts(text):
+            if part.command:
+                yield _Token(gap, part.text.rstrip(), span.style, True, part.comment)
+            else:
+                yield from _words_of(part.text.rstrip(), span.style, _WORD, gap)
+            gap = " "
 
 
-def _command_in(text: str) -> str:
-    """The text where it is a command, or the command that a sentence ends in."""
-    if is_command(text):
-        return text
-    tail = text.rpartition(": ")[2]
-    return tail if is_command(tail) else ""
+def _words_of(text: str, style: Style, word: re.Pattern[str], first: str = "") -> Iterator[_Token]:
+    for match in word.finditer(text):
+        gap = match[1] if match.start() else first or match[1]
+        yield _Token(gap, match[2].replace(GLUE, " "), style, " " in match[2])
+
+
+def _with_comments(tokens: Iterable[_Token], room: int) -> Iterator[_Token]:
+    """Commands with the comment behind them, or after lines of it."""
+    for token in tokens:
+        whole = f"{token.text}   # {token.comment}"
+        if not token.comment or cells(whole) <= room:
+            yield token._replace(text=whole if token.comment else token.text, comment="")
+            continue
+        for line in textwrap.wrap(token.comment, max(room - 2, 1), break_long_words=False,
+                                  break_on_hyphens=False):  # fmt: skip
+            yield _Token(_NEW_LINE, f"# {line}", "dim")
+        yield token._replace(gap=_NEW_LINE, comment="")
 
 
 def _fits(text: str, start: int, room: int) -> bool:
@@ -121,12 +139,14 @@ def _fits(text: str, start: int, room: int) -> bool:
     return len(text) - start <= max(0, 8 * room) and cells(text[start:]) <= room
 
 
-def _split(token: _Token, start: int, room: int) -> tuple[str, int]:
+def _split(token: _Token, start: int, room: int, advice: bool) -> tuple[str, int]:
     """The longest piece from `start` that may stand on a line of `room` columns; the next start."""
     if token.command and (end := _words(token.text, start, room)):
         following = len(token.text) - len(token.text[end:].lstrip())
         more = " \\" if following < len(token.text) else ""
         return token.text[start:end] + more, following
+    if advice:
+        return token.text[start:], len(token.text)
     window = token.text[start : start + 8 * room]
     end = _fitting(window, room)
     end = max(window.rfind(mark, 0, end) for mark in ",/") + 1 or end
@@ -134,12 +154,11 @@ def _split(token: _Token, start: int, room: int) -> tuple[str, int]:
 
 
 def _words(text: str, start: int, room: int) -> int:
-    """The end of as many of the shell's words as fit beside a backslash: at least of one that has
-    quotes; 0 where a word without is too long."""
+    """The end of as many of the shell's words as fit beside a backslash, at least of one."""
     end = 0
-    for word in _SHELL_WORD.finditer(text, start):
+    for word in SHELL_WORD.finditer(text, start):
         fits = word.end() - start <= 8 * room and cells(text[start : word.end()]) + 2 <= room
-        if not fits and (end or not _QUOTE.search(word[0])):
+        if not fits and end:
             break
         end = word.end()
         if not fits:

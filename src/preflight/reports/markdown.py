@@ -10,13 +10,13 @@ from preflight.nodesets import fold
 from preflight.printable import printable
 from preflight.reports.changes import headline as changed
 from preflight.reports.changes import rows
+from preflight.reports.commands import Part, parts
 from preflight.reports.groups import LONG, Group, bad, entries, headline, where
 from preflight.reports.matrix import kinds, order
 from preflight.reports.silent import silences
 from preflight.reports.wording import (
     ACTIONS,
     explain,
-    is_command,
     plural,
     some,
     source,
@@ -39,6 +39,8 @@ _MARKS = re.compile(r"([\\`*_\[\]#|~$])|^([-+=])|(?<=^\d)([.)])")
 #: Lines of evidence in a ticket, and rows of a list; the JSON report has them all.
 _MOST_EVIDENCE = 40
 _MOST_ROWS = 12
+#: A word that only a shell reads: a variable with its value, a pattern, a name with underscores.
+_CODE = re.compile(r"((?<!\S)(?:\w+=\S*|\S*[\[$_]\S*)(?<![,;:.)]))")
 _LINKS = re.compile(r"(?i)(?<=:)//|(?<=www)\.")
 
 
@@ -62,11 +64,23 @@ def code(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Advice: its commands in backticks stay code, the rest is escaped."""
-    if is_command(text):
-        return code(text.removeprefix("$ "))
-    parts = re.split(r"`([^`]+)`", text)
-    return "".join(code(part) if at % 2 else escape(part) for at, part in enumerate(parts))
+    """Advice: commands, and words that look like a part of one, are code; the rest is escaped."""
+    if "`" in text and not text.startswith("$ "):
+        told = re.split(r"`([^`]+)`", text)
+        return "".join(code(part) if at % 2 else _sentence(part) for at, part in enumerate(told))
+    return "".join(_command(part) if part.command else _sentence(part.text) for part in parts(text))
+
+
+def _command(part: Part) -> str:
+    shown = part.text.rstrip(" :;")
+    comment = f"   # {part.comment}" if part.comment else ""
+    return f"{code(shown + comment)}{part.text[len(shown) :]}"
+
+
+def _sentence(text: str) -> str:
+    return "".join(
+        code(part) if at % 2 else escape(part) for at, part in enumerate(_CODE.split(text))
+    )
 
 
 def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterator[str]:
@@ -92,7 +106,7 @@ def _ticket(report: Report) -> Iterator[str]:
     yield from _changes(report)
     yield from _sections(report)
     if any(host.map for host in report.hosts):
-        from preflight.reports.machine_ticket import machine_sections
+        from preflight.reports.machine.ticket import machine_sections
 
         yield from machine_sections(report)
     yield from _not_checked(report)

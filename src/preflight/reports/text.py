@@ -187,7 +187,7 @@ def _blocks(report: Report, view: View) -> Iterator[Line]:
 def _maps(report: Report, view: View) -> Iterator[Line]:
     """The machines as they are drawn, and how to start a job on them."""
     if any(host.map for host in report.hosts):
-        from preflight.reports.machine import machine_lines
+        from preflight.reports.machine.sections import machine_lines
 
         yield from machine_lines(report, width=view.width, verbose=view.verbose, box=view.box)
 

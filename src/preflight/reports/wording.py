@@ -56,15 +56,10 @@ DOMAINS = {
     "site": "Site checks",
 }
 
-# Advice that is nothing but a command, told from a sentence that begins with its name.
-_COMMAND = re.compile(
-    r"(?:\$|sudo|preflight|nvidia-smi|systemctl|sysctl|srun|scontrol|ssh) (?!.*(?:[,;:.] |\())"
-)
-#: What a shell takes as it is: a comma in there makes no sentence.
-_QUOTED = re.compile(r"""(?<=[ =])(?:'[^']*'|"[^"]*")""")
 #: Names that mean nothing to a shell: a mount, a service, a process.
 _PASTED = re.compile(r"/[\w./@-]*|[\w.@-]+\.service|pid [0-9]+", re.ASCII)
 _GPU = re.compile(r"(?:.{1,60} )?gpu(\d+)")  # a subject; of DCGM: "GPU Memory gpu3"
+_PORT = re.compile(r"([\w.-]+)/(\d{1,3})", re.ASCII)  # mlx5_0/1
 _PCI = re.compile(r"[0-9a-f:.]+")
 #: A GPU whose number is not known is called by its address, which `nvidia-smi -i` takes too.
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
@@ -91,14 +86,15 @@ def value(measured: Scalar, unit: str = "", *, unlike: str = "") -> str:
         text = next((t for d in (3, 4, 5) if (t := number(measured, d)) not in taken), None) or (
             number(measured, 6)
         )
-    if measured == 1 and unit.endswith("s") and len(unit) > 1:
+    if measured == 1 and unit.endswith("s") and len(unit) > 1 and not unit.endswith("/s"):
         unit = unit[:-1]
     return f"{text} {unit}" if unit else text
 
 
 def typed(step: str, subjects: Sequence[str], devices: Sequence[str]) -> str:
-    """Advice with the GPUs it is about in place of INDEX and BUS_ID, a mount, a service or a
-    process in place of NAME or PID, so that it can be pasted."""
+    """Advice with the GPUs it is about in place of INDEX and BUS_ID, an adapter's port in place of
+    NIC and PORT, a mount, a service or a process in place of NAME or PID, so that it can be
+    pasted."""
     indices = [
         found[1] if (found := _GPU.fullmatch(subject)) else subject
         for subject in subjects
@@ -108,6 +104,8 @@ def typed(step: str, subjects: Sequence[str], devices: Sequence[str]) -> str:
         step = step.replace("INDEX", ",".join(dict.fromkeys(indices)))
     if len(set(devices)) == 1 and _PCI.fullmatch(devices[0]):
         step = step.replace("BUS_ID", devices[0])
+    if len(set(subjects)) == 1 and (port := _PORT.fullmatch(subjects[0])):
+        step = re.sub(r"\bPORT\b", port[2], re.sub(r"\bNIC\b", port[1], step))
     if len(set(subjects)) == 1 and _PASTED.fullmatch(subjects[0]):
         name = subjects[0].removeprefix("pid ")
         step = re.sub(r"\bPID\b" if name != subjects[0] else r"\bNAME\b", name, step)
@@ -135,11 +133,6 @@ def source(evidence: Evidence, *, short: bool = False) -> str:
     line = f":{evidence.line}" if evidence.line else ""
     name = evidence.source or evidence.probe
     return f"{PurePath(name).name or name if short else name}{line}"
-
-
-def is_command(text: str) -> bool:
-    """Whether a piece of advice is a command to paste; `$ ` marks one that is not known by name."""
-    return bool(_COMMAND.match(_QUOTED.sub("''", text)))
 
 
 def _named(hosts: Sequence[str]) -> str:

@@ -10,10 +10,13 @@ from collections.abc import Iterator, Sequence
 
 from preflight.facts.nics import NicPort
 from preflight.facts.stack import EnvVar
+from preflight.facts.topology import NicPlace
 from preflight.judge.environment.scene import Fault
 from preflight.model import Known, Missing
 
 _ACTIVE = "ACTIVE"
+#: Below one PCIe switch with a GPU: such an adapter is there for training, whatever else may be.
+_BESIDE = ("PIX", "PXB")
 
 
 def names_in(value: str) -> list[str]:
@@ -76,6 +79,27 @@ def taken_along(one: EnvVar, known: Known[tuple[NicPort, ...]]) -> Iterator[Faul
             f"without a = before the list it takes {', '.join(more)} too, whose names begin alike"
         )
         yield Fault(one, told, f"={one.value}", mild=True)
+
+
+def left_out(one: EnvVar, known: Known[tuple[NicPlace, ...]]) -> Iterator[Fault]:
+    """Adapters beside a GPU that the list does not take, in either of its forms. Where it takes
+    none of them that is there, others tell why."""
+    if isinstance(known, Missing):
+        return
+    ours = [nic.name for nic in known if nic.role == "training" and nic.gpu_path in _BESIDE]
+    taken = [name for name in ours if _takes(one.value, name)]
+    if taken and len(taken) < len(ours):
+        out = ", ".join(name for name in ours if name not in taken)
+        told = (
+            f"it takes {len(taken)} of the {len(ours)} adapters beside a GPU, and leaves out {out}"
+        )
+        yield Fault(one, told, mild=True)
+
+
+def _takes(value: str, name: str) -> bool:
+    """Whether NCCL takes an adapter; ^ before the list leaves out what it names."""
+    listed = any(is_meant(each, value.lstrip("^"), name) for each in names_in(value))
+    return not listed if value.startswith("^") else listed
 
 
 def _is_there(name: str, value: str, ports: Sequence[NicPort]) -> bool:

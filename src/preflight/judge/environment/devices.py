@@ -11,7 +11,14 @@ from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.stack import EnvVar
 from preflight.facts.stack_pieces import StackGpu
-from preflight.judge.environment.adapters import absent, idle, is_meant, names_in, taken_along
+from preflight.judge.environment.adapters import (
+    absent,
+    idle,
+    is_meant,
+    left_out,
+    names_in,
+    taken_along,
+)
 from preflight.judge.environment.scene import Fault, Found, Scene, unseen
 from preflight.model import Known, Missing
 
@@ -46,6 +53,9 @@ def devices(scene: Scene) -> Found:
         elif one.name == _ADAPTERS and _takes(one):
             yield from _held(one, "adapters", _here(scene, targets.adapters), absent)
             yield from _of_ports(one, scene)
+            yield from _of_places(one, scene)
+        elif one.name == _ADAPTERS and one.value:
+            yield from _of_places(one, scene)
         elif one.name == "CUDA_VISIBLE_DEVICES":
             yield from _held(one, "GPUs", _gpus(scene.host), _of_cuda)
         elif one.name in _DEVICES:
@@ -76,6 +86,12 @@ def _of_ports(one: EnvVar, scene: Scene) -> Iterator[Fault]:
     if scene.here:
         yield from idle(one, scene.host.nic_ports)
         yield from taken_along(one, scene.host.nic_ports)
+
+
+def _of_places(one: EnvVar, scene: Scene) -> Iterator[Fault]:
+    """What the places of the adapters say, where the variable is of this host."""
+    if scene.here:
+        yield from left_out(one, scene.host.topology.nics)
 
 
 def _gpus(host: Host) -> Known[Sequence[Gpu | StackGpu]]:

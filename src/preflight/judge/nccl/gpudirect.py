@@ -6,7 +6,7 @@ import re
 
 from preflight.facts.host import Host
 from preflight.facts.nccl import NcclConnection, NcclHost, NcclLog
-from preflight.judge.nccl.machine import gpu_of, is_of, told_variables
+from preflight.judge.nccl.machine import gpu_of, is_of, over_tcp, told_variables
 from preflight.judge.results import result, undetermined
 from preflight.model import Check, Evidence, Missing, Result, Status
 
@@ -15,6 +15,9 @@ _TELLS = re.compile("^IB|Libfabric")
 _NEAR = ("PIX", "PXB")
 _NO_NET = Missing("not-applicable", "no connection of this host goes over an adapter of RDMA")
 _OMNIPATH = Missing("not-applicable", "Omni-Path by verbs has no GPUDirect: see nccl.omnipath")
+_TCP = Missing("not-applicable", "libfabric goes over TCP, which has no GPUDirect: nccl.network")
+#: The adapters inside a GB10, by the names that every one of them has.
+_GB10 = re.compile(r"roce(?:p1|P2p1)s0f[01]$")
 _CAUSES = ("NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_DMABUF_ENABLE", "NCCL_IB_CUDA_SUPPORT")
 
 
@@ -45,6 +48,8 @@ def _judged(
         return undetermined(check, one.name, _NO_NET)
     if one.omnipath_by_verbs is True:
         return undetermined(check, one.name, _OMNIPATH)
+    if over_tcp("", one.provider):
+        return undetermined(check, one.name, _TCP)
     without = [way for way in ways if not way.gpudirect]
     told = f"{len(ways) - len(without)} of {len(ways)} connections"
     if not without:
@@ -71,9 +76,18 @@ def _why(
         return Status.SKIP, f"cannot tell whether the others are near: `nvidia-smi topo -m`{cause}"
     if some:
         return Status.FAIL, f"other hosts of the job use it{cause}"
-    # One GPU a host: a small machine, or GB10, which has none by design.
-    status = Status.WARN if one.processes > 1 else Status.SKIP
-    return status, f"not used at all; cannot tell why: `nvidia-smi topo -m`, `lsmod`{cause}"
+    if _is_gb10(log, one):
+        return (
+            Status.SKIP,
+            f"not used at all: these are the adapters of GB10, which has none{cause}",
+        )
+    return Status.WARN, f"not used at all; cannot tell why: `nvidia-smi topo -m`, `lsmod`{cause}"
+
+
+def _is_gb10(log: NcclLog, one: NcclHost) -> bool:
+    selections = () if isinstance(log.selections, Missing) else log.selections
+    names = {each.name for sel in selections if sel.host == one.name for each in sel.adapters}
+    return bool(names) and all(map(_GB10.match, names))
 
 
 def _near(

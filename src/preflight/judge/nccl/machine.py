@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from msgspec import Struct
 
 from preflight.facts.host import Host
-from preflight.facts.nccl import NcclConnection, NcclLog
+from preflight.facts.nccl import NcclConnection, NcclHost, NcclLog
 from preflight.facts.nics import NicPort
 from preflight.facts.topology import GpuPlace
-from preflight.model import Missing
+from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.units import number
 
+#: Networks of plain TCP, and what libfabric calls its own.
+_SOCKETS = ("Socket", "FastSocket")
+_TCP = re.compile(r"\b(?:tcp|sockets|udp)\b")
 #: Slower ports are of the host's own, not of training.
 _LEAST_GBITS = 24.0
 
@@ -35,6 +39,19 @@ def is_of(host: Host, log: NcclLog, name: str) -> bool:
     return name.partition(".")[0] == known or not any(
         one.name.partition(".")[0] == known for one in hosts
     )
+
+
+def over_tcp(network: str, provider: Known[str] = NOT_IN_INPUT) -> bool:
+    """Whether a network, or any of several, goes through the kernel."""
+    by_provider = isinstance(provider, str) and bool(_TCP.search(provider))
+    return by_provider or any(part in _SOCKETS for part in network.split(", "))
+
+
+def between_hosts(log: NcclLog, one: NcclHost) -> bool:
+    """Whether the log shows that this host works with others."""
+    hosts = () if isinstance(log.hosts, Missing) else log.hosts
+    told = () if isinstance(log.communicators, Missing) else log.communicators
+    return len(hosts) > 1 or one.net > 0 or any(each.seen < each.ranks for each in told)
 
 
 def live_ports(host: Host) -> Idle | Missing:

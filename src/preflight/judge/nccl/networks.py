@@ -6,15 +6,20 @@ from msgspec import Struct
 
 from preflight.facts.host import Host
 from preflight.facts.nccl import NcclHost, NcclLog, NcclSelection
-from preflight.judge.nccl.machine import interfaces, is_of, live_ports, told_variables
+from preflight.judge.nccl.machine import (
+    between_hosts,
+    interfaces,
+    is_of,
+    live_ports,
+    over_tcp,
+    told_variables,
+)
 from preflight.judge.results import result, undetermined
 from preflight.model import Check, Evidence, Missing, Result, Status
 
-#: Networks of plain TCP.
-_SOCKETS = ("Socket", "FastSocket")
 _WANTED = "a network of RDMA where there is one"
 _CAUSES = ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_IB_HCA")
-#: A host of so many GPUs is built with a network for them.
+#: A host of so many GPUs is built with a network for them, wherever its ranks are.
 _MANY = 8
 _HINT = "cannot tell whether there is another: give `ibstat` or `preflight capture` of it"
 
@@ -23,8 +28,10 @@ class _Taken(Struct, frozen=True):
     """Who took which network."""
 
     name: str
-    network: str
+    network: str  # AWS Libfabric over tcp;ofi_rxm
+    tcp: bool
     processes: int
+    between: bool  # whether the host is seen to work with others
     interfaces: tuple[str, ...]
     evidence: tuple[Evidence, ...]
 
@@ -46,30 +53,31 @@ def _unsaid(log: NcclLog) -> Missing:
 def _taken(log: NcclLog) -> list[_Taken]:
     selections = () if isinstance(log.selections, Missing) else log.selections
     hosts = () if isinstance(log.hosts, Missing) else log.hosts
-    found = [_of_host(one, selections) for one in hosts if isinstance(one.network, str)]
+    found = [_of_host(log, one, selections) for one in hosts if isinstance(one.network, str)]
     return found + [
-        _Taken(one.name, one.network, 0, one.interfaces, _line(one))
+        _Taken(one.name, one.network, over_tcp(one.network), 0, False, one.interfaces, _line(one))
         for one in selections if not one.host
     ]  # fmt: skip
 
 
-def _of_host(one: NcclHost, selections: tuple[NcclSelection, ...]) -> _Taken:
+def _of_host(log: NcclLog, one: NcclHost, selections: tuple[NcclSelection, ...]) -> _Taken:
     mine = [each for each in selections if each.host == one.name]
     names = tuple(dict.fromkeys(name for each in mine for name in each.interfaces))
     shown = mine[0] if mine else one
-    return _Taken(one.name, str(one.network), one.processes, names, _line(shown))
+    network = str(one.network)
+    network += f" over {one.provider}" if isinstance(one.provider, str) else ""
+    return _Taken(
+        one.name, network, over_tcp(str(one.network), one.provider), one.processes,
+        between_hosts(log, one), names, _line(shown),
+    )  # fmt: skip
 
 
 def _line(one: NcclHost | NcclSelection) -> tuple[Evidence, ...]:
     return (Evidence(one.probe, line=one.line),)
 
 
-def _is_socket(network: str) -> bool:
-    return any(part in _SOCKETS for part in network.split(", "))
-
-
 def _judged(host: Host, log: NcclLog, check: Check, one: _Taken, taken: list[_Taken]) -> Result:
-    if not _is_socket(one.network):
+    if not one.tcp:
         return result(check, one.name, Status.PASS, one.network, _WANTED)
     if _alone(log):
         why = "all ranks are on one host: no network is used"
@@ -99,7 +107,8 @@ def _fallback(host: Host, log: NcclLog, one: _Taken, taken: list[_Taken]) -> tup
             status = Status.FAIL if ports.infiniband else Status.WARN
             return status, f"{ports.told} idle{used}"
         return Status.PASS, ""
-    others = [each for each in taken if each.processes and not _is_socket(each.network)]
+    others = [each for each in taken if each.processes and not each.tcp]
     if one.processes and others:
         return Status.FAIL, f"{others[0].name} uses {others[0].network}{used}"
-    return (Status.WARN if one.processes >= _MANY else Status.SKIP), f"{_HINT}{used}"
+    known = one.between or one.processes >= _MANY
+    return (Status.WARN if known else Status.SKIP), f"{_HINT}{used}"

@@ -7,7 +7,7 @@ from collections import Counter
 from preflight.facts.host import Host
 from preflight.facts.nccl import NcclCommunicator, NcclLog
 from preflight.judge.results import result
-from preflight.model import Check, Evidence, Result, Status
+from preflight.model import Check, Evidence, Missing, Result, Status
 
 
 def judge_ranks(_host: Host, log: NcclLog, check: Check) -> list[Result]:
@@ -30,8 +30,10 @@ def _off(check: Check, one: NcclCommunicator, log: NcclLog) -> Result:
     """None came to an end: ranks are missing, or it was cut off. Some did: the others hang, or the
     log is of another moment."""
     missing = one.absent if not one.complete else ""
-    # The log of one host among several does not tell of the others' ranks.
-    sure = (bool(missing) and one.hosts > 1) or bool(log.warnings or log.completions)
+    # The log of one host among several does not tell of the others' ranks; and where it ends
+    # before all processes that wrote had said their rank, it was cut off.
+    whole = one.hosts > 1 and not _early(log)
+    sure = (bool(missing) and whole) or bool(log.warnings or log.completions)
     status = Status.FAIL if sure else Status.WARN
     reason = f"ranks {missing} never began" if missing else f"ranks {one.incomplete} did not end"
     reason += "" if sure else ", as far as the log goes"
@@ -39,3 +41,11 @@ def _off(check: Check, one: NcclCommunicator, log: NcclLog) -> Result:
         check, f"communicator of {one.name}", status, f"{one.complete} of {one.ranks} ready",
         "all", reason=reason, evidence=(Evidence(one.probe, line=one.line),),
     )  # fmt: skip
+
+
+def _early(log: NcclLog) -> bool:
+    """Whether processes wrote lines and had not come to tell their rank."""
+    if isinstance(log.hosts, Missing) or isinstance(log.ranks, Missing):
+        return True
+    told = {(one.host, one.pid) for one in log.ranks}
+    return sum(one.processes for one in log.hosts) > len(told)

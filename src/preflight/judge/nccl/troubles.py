@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from preflight import datafiles, strict_yaml
 from preflight.facts.host import Host
 from preflight.facts.nccl import NcclCompletion, NcclLog, NcclReturn, NcclWarning
-from preflight.judge.results import result
+from preflight.judge.results import result, undetermined
 from preflight.model import Action, Check, Evidence, Missing, Result, Status
 
+_SILENT = Missing("not-asked", "the log has nothing but the version: NCCL_DEBUG=INFO was not set")
 _FILE = "nccl_errors.yaml"
 #: Of so many lines that say the same the first are told.
 _TOLD_MAX = 20
@@ -92,6 +93,8 @@ def _completion(check: Check, one: NcclCompletion) -> Result:
 
 
 def _none(check: Check, log: NcclLog) -> Result:
+    if not (log.info_lines or log.warnings or log.completions):
+        return undetermined(check, "job", _SILENT)
     return result(check, "job", Status.PASS, f"none in {log.lines:,} lines", "none")
 
 

@@ -15,6 +15,12 @@ from preflight.judge.nccl_file.needed import not_needed
 from preflight.judge.results import result, undetermined
 from preflight.model import Check, Evidence, Missing, Result, Status
 
+_GIVEN = Missing(
+    "not-in-input",
+    "tabs, marks and declarations, at which NCCL stops, do not come through with recorded text: "
+    "`preflight topo` on the host looks at the file itself",
+)
+_NOT_NAMED = Missing("not-in-input", "a file by itself does not tell that NCCL is told to read it")
 _SHOWN = 4  # differences that are named
 _NO_FILE = Missing("not-applicable", "no topology file is named, nor at NCCL's own place")
 _LOOKS: dict[str, Callable[[Host, NcclTopo], Found]] = {
@@ -50,8 +56,10 @@ def _judge(host: Host, topo: NcclTopo, check: Check) -> Result:
 
 def _needed(host: Host, topo: NcclTopo, check: Check) -> Result:
     expected = "a topology file, or a tree that shows pairs of GPU and adapter"
+    if topo.state == "read" and not topo.path:
+        return undetermined(check, host.name, _NOT_NAMED)
     if topo.state == "read":
-        return result(check, host.name, Status.PASS, topo.path or "given", expected)
+        return result(check, host.name, Status.PASS, topo.path, expected)
     why = not_needed(host)
     if isinstance(why, Missing):
         return undetermined(check, host.name, why)
@@ -65,6 +73,8 @@ def _read(host: Host, topo: NcclTopo, check: Check) -> Result:
     """A file that cannot be opened is passed over; one that is broken ends the start."""
     where = f"{topo.path} (named by {topo.named})" if topo.path else "the file that was given"
     expected = "a file that NCCL can read"
+    if topo.state == "read" and not topo.path:
+        return undetermined(check, host.name, _GIVEN)
     if topo.state == "read":
         return result(check, host.name, Status.PASS, where, expected)
     status, reason = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
@@ -10,10 +11,21 @@ from msgspec.structs import replace
 from preflight.facts.host import Host
 from preflight.facts.nics import NicPort
 from preflight.judge.results import result, undetermined
+from preflight.judge.steps import of_layer
 from preflight.model import Action, Check, Evidence, Missing, Result, Status
 
 _UP = "ACTIVE"
+#: So many ports of InfiniBand that are alike are a row for training.
+_ROW = 4
+#: So many of the GPUs have an adapter beside them where that is the host's design.
+_MOST = 0.75
 _NOBODY = "no port is up that training would use: see network.ports.any"
+
+_UNTOLD = Missing(
+    "unreadable",
+    "nvidia-smi topo -m names this adapter, and the list of the RDMA devices does not have it: it "
+    "is gone, or the two are of different times or hosts: lspci | grep -i -e mellanox -e infini",
+)
 
 
 class Cause(Struct, frozen=True):
@@ -29,7 +41,8 @@ _SWITCHED_OFF = Cause(
     "missing or refused",
     (
         "Ethernet: ip -d link show IFACE; sudo ip link set IFACE up",
-        "InfiniBand: sudo ibportstate -D 0 PORT enable; sudo mlxlink -d NIC   # why it is off",
+        "InfiniBand: sudo ibportstate -C NIC -P PORT -D 0 PORT enable",
+        "InfiniBand: sudo mlxlink -d NIC -p PORT   # why it is off",
         "sudo dmesg | grep -i -e mlx5 -e module -e cable | tail -20   # a module that is refused",
     ),
     Action.FIX_CONFIG,
@@ -80,6 +93,8 @@ def _of_training(host: Host, check: Check, ports: Sequence[NicPort]) -> Iterator
     judged = [port for port in ports if isinstance(port.state, Missing) or port.role == "training"]
     if not judged:
         yield result(check, host.name, Status.SKIP, reason=_NOBODY)
+    for name in _untold(host, ports):
+        yield undetermined(check, name, _UNTOLD)
     for port in judged:
         if isinstance(port.state, Missing):
             yield undetermined(check, port.name, port.state)
@@ -87,6 +102,18 @@ def _of_training(host: Host, check: Check, ports: Sequence[NicPort]) -> Iterator
             yield result(check, port.name, Status.PASS, port.state, _UP)
         else:
             yield _down(check, port)
+
+
+def _untold(host: Host, ports: Sequence[NicPort]) -> list[str]:
+    """Adapters that the matrix of the GPUs names and the list of adapters does not, where it has
+    most of the others: it is then no list of one or two that were asked by name."""
+    matrix = host.topology.matrix
+    if isinstance(matrix, Missing):
+        return []
+    named = [one.name for one in matrix.devices if one.kind == "nic"]
+    known = {port.nic for port in ports}
+    gone = [name for name in named if name not in known and not name.startswith("NIC")]
+    return gone if len(gone) <= (1 - _MOST) * len(named) else []
 
 
 def _down(check: Check, port: NicPort) -> Result:
@@ -103,12 +130,7 @@ def _typed(steps: Sequence[str], port: NicPort) -> tuple[str, ...]:
     """The steps for its link layer, with the names of this port where they are known."""
     names = {"NIC": port.nic, "PORT": port.name.rpartition("/")[2], "IFACE": port.netdev}
     told = []
-    for step in steps:
-        layer, colon, rest = step.partition(": ")
-        if colon and layer in ("Ethernet", "InfiniBand"):
-            if isinstance(port.link_layer, str) and port.link_layer != layer:
-                continue
-            step = rest if isinstance(port.link_layer, str) else step
+    for step in of_layer(steps, port.link_layer):
         for word, name in names.items():
             step = step.replace(word, name) if isinstance(name, str) else step
         told.append(step)
@@ -144,12 +166,14 @@ def _beside(host: Host, check: Check, ports: Sequence[NicPort]) -> Iterator[Resu
 
 
 def _reasons(down: Sequence[NicPort]) -> str:
-    """The cause of each, once."""
+    """The cause of each, once; one that is the same for all names none again."""
     causes: dict[str, list[str]] = {}
     for port in down:
         cause = _STATES.get(str(port.state)) or _PHYSICAL.get(str(port.phys_state))
-        if cause:
-            causes.setdefault(cause.reason, []).append(port.name)
+        causes.setdefault(cause.reason if cause else "", []).append(port.name)
+    if len(causes) == 1 and len(down) > 1:
+        return "".join(f"all of them: {reason}" for reason in causes if reason)
+    causes.pop("", None)
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in causes.items())
 
 
@@ -161,9 +185,30 @@ def _any(host: Host, check: Check, ports: Sequence[NicPort]) -> Iterator[Result]
     elif unknown:
         yield undetermined(check, host.name, unknown[0])
     else:
+        status = Status.FAIL if _made_for_training(host, ports) else Status.WARN
         listed = "; ".join(f"{port.name} {told(port)}" for port in ports)
-        yield result(check, host.name, Status.WARN, listed, "at least one up",
+        yield result(check, host.name, status, listed, "at least one up",
                      reason=_reasons(ports), evidence=_evidence(ports[0]))  # fmt: skip
+
+
+def _made_for_training(host: Host, ports: Sequence[NicPort]) -> bool:
+    """Whether a host all of whose ports are down was built to train with others: most of its GPUs
+    have adapters beside them, several in all, or there is a row of equal ones of InfiniBand. One
+    spare adapter, and Ethernet that is not used, are none of it."""
+    alike = Counter(
+        (str(port.hca), port.name.rpartition("/")[2])
+        for port in ports
+        if port.link_layer == "InfiniBand" and not port.virtual
+    )
+    if max(alike.values(), default=0) >= _ROW:
+        return True
+    nics, gpus = host.topology.nics, host.topology.gpus
+    if isinstance(nics, Missing) or isinstance(gpus, Missing):
+        return False
+    beside = [nic for nic in nics if nic.gpu_path in ("PIX", "PXB")]
+    served = {gpu for nic in beside if not isinstance(nic.gpus, Missing) for gpu in nic.gpus}
+    slots = {str(nic.address).rpartition(".")[0] or nic.name for nic in beside}
+    return len(slots) > 1 and len(served) >= _MOST * len(gpus)
 
 
 def _evidence(port: NicPort) -> tuple[Evidence, ...]:

@@ -10,6 +10,7 @@ from preflight.nccl_text import HEAD, VERSION
 from preflight.probes.kernel_log.gaps import GAP, skipped
 
 _HEAD = re.compile(HEAD)
+_GLUED = re.compile(HEAD.replace(r"(?<![\w.-])", "", 1))
 _VERSION = re.compile(rf"{VERSION}[ \t]*$")
 #: Hosts whose names are looked for at the end of others.
 _HOSTS_MAX = 100_000
@@ -43,13 +44,14 @@ class Line(NamedTuple):
 def lines(text: str, probe: str = "nccl-log") -> Iterator[Line]:
     """All lines in order. Two that ran into each other are two."""
     hosts: dict[int, str] = {}
+    seen: set[str] = set()  # hosts that a line began with
     number = 0
     for raw in text.split("\n"):
         number += skipped(raw) or 1
         if not raw or raw[0] == GAP:
             continue
         if head := _HEAD.match(raw):
-            for line in _written(raw, head, number, hosts):
+            for line in _written(raw, head, number, hosts, seen):
                 yield line if probe == line.probe else line._replace(probe=probe)
         elif found := _VERSION.match(raw):
             cuda = f"+cuda{found['cuda']}" if found["cuda"] else ""
@@ -58,11 +60,26 @@ def lines(text: str, probe: str = "nccl-log") -> Iterator[Line]:
             )
 
 
-def _written(raw: str, head: re.Match[str], number: int, hosts: dict[int, str]) -> Iterator[Line]:
+def _written(
+    raw: str, head: re.Match[str], number: int, hosts: dict[int, str], seen: set[str]
+) -> Iterator[Line]:
     while raw.find("NCCL ", head.end()) >= 0 and (second := _HEAD.search(raw, head.end())):
-        yield _line(head, number, raw[head.end() : second.start()].rstrip(), hosts)
-        head = second
+        begin = second.start() + _glued(second, hosts, seen)
+        yield _line(head, number, raw[head.end() : begin].rstrip(), hosts)
+        head = _GLUED.match(raw, begin) or second
+    if head.start() == 0 and head["host"] and len(seen) < _HOSTS_MAX:
+        seen.add(head["host"])
     yield _line(head, number, raw[head.end() :].rstrip(), hosts)
+
+
+def _glued(head: re.Match[str], hosts: dict[int, str], seen: set[str]) -> int:
+    """How much of a host's name is the end of the line before: `GDRDMAnode-02:41003:...`."""
+    if head["host"] is None:
+        return 0
+    known = hosts.get(int(head["pid"]), "")
+    names = [known, *sorted(seen, key=len, reverse=True)]
+    own = next((name for name in names if name and head["host"].endswith(name)), head["host"])
+    return len(head["host"]) - len(own)
 
 
 def _line(head: re.Match[str], number: int, text: str, hosts: dict[int, str]) -> Line:

@@ -150,6 +150,7 @@ def _hosts(
         known: dict[str, Known[str]] = {
             "network": log.networks.network_of(name, over),
             "plugin": log.networks.plugins.get(name, NOT_IN_INPUT),
+            "provider": log.networks.provider_of(name),
             "plugin_version": log.networks.plugin_versions.get(name, NOT_IN_INPUT),
         }
         mine = [one for one in selections if one.host == name]

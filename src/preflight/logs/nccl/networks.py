@@ -25,6 +25,7 @@ _NO_PLUGIN = re.compile(
     r"|Using internal network plugin)"
 )
 _OFI = re.compile(r"NET/OFI (?:Initializing|Using) (?P<version>aws-ofi-nccl[ v]+\S{1,30})")
+_PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is (?P<name>[\w;-]{1,60})")
 _ENVIRONMENT = re.compile(
     r"(?P<name>NCCL_[A-Z0-9_]{1,60}) set (?:by (?:environment|config file[^\n]{0,80}?) )?to "
     r"(?P<value>[^\n]{0,200}?)\.?$"
@@ -54,6 +55,7 @@ class Networks(Struct):
     chosen: dict[str, dict[str, int]] = field(default_factory=dict)  # host -> network -> line
     plugins: dict[str, str] = field(default_factory=dict)
     plugin_versions: dict[str, str] = field(default_factory=dict)
+    providers: dict[str, dict[str, None]] = field(default_factory=dict)  # of each host
     variables: dict[tuple[str, str, str], NcclVariable] = field(default_factory=dict)
 
     def take(self, line: Line) -> None:
@@ -68,6 +70,8 @@ class Networks(Struct):
             self.plugins.setdefault(line.host, "none")
         elif version := _OFI.match(line.text):
             self.plugin_versions[line.host] = version["version"].replace(" v", " ")
+        elif provider := _PROVIDER.match(line.text):
+            self.providers.setdefault(line.host, {})[provider["name"]] = None
         elif told := _ENVIRONMENT.match(line.text):
             key = (line.host, told["name"], told["value"])
             one = NcclVariable(told["name"], told["value"], line.host, line.number, line.probe)
@@ -101,6 +105,10 @@ class Networks(Struct):
                                        if key[0] == host))  # fmt: skip
         names = names or list(set(ways))
         return ", ".join(sorted(names)) if names else NOT_IN_INPUT
+
+    def provider_of(self, host: str) -> Known[str]:
+        """What libfabric goes over, by all of the host's processes."""
+        return ", ".join(sorted(self.providers.get(host, ()))) or NOT_IN_INPUT
 
     def selections(self) -> Iterator[NcclSelection]:
         """Once for each host where its processes agree, else for each that differs."""

@@ -9,7 +9,7 @@ from preflight.facts.topology import GpuPlace
 from preflight.model import NOT_IN_INPUT, Advice, Group, Missing
 from preflight.placement.advice import adapters, gids, interfaces, numbering, software, tuning
 from preflight.placement.advice.cpu_shares import count
-from preflight.placement.advice.groups import common_size, groups_of
+from preflight.placement.advice.groups import common_size, groups_of, unread
 from preflight.placement.advice.mesh import meshes
 from preflight.placement.advice.said import Said
 from preflight.placement.advice.seats import cpus_of, seats_of
@@ -92,6 +92,8 @@ def _groups_lacking(
     domains = host.topology.domains
     if len(gpus) > 1 and not groups and isinstance(domains, Missing):
         return (f"no groups: whether NVLink joins the GPUs is not known: {domains.text}",)
+    if len(gpus) > 1 and not groups and (why := unread(host, gpus)):
+        return (f"no groups: how the GPUs are joined is not known: {why.text}",)
     if groups and common_size(groups) == 1:
         told = ", ".join(str(len(group.members)) for group in groups)
         return (f"no mesh: the groups ({told} GPUs) have no size in common",)

@@ -14,6 +14,8 @@ from preflight.placement.advice.said import Said, left
 #: rdma-core names adapters by the protocol they speak, and those of none that it knows, as EFA,
 #: rdmap...; older images call EFA's efa_0.
 _EFA = re.compile(r"(?:rdmap\d+s\d+(?:f\d+)?|efa_\d+)")
+#: A name that the kernel gives: no label of a column (NIC0), and no address on PCI.
+_NAME = re.compile(r"(?!NIC\d+$)[A-Za-z][\w.-]{0,63}")
 #: The only link layers that NCCL's own transport takes ports of (NCCL, net_ib).
 _LINK_LAYERS = ("InfiniBand", "Ethernet")
 
@@ -53,17 +55,40 @@ def hca(host: Host) -> Said:
         return left(
             "NCCL_IB_HCA, NCCL_IB_GID_INDEX: EFA is used through aws-ofi-nccl, which reads neither"
         )
-    if not any(nic.role == "training" for nic in nics):
+    cut = any(isinstance(nic.role, Missing) and nic.role.kind == "unreadable" for nic in nics)
+    if cut or not any(nic.role == "training" for nic in nics):
         return left(_nobody(nics))
-    ours, others = _by_port(host, nics) or _by_adapter(nics)
+    if nameless := [nic.name for nic in nics if nic.role == "training" and not _named(nic)]:
+        return left(
+            f"NCCL_IB_HCA: the names of the adapters are not in the input: {_told(nameless)};"
+            " the NIC Legend below the matrix of `nvidia-smi topo -m` tells them"
+        )
+    by_port = _by_port(host, nics)
+    ours, others = by_port or _by_adapter(nics)
+    if not others and (here := _set_here(host)):
+        return left(
+            f"NCCL_IB_HCA={here} is set here; without it NCCL takes all active ports by itself,"
+            f" {len(ours)} that carry training"
+        )
     if not others:
         told = "and all that it would take here carry training"
+        told += "" if by_port else ", if they are up"
         return left(f"NCCL_IB_HCA: NCCL takes all active ports by itself, {told} ({len(ours)})")
     why = (
         f"the adapters of training; NCCL by itself would take {_told(others)} too."
         " With = names are compared whole: mlx5_1 is not mlx5_10"
     )
     return Said((Export("NCCL_IB_HCA", "=" + ",".join(ours), why),))
+
+
+def _set_here(host: Host) -> str:
+    """What the variable is set to in the environment that was asked; "" where it is not."""
+    variables = () if isinstance(host.environment, Missing) else host.environment
+    return next((one.value for one in variables if one.name == "NCCL_IB_HCA"), "")
+
+
+def _named(nic: NicPlace) -> bool:
+    return _NAME.fullmatch(nic.name) is not None
 
 
 def _nobody(nics: tuple[NicPlace, ...]) -> str:

@@ -9,7 +9,7 @@ from math import gcd
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.topology import PATHS, GpuPlace, Link, NvlinkDomain
-from preflight.model import Group, Missing
+from preflight.model import NOT_IN_INPUT, Group, Missing
 
 #: A cluster of this UUID ends at the host.
 _NO_CLUSTER = frozenset("0-")
@@ -22,7 +22,7 @@ def groups_of(host: Host, gpus: Sequence[GpuPlace]) -> tuple[Group, ...]:
     """Groups that cover all GPUs, each in the order of its GPUs; none where there is one GPU, or
     nothing is known of how they are joined."""
     domains = host.topology.domains
-    if len(gpus) < 2 or isinstance(domains, Missing):
+    if len(gpus) < 2 or isinstance(domains, Missing) or unread(host, gpus):
         return ()
     order = {gpu.name: at for at, gpu in enumerate(gpus)}
     links, beyond = links_of(host), _beyond(host)
@@ -32,11 +32,28 @@ def groups_of(host: Host, gpus: Sequence[GpuPlace]) -> tuple[Group, ...]:
         for part in _whole_parts(domain, [name for name in order if name in domain.gpus], links)
     ]
     joined = {name for part, _ in parts for name in part}
-    parts.extend(_on_pcie([gpu for gpu in gpus if gpu.name not in joined], links, len(gpus)))
+    apart = [gpu for gpu in gpus if gpu.name not in joined]
+    why = {gpu.name: told.text for gpu in apart if (told := _unshown(gpu))}
+    parts.extend(((name,), f"how it is joined is not known: {text}") for name, text in why.items())
+    parts.extend(_on_pcie([gpu for gpu in apart if gpu.name not in why], links, len(gpus)))
     ordered = [(tuple(sorted(part, key=order.__getitem__)), why) for part, why in parts if part]
     return tuple(
         Group(part, why) for part, why in sorted(ordered, key=lambda one: order[one[0][0]])
     )
+
+
+def _unshown(gpu: GpuPlace) -> Missing | None:
+    """Why nothing is told of this GPU, where the others are told of."""
+    return gpu.domain if isinstance(gpu.domain, Missing) and gpu.domain != NOT_IN_INPUT else None
+
+
+def unread(host: Host, gpus: Sequence[GpuPlace]) -> Missing | None:
+    """Why it is not known what lies between two of the GPUs: the matrix was cut."""
+    names = {gpu.name for gpu in gpus}
+    links = () if isinstance(host.topology.links, Missing) else host.topology.links
+    between = (one.path for one in links if one.a in names and one.b in names)
+    return next((path for path in between if isinstance(path, Missing)
+                 and path.kind == "unreadable"), None)  # fmt: skip
 
 
 def common_size(groups: Iterable[Group]) -> int:
@@ -160,7 +177,7 @@ def _why_node(part: Sequence[str], node: int | Missing, links: Links) -> str:
     place = "whose NUMA node is not known" if isinstance(node, Missing) else f"of NUMA node {node}"
     path = worst(part, links)
     if len(part) == 1:
-        return f"no NVLink; the only GPU {place}"
+        return f"no NVLink; the only GPU without it {place}"
     if path == "SYS":
         return (
             f"no NVLink; these {len(part)} are {place}, and even so every copy between them goes "

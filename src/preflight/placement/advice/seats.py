@@ -88,11 +88,17 @@ def _same_place(one: GpuPlace, other: GpuPlace) -> bool:
 
 def _command(host: Host, node: int | None, cpus: str) -> str:
     """By node; where the node is not known, or memory may not be bound, by its processors."""
-    if node is not None and not _memory(host):
+    if node is not None and not _memory(host) and not _without_memory(host, node):
         return f"numactl --cpunodebind={node} --membind={node}"
     if cpus:
         return f"taskset -c {cpus}"
     return "" if node is None else f"numactl --cpunodebind={node}"
+
+
+def _without_memory(host: Host, node: int) -> bool:
+    """Whether nothing can be bound to a node's memory: its processor has no modules."""
+    nodes = () if isinstance(host.numa_nodes, Missing) else host.numa_nodes
+    return any(one.name == f"node{node}" and one.total_bytes == 0 for one in nodes)
 
 
 def _memory(host: Host) -> str:

@@ -16,6 +16,11 @@ _COLUMNS = 96
 _TORCHRUN_BINDS = "2.9"
 
 
+_NOT_PER_TASK = (
+    "# Not --gpus-per-task: each rank must see the other GPUs to copy over NVLink or PCIe."
+)
+
+
 def shell_line(one: Export) -> str:
     """`export NAME=VALUE`, quoted where a shell would read more into the value."""
     if _PLAIN.fullmatch(one.value):
@@ -41,7 +46,7 @@ def _sbatch(seats: Sequence[Seat], exports: Sequence[Export], cpus: int) -> str:
         "#!/bin/bash",
         "#SBATCH --nodes=NODES",
         f"#SBATCH --ntasks-per-node={ranks}",
-        "# Not --gpus-per-task: each rank must see the other GPUs to copy over NVLink or PCIe.",
+        *([_NOT_PER_TASK] if ranks > 1 else []),
         f"#SBATCH --gpus-per-node={ranks}",
         *(_cpus_per_task(each, cpus, ranks) if each else ()),
         "#SBATCH --exclusive",

@@ -26,6 +26,10 @@ _GID = re.compile(r"GID\[ {0,4}(\d{1,4})\]:\s+([\w:.-]{2,60})(?:, (\S.{0,20}))?"
 _BRACKETED = re.compile(r"(\S.{0,30}?) \([0-9]{1,3}\)")
 _LANES = re.compile(r"([0-9]{1,2})X \([0-9]{1,3}\)")
 _SPEED = re.compile(r"([0-9]{1,4}(?:\.[0-9])?) Gbps \([0-9]{1,4}\)")
+#: What it writes, on standard error, where it breaks off at a device; it does not say which.
+_REFUSED = re.compile(r"(?m)^[ \t]*Failed to (?:open device|query device[^\n]{0,40})")
+#: What it writes of a host without any.
+_NONE = re.compile(r"(?m)^[ \t]*No IB devices found[ \t]*\r?$")
 _MELLANOX = "0x02c9"
 
 _Part = dict[str, Any]
@@ -48,7 +52,7 @@ def locate(text: str, start: int, field: str) -> int:
     return start
 
 
-@probe("ibv_devinfo", ["ibv_devinfo", "-v"], timeout_s=20, locate=locate)
+@probe("ibv_devinfo", ["ibv_devinfo", "-v"], timeout_s=20, with_stderr=True, locate=locate)
 def ibv_devinfo(text: str) -> Nics:
     """`hca_id:`, the device's fields, `port:` and the port's."""
     devices: list[Nic] = []
@@ -58,8 +62,15 @@ def ibv_devinfo(text: str) -> Nics:
         devices.append(nic)
         ports += [_port(nic, part) for part in of_ports]
         ports += _cut_off(nic, own, len(of_ports))
+    if not devices and _NONE.search(text):
+        return answer([], [], "ibv_devinfo")
     if not devices:
         raise ParseError("expected lines such as `hca_id: mlx5_0`", 1)
+    refused = _REFUSED.search(text)
+    if refused:
+        line = text.count("\n", 0, refused.start()) + 1
+        gone = Missing("unreadable", f"ibv_devinfo names no device after this: {refused[0]}")
+        ports.append(NicPort("?/1", "?", state=gone, line=line, probe="ibv_devinfo"))
     return answer(devices, ports, "ibv_devinfo")
 
 

@@ -13,6 +13,9 @@ from preflight.probes.spec import probe
 _PROBE = "bonding"
 _HEAD = "Ethernet Channel Bonding Driver:"
 _FIELD = re.compile(r"([A-Z][\w ./-]{1,40}): (\S.{0,120})", re.ASCII)
+_LACP = "802.3ad"
+_NO_LACP = Missing("not-applicable", "the bond's mode is not LACP (802.3ad)")
+_NO_PARTNER = "00:00:00:00:00:00"
 _SPEED = re.compile(r"(\d{1,7}) Mbps", re.ASCII)
 
 
@@ -48,9 +51,29 @@ def _bond(line: int, own: dict[str, str], *members: dict[str, str]) -> Netdev:
         )
         if told
         else cut,
+        members_up=sum(member["MII Status"] == "up" for member in members) if told else cut,
+        members_out=_out(own, members) if told else cut,
         member_rates_gbits=_rates(members),
         line=line,
         probe=_PROBE,
+    )
+
+
+def _out(own: dict[str, str], members: Sequence[dict[str, str]]) -> Known[tuple[str, ...]]:
+    """Members that LACP leaves out, of those whose link is up."""
+    if _LACP not in own.get("Bonding Mode", ""):
+        return _NO_LACP if "Bonding Mode" in own else NOT_IN_INPUT
+    if "Aggregator ID" not in own:  # told to root alone, and by the kernel's newer versions
+        return NOT_IN_INPUT
+    return tuple(
+        member["Slave Interface"]
+        for member in members
+        if member.get("MII Status") == "up"
+        and (
+            own.get("Partner Mac Address") == _NO_PARTNER
+            or member.get("Aggregator ID", own["Aggregator ID"]) != own["Aggregator ID"]
+            or "churned" in (member.get("Actor Churn State"), member.get("Partner Churn State"))
+        )
     )
 
 

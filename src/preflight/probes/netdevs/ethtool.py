@@ -41,7 +41,9 @@ _FIELD = re.compile(r"([A-Za-z][\w -]{0,60}?):[ \t]*(\S.{0,200})?", re.ASCII)
 _SPEED = re.compile(r"(\d{1,7})Mb/s", re.ASCII)
 _MODE = re.compile(r"\b(\d{2,7})base", re.ASCII)
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
-_NO_SPEED = Missing("not-applicable", "the interface tells no speed: its link is down")
+_NO_SPEED = "the interface tells no speed: its link is down"
+#: Link detected: no (No cable)
+_WHY_DOWN = re.compile(r"no \((.{1,60})\)", re.ASCII)
 
 _Part = dict[str, Any]  # the answer's kind, name and line; its fields by name, those set and most
 #: Field -> how the line that shows it begins.
@@ -111,10 +113,12 @@ def _settings(part: _Part) -> dict[str, Any]:
     told = part["told"]
     speed = _SPEED.match(told.get("Speed", ""))
     modes = [int(mode) for mode in _MODE.findall(told.get("Supported link modes", ""))]
-    up = told.get("Link detected", "")[:3].strip()
+    detected = told.get("Link detected", "")
+    up, why = detected[:3].strip(), _WHY_DOWN.fullmatch(detected)
+    down = Missing("not-applicable", f"{_NO_SPEED} ({why[1]})" if why else _NO_SPEED)
     return {
         "kind": "physical" if speed or modes else "other",
-        "rate_gbits": int(speed[1]) / 1000 if speed else _NO_SPEED,
+        "rate_gbits": int(speed[1]) / 1000 if speed else down,
         "rate_max_gbits": max(modes) / 1000 if modes else NOT_IN_INPUT,
         "carrier": up == "yes" if up else NOT_IN_INPUT,
     }

@@ -29,6 +29,7 @@ _ASKED = re.compile(r"topo (?:-p2p|--p2p_capabilities)[ =]([rwnap])\b")
 _CAPABILITY = {"r": "read", "w": "write", "n": "nvlink", "a": "atomics", "p": "prop"}
 #: Worst first: what nvidia-smi says of a pair that may not, then what it cannot say.
 P2P_STATUS = ("CNS", "TNS", "DR", "NS", "U", "GNS", "OK")
+_NO_STATUS = ("ERR!", "N/A", "?")
 _UNSUPPORTED = re.compile(r"^.{0,120}\bnot supported\b.{0,80}$", re.IGNORECASE | re.MULTILINE)
 _CPUS = re.compile(r"\d{1,5}(?:-\d{1,5})?(?:,\d{1,5}(?:-\d{1,5})?){0,511}")
 _NODE = re.compile(r"\d{1,4}")
@@ -155,8 +156,19 @@ def _pairs(table: Table) -> Iterator[P2pPair]:
     for (a, first), (b, second) in _each_pair(_names(table, "")):
         told = [cell for cell in (table.cell(a, b), table.cell(b, a)) if cell]
         row = table.row_of(table.labels[a]) or table.row_of(table.labels[b])
-        status = min(told, key=_badness, default="U")
-        yield P2pPair(first, second, status, row.line if row else table.line, _P2P)
+        line = row.line if row else table.line
+        yield P2pPair(first, second, _status(told), line, _P2P)
+
+
+def _status(told: list[str]) -> Known[str]:
+    """The worse of two; what is not told, or no status, is no access and no refusal."""
+    unread = next((cell for cell in told if cell in _NO_STATUS), None)
+    worst = min((cell for cell in told if cell not in _NO_STATUS), key=_badness, default="")
+    if worst not in ("", "OK"):
+        return worst
+    if unread is not None:
+        return Missing("unreadable", f"nvidia-smi topo -p2p says {unread}")
+    return worst or Missing("unreadable", "nvidia-smi topo -p2p is cut off")
 
 
 def _badness(status: str) -> int:

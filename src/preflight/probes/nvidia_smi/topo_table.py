@@ -16,13 +16,14 @@ from preflight.errors import ParseError
 _MOST = 256
 #: Colours, also where the escape itself was lost: nvidia-smi underlines the header.
 _COLOUR = re.compile(r"(?:\x1b?\[|\x9b)[\d;]{0,8}m")
-#: X for itself, NV18, PIX, SYS, OK, CNS; whatever word a later version prints.
-_CELL = re.compile(r"NV\d{1,3}|[A-Z]{1,5}|N/A|\?")
+#: X for itself, NV18, PIX, SYS, OK, CNS; whatever word a later version prints; ERR! of a GPU that
+#: does not answer.
+_CELL = re.compile(r"NV\d{1,3}|[A-Z]{1,5}!?|N/A|\?")
 _WORD = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC|OK|CNS|GNS|TNS|DR|NS|U|N/A")
 _NAME = re.compile(r"GPU\d{1,3}|NIC\d{1,3}|(?=[\w.-]{0,63}\d)[a-z][\w.-]{1,63}")
 _AFFINITY = ("CPU", "NUMA")
 #: What a line may begin with that a terminal has broken: the V18 of NV18.
-_PIECE = re.compile(r"N?V\d{1,3}|[A-Z]{1,5}|N/A|\?|[\d,-]{1,4000}")
+_PIECE = re.compile(r"N?V\d{1,3}|[A-Z]{1,5}!?|N/A|\?|[\d,-]{1,4000}")
 #: What stands in the columns behind the paths.
 _NEAR = re.compile(r"[\d,-]{1,4000}|N/A")
 

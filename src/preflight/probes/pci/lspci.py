@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from preflight.errors import ParseError
 from preflight.facts.pci_tree import PciDevice, PciTree
 from preflight.model import NOT_IN_INPUT, Missing
-from preflight.probes.lspci_forms import for_people
-from preflight.probes.lspci_names import class_of, vendor_of
+from preflight.probes.pci.forms import for_people
+from preflight.probes.pci.names import class_of, vendor_of
 from preflight.probes.spec import probe
 
 _PROBE = "lspci"
@@ -32,6 +32,7 @@ _WIDTH = re.compile(r"Width x(\d{1,4})(?: \((\w+)\))?")
 _BUS = re.compile(r"primary=([0-9a-f]{2}), secondary=([0-9a-f]{2}), subordinate=([0-9a-f]{2})")
 _CONTROL = re.compile(r"MaxPayload (\d+) bytes, MaxReadReq (\d+) bytes")
 _PORT = re.compile(r"Express(?: \(v\d+\))? ([A-Z][\w/ -]{0,60}?)(?: \(Slot[+-]\))?, ")
+_VFS = re.compile(r"Number of VFs: (\d+)")
 _FLAGS = re.compile(r"(?:[\w<>/]+[+-]\s*)+")
 _TREE = re.compile(r"-\[[0-9a-f]{4,8}:|[|+\\ ]*[+\\|]-")
 
@@ -40,23 +41,58 @@ _TREE = re.compile(r"-\[[0-9a-f]{4,8}:|[|+\\ ]*[+\\|]-")
 def lspci(text: str) -> PciTree:
     """The functions in their order; where the text holds several forms, the details of the longer.
     Raises ParseError where two different functions have one address."""
-    functions: dict[str, _Function] = {}
-    here: _Function | None = None
-    for number, line in enumerate(for_people(text).split("\n"), 1):
-        head = _HEAD.match(line) if line[:1] in _HEX else None
-        if head:
-            here = _Function(head[1], head[2], number)
-            here = functions.setdefault(here.address, here).again(here)
-        elif here is not None and (told := line.strip()) and not _TREE.match(told):
-            here.detail(told, number)
-    if not functions or here is None:
+    blocks = _blocks(text)
+    if not blocks:
         raise ParseError("expected a line such as `0000:1b:00.0 3D controller: ...`", 1)
-    here.ends(text, list(functions.values()))
+    functions: dict[str, _Function] = {}
+    for block in blocks:
+        functions[block.address] = block.after(functions.get(block.address))
+    functions[blocks[-1].address].ends(text, list(functions.values()))
+    _without_lanes(functions.values())
     drivers = any("driver" in each.told for each in functions.values())
     return PciTree(tuple(each.device(drivers) for each in functions.values()), probe=_PROBE)
 
 
+def _without_lanes(functions: Iterable[_Function]) -> None:
+    """A link of no lanes is what virtual functions show, and a card whose link is down."""
+    given = any(each.virtual_functions for each in functions)
+    for each in functions:
+        product = str(each.told.get("product", ""))
+        virtual = given or "Virtual Function" in product or each.told.get("device_id") in _VF_IDS
+        at = each.told.get("link_line")
+        if each.told.get("width") == _NO_LINK and each.is_card() and not virtual:
+            text = f"line {at}: its link has no lanes (x0): it is down, or a virtual function's"
+            each.told |= dict.fromkeys(("speed_gtps", "width"), Missing("unreadable", text))
+
+
+def _blocks(text: str) -> list[_Function]:
+    """Each function's line with the lines below it; one that is told twice is there twice."""
+    blocks: list[_Function] = []
+    for number, line in enumerate(for_people(text).split("\n"), 1):
+        head = _HEAD.match(line) if line[:1] in _HEX else None
+        if head:
+            blocks.append(_Function(head[1], head[2], number))
+        elif blocks and (told := line.strip()) and not _TREE.match(told):
+            blocks[-1].detail(told, number)
+    return blocks
+
+
 _HEX = frozenset("0123456789abcdef")
+#: ConnectX-4 Lx to ConnectX-6 Dx, as virtual functions (mlx5_core_pci_table of the kernel).
+_VF_IDS = frozenset({"0x1014", "0x1016", "0x1018", "0x101a", "0x101c", "0x101e"})
+#: Base classes of what has a driver on a host that works: network, display, bridges.
+_CLOSED = ("0x02", "0x03", "0x06")
+_MAY_GO_ON = ("LnkCap:", "LnkSta:", "UESta:", "CESta:", "ACSCtl:")
+_MARKS = (
+    "express", "capabilities", "extended", "denied", "details", "modules", "virtual_functions",
+)  # fmt: skip
+_IDENTITY = ("vendor_id", "device_id", "class_id")
+#: What one function says in all forms of lspci. Speeds too: of two looks nobody knows which counts.
+_SAME = (
+    *_IDENTITY, "revision", "port", "primary", "secondary", "subordinate",
+    "speed_max_gtps", "width_max", "speed_gtps", "width", "payload_bytes", "read_request_bytes",
+    "numa_node", "acs", "uncorrected",
+)  # fmt: skip
 
 
 class _Function:
@@ -67,7 +103,7 @@ class _Function:
         self.line = number
         self.told: dict[str, Any] = {}
         self.express = self.capabilities = self.extended = self.denied = self.details = False
-        self.modules = self.cut = False
+        self.modules = self.cut = self.virtual_functions = False
         self.flags = ""  # whose list of flags may go on in the next line
         self._head(said)
 
@@ -90,26 +126,42 @@ class _Function:
         self.told |= {"class_name": name} if name else {}
         self.told |= {"class_id": f"0x{number}"} if number else {}
 
-    def again(self, other: _Function) -> _Function:
-        """The same function, told a second time in another form."""
-        for key in ("vendor_id", "device_id", "class_id"):
-            mine, theirs = self.told.get(key), other.told.get(key)
-            if mine and theirs and mine != theirs:
-                raise ParseError(
-                    f"{self.address} is two different devices here (line {self.line}): "
-                    "give the lspci of each host by itself",
-                    other.line,
-                )
-        if other is not self:
-            self.modules |= other.modules
-            self.told = {**self.told, **other.told, "answers": other.told["answers"]}
-            self.line = other.line
+    def after(self, first: _Function | None) -> _Function:
+        """This form with what another one told before it, which is of the same function."""
+        if first is None:
+            return self
+        for key in _SAME:
+            mine, theirs = self.told.get(key), first.told.get(key)
+            known = not any(each is None or isinstance(each, Missing) for each in (mine, theirs))
+            if known and mine != theirs:
+                raise self._second(first, key)
+        self.told = {**first.told, **self.told}
+        for name in (
+            "express",
+            "capabilities",
+            "extended",
+            "denied",
+            "details",
+            "modules",
+            "virtual_functions",
+        ):
+            setattr(self, name, getattr(self, name) or getattr(first, name))
         return self
+
+    def _second(self, first: _Function, key: str) -> ParseError:
+        """Two hosts in one text, or one host at two times."""
+        what = "two different devices" if key in _IDENTITY else f"told twice, with another {key}"
+        return ParseError(
+            f"a second list begins here: {self.address} is {what} (line {first.line}): "
+            "give the lspci of each host by itself",
+            self.line,
+        )
 
     def detail(self, line: str, number: int) -> None:
         self.details = True
         word = line.partition(" ")[0].partition("\t")[0]
-        reader = _DETAILS.get(word)
+        # Text whose blanks were lost on its way: `LnkSta:Speed 32GT/s`.
+        reader = _DETAILS.get(word) or _DETAILS.get(f"{word.partition(':')[0]}:")
         if reader:
             self.flags = ""
             reader(self, line, number)
@@ -123,7 +175,9 @@ class _Function:
         any: one that has neither, unlike others of its kind, is cut."""
         if not text.endswith("\n"):
             last = text.rpartition("\n")[2].strip()
-            if last.startswith(("LnkCap:", "LnkSta:", "UESta:", "CESta:", "ACSCtl:")):
+            if not last.endswith(")") and last.startswith(
+                ("LnkCap:", "LnkSta:", "UESta:", "CESta:", "ACSCtl:")
+            ):
                 self._forget(last)
             elif "nvidia".startswith(str(self.told.get("driver", "-"))):
                 self.told.pop("driver")
@@ -133,6 +187,27 @@ class _Function:
         closed = any(one.modules or one.told.get("driver") for one in alike)
         gpu = self.told.get("vendor_id") == "0x10de" and self.capabilities
         self.cut = closed or (gpu and not alike and not text.endswith("\n\n"))
+        self.cut |= not text.endswith("\n\n") and self._breaks_off(text, functions)
+
+    def _breaks_off(self, text: str, functions: list[_Function]) -> bool:
+        """Whether the text stops before the function does: lspci closes each with an empty line,
+        which a paste may lose, and those with a driver with its name."""
+        others = [one for one in functions if one is not self]
+        if not text.endswith("\n") and self.details:
+            return any(one.modules or one.told.get("driver") for one in others)
+        if not self.details:
+            if any(one.told.get("vendor_id") for one in others) and "vendor_id" not in self.told:
+                return not text.endswith("\n")
+            return any(one.details and one.base() == self.base() for one in others)
+        closed = (one for one in others if one.modules or one.told.get("driver"))
+        return self.base() in _CLOSED and any(one.base() == self.base() for one in closed)
+
+    def is_card(self) -> bool:
+        """A GPU, an NVSwitch or an adapter of NVIDIA, which all have a link."""
+        return self.told.get("vendor_id") in ("0x10de", "0x15b3") and self.base() in _CLOSED
+
+    def base(self) -> str:
+        return str(self.told.get("class_id"))[:4]
 
     def _forget(self, line: str) -> None:
         """What a line says that may go on."""
@@ -154,6 +229,7 @@ class _Function:
         told = dict(self.told)
         if self.cut:
             told.setdefault("driver", _CUT)
+            told["answers"] = told["answers"] and _CUT
         if self.details and drivers and told["answers"]:
             told.setdefault("driver", "")
         for name in ("speed_max_gtps", "width_max", "speed_gtps", "width"):
@@ -263,6 +339,12 @@ def _kernel(function: _Function, line: str, _number: int) -> None:
         function.told["driver"] = line.removeprefix(label).strip()
 
 
+def _given(function: _Function, line: str, _number: int) -> None:
+    """`Initial VFs: 16, Total VFs: 16, Number of VFs: 2, Function Dependency Link: 00`"""
+    found = _VFS.search(line)
+    function.virtual_functions |= found is not None and found[1].strip("0") != ""
+
+
 def _oddity(function: _Function, line: str, _number: int) -> None:
     if line.startswith("!!! Unknown header type 7f"):
         function.told["answers"] = False
@@ -280,6 +362,7 @@ _DETAILS: dict[str, Callable[[_Function, str, int], None]] = {
     "CESta:": _flags_of("corrected"),
     "NUMA": _number_of("numa_node", "NUMA node: "),
     "IOMMU": _number_of("iommu_group", "IOMMU group: "),
+    "Initial": _given,
     "Kernel": _kernel,
     "!!!": _oddity,
 }

@@ -34,13 +34,11 @@ def gpu_p2p(
     if isinstance(p2p, Missing):
         return tuple(GpuP2p(name, p2p) for name in names)
     told = [one for one in p2p if isinstance(one.capability, Missing) or one.capability == "read"]
-    pairs = [pair for one in told for pair in one.pairs]
+    pairs = _judged([pair for one in told for pair in one.pairs])
     joined = () if isinstance(domains, Missing) else [name for one in domains for name in one.gpus]
     found = []
     for name in names:
-        worst = min(
-            (pair for pair in pairs if name in (pair.a, pair.b)), key=_badness, default=None
-        )
+        worst = min(pairs.get(name, ()), key=_badness, default=None)
         if worst is None:
             found.append(GpuP2p(name, _none(told)))
             continue
@@ -49,7 +47,26 @@ def gpu_p2p(
     return tuple(found)
 
 
+def _judged(pairs: Sequence[P2pPair]) -> dict[str, list[P2pPair]]:
+    """The pairs of each GPU. One that no other reaches is itself to blame: its pairs are not told
+    of the others, which have some that are well."""
+    of: dict[str, list[P2pPair]] = {}
+    for pair in pairs:
+        of.setdefault(pair.a, []).append(pair)
+        of.setdefault(pair.b, []).append(pair)
+    alone = {name for name, mine in of.items() if not any(pair.status == "OK" for pair in mine)}
+    return {
+        name: mine if name in alone else [one for one in mine if not {one.a, one.b} & alone]
+        for name, mine in of.items()
+    }
+
+
 def _badness(pair: P2pPair) -> int:
+    """Worst first; what is not known is worse than what is well."""
+    if isinstance(pair.status, Missing):
+        return _WORST.index("OK")
+    if pair.status == "OK":
+        return len(_WORST)
     return _WORST.index(pair.status) if pair.status in _WORST else -1
 
 
@@ -63,7 +80,7 @@ def _by_design(
     pair: P2pPair, gpu: Gpu | None, nvlink: bool, virtualization: Known[str]
 ) -> Missing | None:
     """Why a GPU has no such access without anything being wrong."""
-    if pair.status == "OK":
+    if pair.status == "OK" or isinstance(pair.status, Missing):
         return None
     if pair.status == "GNS":
         return Missing("not-applicable", "the driver gives GPUs of this kind no such access (GNS)")

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from preflight.assemble.sources import SUPPLIERS
+from preflight.assemble.tables import SUPPLIERS
 from preflight.facts.hwloc import Machine
 from preflight.facts.pci_tree import PciDevice, PciTree
 from preflight.model import NOT_IN_INPUT, Known, Missing

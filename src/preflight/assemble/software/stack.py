@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from preflight.assemble.gpudirect import gpudirect, imex
-from preflight.assemble.stack_packages import (
+from preflight.assemble.software.gpudirect import gpudirect, imex
+from preflight.assemble.software.packages import (
     Word,
     all_packages,
     bundled,
@@ -15,7 +15,7 @@ from preflight.assemble.stack_packages import (
     cuda_of,
     torch_build,
 )
-from preflight.assemble.stack_packages import of as package
+from preflight.assemble.software.packages import of as package
 from preflight.expect.models import Model, model_of
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host

@@ -11,7 +11,7 @@ from preflight.model import LinkTable, Map, MapNode
 from preflight.nodesets import fold
 from preflight.printable import printable
 from preflight.reports.layout import Line, Span, cells, flow, padded
-from preflight.reports.tree import ADDRESS
+from preflight.reports.machine.tree import ADDRESS
 from preflight.reports.wording import plural
 
 #: What the words say, best first (nvidia-smi topo, its legend).

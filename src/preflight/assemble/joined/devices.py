@@ -7,7 +7,7 @@ from itertools import combinations
 
 from msgspec import Struct
 
-from preflight.assemble.pci_distance import Way, path_between, way_of
+from preflight.assemble.pci.distance import Way, path_between, way_of
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.pci_tree import PciPath

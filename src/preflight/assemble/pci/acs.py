@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from preflight.facts.pci_tree import PathAcs, PciDevice, PciPath, PciTree
 from preflight.model import Known, Missing
@@ -34,15 +34,36 @@ def path_acs(above: Sequence[PciDevice]) -> PathAcs:
     return PathAcs((), above[0].line, above[0].probe)
 
 
-def gpus_with_acs(tree: PciTree, gpus: Known[tuple[PciPath, ...]]) -> Known[tuple[PciPath, ...]]:
-    """The GPUs whose ways are judged. Where lspci shows bridges alone they are named."""
+def judged_for_acs(
+    tree: PciTree, gpus: Known[tuple[PciPath, ...]], nics: Known[tuple[PciPath, ...]]
+) -> Known[tuple[PciPath, ...]]:
+    """The GPUs, and the adapters that share a switch with one, for the port above either turns what
+    goes between them. Where lspci shows bridges alone they are named."""
     if any(each.driver == "vfio-pci" for each in tree.devices):
         return _HANDED
     on = [each.name for each in tree.devices if _redirects(each)]
-    if not isinstance(gpus, Missing) or not on:
+    if not isinstance(gpus, Missing):
+        adapters = () if isinstance(nics, Missing) else nics
+        return (*gpus, *_beside(tree, gpus, adapters))
+    if not on:
         return gpus
     text = f"ACS redirects at {', '.join(on)}, and lspci shows no NVIDIA GPU below them"
     return Missing("not-in-input", text)
+
+
+def _beside(tree: PciTree, gpus: Sequence[PciPath], nics: Sequence[PciPath]) -> Iterator[PciPath]:
+    """The adapters below a switch that a GPU is below too, save where a GPU names the port."""
+    switches = {each.name for each in tree.devices if each.port == "Upstream Port"}
+    shared = switches & {bridge for each in gpus for bridge in each.bridges}
+    named = {port for each in gpus for port in _ports(each)}
+    for each in nics:
+        again = _ports(each) and named.issuperset(_ports(each))
+        if not shared.isdisjoint(each.bridges) and not again:
+            yield each
+
+
+def _ports(path: PciPath) -> tuple[str, ...]:
+    return () if isinstance(path.acs.redirecting, Missing) else path.acs.redirecting
 
 
 def _redirects(device: PciDevice) -> bool:

@@ -8,9 +8,9 @@ from preflight.model import Advice, Report, Snippet
 from preflight.nodesets import fold
 from preflight.printable import printable
 from preflight.reports.layout import plain
-from preflight.reports.machine import MOST, Machine, drawn, map_lines
+from preflight.reports.machine.placing import export_lines, is_some, seat_lines
+from preflight.reports.machine.sections import MOST, Machine, drawn, map_lines
 from preflight.reports.markdown import escape, fenced
-from preflight.reports.placing import export_lines, is_some, seat_lines
 from preflight.reports.silent import machines
 
 _COLUMNS = 100

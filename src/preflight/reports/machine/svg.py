@@ -7,11 +7,11 @@ from xml.sax.saxutils import escape
 
 from preflight.model import Report
 from preflight.printable import printable
-from preflight.reports.machine import Machine, drawn
+from preflight.reports.machine.sections import Machine, drawn
+from preflight.reports.machine.svg_grid import grid
+from preflight.reports.machine.svg_shapes import FONT, WIDTH, Shape, text, wrapped
+from preflight.reports.machine.svg_tree import tree
 from preflight.reports.silent import machines
-from preflight.reports.svg_grid import grid
-from preflight.reports.svg_shapes import FONT, WIDTH, Shape, text, wrapped
-from preflight.reports.svg_tree import tree
 from preflight.reports.wording import plural
 
 #: Different machines that one drawing shows.

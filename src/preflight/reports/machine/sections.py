@@ -11,10 +11,10 @@ from preflight.model import Advice, HostReport, Map, Report
 from preflight.nodesets import fold
 from preflight.reports.groups import LONG
 from preflight.reports.layout import Line, Span, flow
-from preflight.reports.links import link_lines
-from preflight.reports.placing import advice_lines, is_some
+from preflight.reports.machine.links import link_lines
+from preflight.reports.machine.placing import advice_lines, is_some
+from preflight.reports.machine.tree import tree
 from preflight.reports.silent import machines
-from preflight.reports.tree import tree
 
 #: Different maps that are shown; the others with -v, and in the JSON report.
 MOST = 3

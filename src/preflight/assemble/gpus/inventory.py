@@ -60,6 +60,18 @@ def count_gpus(
     )
 
 
+def nameless(
+    inventory: GpuInventory, gpus: Known[tuple[Gpu, ...]], *, recorded: bool
+) -> Known[int]:
+    """How many GPUs the driver tells of without their addresses, to be held against PCI. In a live
+    answer an allocation may limit them, and `listed` is judged."""
+    if isinstance(gpus, Missing) or any(gpu.bus_id for gpu in gpus):
+        return Missing("not-applicable", "no list of GPUs without their addresses on PCI")
+    if not recorded:
+        return Missing("not-applicable", "what is granted here is held against PCI: gpu.count")
+    return inventory.on_pci if isinstance(inventory.on_pci, Missing) else len(gpus)
+
+
 def not_asked(pci: Known[tuple[PciFunction, ...]], smi: Known[NvidiaSmi]) -> Known[NvidiaSmi]:
     """GPUs that PCI shows and of which nobody asked the driver are not sound: they are unknown."""
     on_pci = functions_on_pci(pci)[0]

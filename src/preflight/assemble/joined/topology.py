@@ -8,15 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from preflight.assemble.nic_places import (
-    Near,
-    beside,
-    nearest,
-    place,
-    training_places,
-    with_roles,
-)
-from preflight.assemble.nvlink_domains import (
+from preflight.assemble.joined.devices import Devices, devices_of, rows_of
+from preflight.assemble.joined.domains import (
     Board,
     Pairs,
     comparable,
@@ -28,9 +21,16 @@ from preflight.assemble.nvlink_domains import (
     pairs,
     peers_of,
 )
-from preflight.assemble.p2p import gpu_p2p
-from preflight.assemble.pci_distance import Way
-from preflight.assemble.topology_devices import Devices, devices_of, rows_of
+from preflight.assemble.joined.p2p import gpu_p2p
+from preflight.assemble.network.places import (
+    Near,
+    beside,
+    nearest,
+    place,
+    training_places,
+    with_roles,
+)
+from preflight.assemble.pci.distance import Way
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.nics import Nic
@@ -48,6 +48,7 @@ from preflight.facts.topology import (
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
 _CUT = Missing("unreadable", "the matrix of nvidia-smi topo -m is cut short")
+_NO_ROW = Missing("not-in-input", "the matrix of nvidia-smi topo -m does not show this GPU")
 #: As many GPUs as the boards with NVSwitches that span two processors have.
 _TWO_SOCKETS = 8
 
@@ -158,6 +159,7 @@ def _gpu(
     if isinstance(node, Missing) and way and node.kind in ("not-in-input", "unreadable"):
         node = way.node
     cpus = row.cpus if row else NOT_IN_INPUT
+    node = _node_of(known.host, cpus, node) if isinstance(node, Missing) else node
     here = gpu or row
     found = GpuPlace(
         name=name,
@@ -176,6 +178,14 @@ def _bus_id(way: Way | None) -> Known[str]:
     return f"0000{way.address}" if way else NOT_IN_INPUT
 
 
+def _node_of(host: Host, cpus: Known[str], otherwise: Missing) -> Known[int]:
+    """The node of just these processors: of a superchip the driver names those of memory alone too
+    (0,2-17)."""
+    nodes = () if isinstance(host.numa_nodes, Missing) else host.numa_nodes
+    mine = [one.name for one in nodes if isinstance(cpus, str) and one.cpu_list == cpus]
+    return int(mine[0].removeprefix("node")) if len(mine) == 1 else otherwise
+
+
 def _cpus(host: Host, node: Known[int]) -> Known[str]:
     """The processors of a node."""
     if isinstance(node, Missing):
@@ -192,6 +202,8 @@ def _nvlink(
     """What NVLink gives one GPU."""
     fields = ("domain", "nvlinks", "nvlink_peers")
     gpu = known.gpus.get(name)
+    if isinstance(known.matrix, Matrix) and not of.of(name) and len(known.names) > 1:
+        return dict.fromkeys((*fields, "nvlink_gbps", "peers"), _NO_ROW)
     peers = peers_of(of, name) if of.of(name) else NOT_IN_INPUT
     if isinstance(domains, Missing):
         return {**dict.fromkeys(fields, domains), "nvlink_gbps": domains, "peers": peers}
@@ -221,7 +233,9 @@ def _rate(gpu: Gpu | None, links: Known[int]) -> Known[float]:
 def _matrix_gpus(matrix: Known[Matrix]) -> Known[int]:
     if isinstance(matrix, Missing):
         return matrix
-    return sum(each.kind == "gpu" for each in matrix.devices) if matrix.whole else _CUT
+    if matrix.whole:
+        return sum(each.kind == "gpu" for each in matrix.devices)
+    return next((link.path for link in matrix.links if isinstance(link.path, Missing)), _CUT)
 
 
 def _node_path(

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from preflight.errors import ParseError
 from preflight.facts.pci_tree import PciDevice, PciTree
 from preflight.model import NOT_IN_INPUT
-from preflight.probes.lspci_names import vendor_of
+from preflight.probes.pci.names import vendor_of
 from preflight.probes.spec import probe
 
 _PROBE = "lspci-tree"

@@ -21,7 +21,7 @@ from preflight.facts.numa import NumaNode
 from preflight.facts.pci_tree import PciDevice, PciTree
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.printable import printable
-from preflight.probes.lspci_names import name_of
+from preflight.probes.pci.names import name_of
 from preflight.probes.spec import probe
 from preflight.probes.xml_text import parsed
 

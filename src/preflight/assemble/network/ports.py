@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ T = TypeVar("T")
 
 _LEAST_ETHERNET, _LEAST_OF_SEVERAL = 200.0, 100.0
 _NO_PEER = Missing("not-applicable", "no port like it is up here")
+_UNUSED = Missing("not-applicable", "the port is down, and nobody uses it")
 _NO_MODEL = Missing("not-in-input", "the type of the adapter is not in the input")
 _NOT_UP = Missing("not-applicable", "the port is not up")
 _NO_ROCE = Missing("not-applicable", "it does no RoCE")
@@ -71,17 +72,40 @@ def with_purpose(nics: Nics, tree: Known[PciTree] = NOT_IN_INPUT) -> Nics:
     )
 
 
-def by_place(ports: Known[tuple[NicPort, ...]], topology: Topology) -> Known[tuple[NicPort, ...]]:
-    """The ports with the role that the places of their adapters tell, where these are known."""
+def by_place(
+    ports: Known[tuple[NicPort, ...]], topology: Topology, nics: Known[tuple[Nic, ...]]
+) -> Known[tuple[NicPort, ...]]:
+    """The ports with the role that the places of their adapters tell, where these are known. What
+    one of those beside the GPUs runs at, all that are like it can."""
     if isinstance(ports, Missing) or isinstance(topology.nics, Missing):
         return ports
     placed = {nic.name: nic.role for nic in topology.nics if nic.role in ("training", "other")}
-    return tuple(
+    beside = {nic.name for nic in topology.nics if nic.gpu_path in ("PIX", "PXB")}
+    kinds = {} if isinstance(nics, Missing) else {nic.name: (nic.hca, nic.board_id) for nic in nics}
+    ports = tuple(
         replace(port, role=placed[port.nic])
         if port.nic in placed and port.state == "ACTIVE" and not port.virtual
         else port
         for port in ports
     )
+    judged = [port for port in ports if port.nic in beside and port.role == "training"]
+    best: dict[object, float] = {}
+    for port in judged:
+        if isinstance(port.rate_gbits, float) and port.state == "ACTIVE":
+            key = _alike(port, kinds)
+            best[key] = max(best.get(key, 0.0), port.rate_gbits)
+    names = {port.name for port in judged if isinstance(port.usual_rate_gbits, float)}
+    return tuple(
+        replace(port, usual_rate_gbits=best.get(_alike(port, kinds), port.usual_rate_gbits))
+        if port.name in names
+        else port
+        for port in ports
+    )
+
+
+def _alike(port: NicPort, kinds: Mapping[str, object]) -> tuple[object, ...]:
+    """What ports have in common that can run at one rate: adapter, place on it, link layer."""
+    return kinds.get(port.nic), port.name.rpartition("/")[2], port.link_layer
 
 
 def _by_id(nic: Nic, tree: Known[PciTree]) -> Nic:
@@ -131,11 +155,20 @@ def _training(ports: Sequence[_Port]) -> set[tuple[object, ...]]:
     fastest = max((one.rate_gbits for one in fit), default=0.0)
     layers = Counter(str(one.port.link_layer) for one in fit if one.rate_gbits == fastest)
     layer = max(sorted(layers, reverse=True), key=lambda name: layers[name], default="")
+    fit = [one for one in fit if one.port.link_layer == layer]
+    first = {one.nic.hca for one in fit if one.rate_gbits == fastest}
+    cards = _cards(fit)
     return {
         (*one.kind, layer)
         for one in fit
-        if one.port.link_layer == layer and 2 * one.rate_gbits >= fastest
+        if 2 * one.rate_gbits >= fastest
+        and (one.nic.hca in first or cards[one.nic.hca] >= max(cards[hca] for hca in first))
     }
+
+
+def _cards(ports: Sequence[_Port]) -> Counter[Known[str]]:
+    """Cards of each type. Fewer ones of another, slower type than training's are for storage."""
+    return Counter(hca for hca, _ in {(one.nic.hca, one.card) for one in ports})
 
 
 def _does_rdma(one: _Port) -> bool:
@@ -153,7 +186,7 @@ def _told(one: _Port, ports: Sequence[_Port], training: set[tuple[object, ...]])
     usual: dict[str, Any] = {
         "usual_rate_gbits": _usual(same_layer, lambda port: port.rate_gbits),
         "usual_lanes": _usual(same_layer, lambda port: port.lanes),
-        "usual_link_layer": _layer(one, alike),
+        "usual_link_layer": _layer(one, ports),
     }
     told = usual if known else dict.fromkeys(usual, _NO_MODEL)
     index = _gid_index(one.port)
@@ -170,11 +203,16 @@ def _role(one: _Port, ports: Sequence[_Port], training: set[tuple[object, ...]])
         return port.state
     if port.virtual:
         return "virtual"
-    if not one.up and any(other.up and other.card == one.card for other in ports):
+    if not one.up and _beside_one_up(one, ports):
         at_its_place = (other for other in ports if other.kind == one.kind)
         used = any(other.up and other.place == one.place for other in at_its_place)
         return "other" if used else "spare"
     return "training" if (*one.kind, str(port.link_layer)) in training else "other"
+
+
+def _beside_one_up(one: _Port, ports: Sequence[_Port]) -> bool:
+    """Whether another port of its card is up."""
+    return any(other.up and other.card == one.card for other in ports)
 
 
 def _usual(alike: Sequence[NicPort], of: Callable[[NicPort], Known[T]]) -> Known[T]:
@@ -188,9 +226,16 @@ def _most(told: Sequence[T]) -> T:
     return max(counted, key=lambda value: (counted[value], value))
 
 
-def _layer(one: _Port, alike: Sequence[NicPort]) -> Known[str]:
-    """The link layer of its kind, where all but few of four or more have it: halves of both are a
-    design."""
+def _layer(one: _Port, ports: Sequence[_Port]) -> Known[str]:
+    """The link layer of its kind, where all but few of four or more have it, up or not: many of
+    both are a design. A port that nobody uses is not held to it."""
+    if not one.up and (one.port.phys_state == "Disabled" or _beside_one_up(one, ports)):
+        return _UNUSED
+    alike = (
+        other.port
+        for other in ports
+        if other.kind == one.kind and other.port.virtual == one.port.virtual
+    )
     told = Counter(port.link_layer for port in alike if isinstance(port.link_layer, str))
     row = adapter(one.nic.hca)
     if row is None or row.function or sum(told.values()) < 4:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from preflight.assemble.sources import SUPPLIERS
+from preflight.assemble.tables import SUPPLIERS
 from preflight.facts.gpu import Driver, Gpu, GpuLooks, NvidiaSmi
 from preflight.model import Missing
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from preflight.assemble.pci_acs import gpus_with_acs, path_acs
-from preflight.assemble.pci_payload import path_payload, read_request
-from preflight.assemble.pci_speeds import with_judged_speeds
-from preflight.assemble.pci_trees import bridges_above
+from preflight.assemble.pci.acs import judged_for_acs, path_acs
+from preflight.assemble.pci.payload import path_payload, read_request
+from preflight.assemble.pci.speeds import with_judged_speeds
+from preflight.assemble.pci.trees import bridges_above
 from preflight.expect.pcie import link_gbps
 from preflight.facts.gpu import NvidiaSmi
 from preflight.facts.host import PciFunction
@@ -109,19 +109,36 @@ def paths(
         if (kind := _kind(device)) and device.driver != "vfio-pci"
     )
     sleeps, rest = _may_be_a_laptop(tree.devices), ("nvswitch", "nic")
+    awake = rest if sleeps else ("gpu", *rest)
+    silent = tuple(view.path(each, "bridge", each.name) for each in _silent(tree.devices, sleeps))
     return PciPaths(
-        devices=_those(found, "GPU, NVSwitch or NIC", rest if sleeps else ("gpu", *rest)),
+        devices=_those(found, "GPU, NVSwitch or NIC", awake),
+        answering=_those((*found, *silent), "GPU, NVSwitch or NIC", (*awake, "bridge")),
         may_sleep=_those(found, "GPU that a laptop may switch off", ("gpu",) if sleeps else ()),
         gpus=_those(found, "NVIDIA GPU", ("gpu",)),
+        cards=_those(found, "GPU of a server", () if sleeps else ("gpu",)),
         board=_those(found, "NVIDIA GPU or NVSwitch", ("gpu", "nvswitch")),
         nics=_those(found, "NIC", ("nic",)),
-        acs=gpus_with_acs(tree, _those(found, "NVIDIA GPU", ("gpu",))),
+        acs=judged_for_acs(
+            tree, _those(found, "NVIDIA GPU", ("gpu",)), _those(found, "NIC", ("nic",))
+        ),
     )
 
 
 def _those(found: Sequence[PciPath], what: str, kinds: Sequence[str]) -> Known[tuple[PciPath, ...]]:
     kept = tuple(each for each in found if each.kind in kinds)
     return kept or Missing("not-applicable", f"no {what} is shown on PCI")
+
+
+def _silent(devices: Sequence[PciDevice], sleeps: bool) -> Iterator[PciDevice]:
+    """Bridges that do not answer, and what else stands where the list breaks off. Laptops switch
+    bridges off at rest."""
+    server = not sleeps and any(_is_server(each) or _kind(each) == "gpu" for each in devices)
+    for each in devices:
+        lost = each.answers is False and str(each.class_id).startswith("0x06") and server
+        cut = isinstance(each.answers, Missing) and each.answers.kind == "unreadable"
+        if (lost or cut) and not _kind(each):
+            yield each
 
 
 def _kind(device: PciDevice) -> str:
@@ -183,6 +200,8 @@ class _View:
             speed_can_gtps=speed_can,
             rate_gbps=_rate_now(lower),
             rate_can_gbps=_rate(speed_can, width_can),
+            card_width=lower.width_max,
+            slot_width=upper.width_max if upper else _NO_PARENT,
             ends=f"device {_end(lower)}, port above {slot}",
             line=lower.link_line or lower.line,
             probe=lower.link_probe or lower.probe,
@@ -260,11 +279,13 @@ def _on_root_bus(device: PciDevice, above: Sequence[PciDevice]) -> bool:
 def _may_be_a_laptop(devices: Sequence[PciDevice]) -> bool:
     """One NVIDIA GPU, no sign of a server: it may be switched off to save power."""
     gpus = [each for each in devices if _kind(each) == "gpu"]
-    server = any(
-        each.vendor_id in _SERVER_GRAPHICS or _kind(each) == "nvswitch" for each in devices
-    )
+    server = any(_is_server(each) for each in devices)
     product = str(gpus[0].product) if gpus else ""
     return len(gpus) == 1 and not server and not _DATACENTRE.search(product)
+
+
+def _is_server(device: PciDevice) -> bool:
+    return device.vendor_id in _SERVER_GRAPHICS or _kind(device) == "nvswitch"
 
 
 def has_nvswitch(pci: Known[tuple[PciFunction, ...]]) -> Known[bool]:

@@ -16,6 +16,8 @@ from preflight.nodesets import fold
 
 #: More links than any GPU has (NVLink 4 and 5: 18): in the matrix only switches make it more.
 _MOST_LINKS = 18
+#: Boards of these models have NVSwitches for eight GPUs; those of four do without.
+_NO_SWITCHES = 4
 _NEEDS_MATRIX = Missing("not-in-input", "which GPUs NVLink joins stands in `nvidia-smi topo -m`")
 _NO_PEER = Missing("not-applicable", "no other GPU is told of")
 
@@ -118,6 +120,10 @@ def domain_by_status(
     up = {_all_up(gpu) for gpu in gpus}
     if len(up) != 1 or not all(up):
         return _NEEDS_MATRIX
+    if len(names) <= _NO_SWITCHES and any(not _in_rack(gpu) for gpu in gpus):
+        # Boards of four have no switches: their links are divided among three peers.
+        text = f"{max(up)} NVLinks of each GPU are up; to which GPUs tells `nvidia-smi topo -m`"
+        return Missing("not-in-input", text)
     return (NvlinkDomain(fold(names), tuple(names), up.pop(), True, True, True, gpus[0].line,
                          gpus[0].probe),)  # fmt: skip
 
@@ -137,6 +143,11 @@ def links_within(
 def _has_no_nvlink(gpu: Gpu) -> bool:
     design = gpu.design
     return not isinstance(design, Missing) and isinstance(design.nvlinks, Missing)
+
+
+def _in_rack(gpu: Gpu) -> bool:
+    """Superchips reach all of their host over the switches of the rack."""
+    return not isinstance(gpu.design, Missing) and gpu.design.form == "superchip"
 
 
 def _all_up(gpu: Gpu) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from preflight.errors import ParseError
 from preflight.facts.pci_tree import PciDevice, PciTree
 from preflight.model import NOT_IN_INPUT, Known, Missing
-from preflight.probes.lspci_names import name_of
+from preflight.probes.pci.names import name_of
 from preflight.probes.spec import probe
 
 _PROBE = "pci-tree"

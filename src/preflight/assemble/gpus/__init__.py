@@ -1,0 +1,1 @@
+"""The GPUs of a host, from all who tell of them."""

@@ -1,0 +1,1 @@
+"""How the devices of a host are joined: NVLink domains, near adapters, peer access."""

@@ -1,0 +1,1 @@
+"""The adapters and ports of a host, from all who tell of them."""

@@ -1,0 +1,1 @@
+"""What hangs on PCI, and the way of each device to its root."""

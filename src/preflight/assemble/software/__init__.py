@@ -1,0 +1,1 @@
+"""What of the software of a host fits together, from all who tell of it."""

@@ -1,0 +1,1 @@
+"""PCI, from sysfs, lspci in its forms, and hwloc."""

@@ -1,0 +1,1 @@
+"""A machine as it is drawn, and how to start a job on it."""
