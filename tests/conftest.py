@@ -39,10 +39,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.parent.name == "lab":
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
     items.sort(key=lambda item: item.get_closest_marker("lab") is None)
-
-
-def pytest_make_parametrize_id(val: object) -> str | None:
-    """A set is called by its sorted elements: its own order differs between a run's workers."""
-    if isinstance(val, (set, frozenset)):
-        return "{" + ", ".join(sorted(map(repr, val))) + "}"
-    return None
