@@ -63,7 +63,7 @@ class TrainFailure(Struct, frozen=True):
 
 
 class Resume(Struct, frozen=True):
-    """The run that was killed in the middle of a save and went on from the last whole checkpoint."""
+    """A run that was killed in the middle of a save and went on from the last whole checkpoint."""
 
     step: Known[int] = NOT_IN_INPUT  # where it went on
     elapsed_s: Known[float] = NOT_IN_INPUT  # from the launch to the first step

@@ -31,7 +31,9 @@ Tell = Callable[[dict[str, Any]], None]
 class Rank:
     """One forked process, as its launcher sees it."""
 
-    def __init__(self, number: int, environment: dict[str, str], work: Callable[[Tell], None]) -> None:
+    def __init__(
+        self, number: int, environment: dict[str, str], work: Callable[[Tell], None]
+    ) -> None:
         self.number, self.rest, self.step = number, b"", -1
         self.heard_s = time.monotonic()
         self.status: int | None = None
@@ -74,7 +76,9 @@ class Rank:
         return self.status is not None
 
 
-def _as_rank(number: int, fd: int, environment: dict[str, str], work: Callable[[Tell], None]) -> None:
+def _as_rank(
+    number: int, fd: int, environment: dict[str, str], work: Callable[[Tell], None]
+) -> None:
     """In the forked process: work, tell, end."""
     status = 1
 

@@ -126,7 +126,7 @@ class _Run:
             repeats=hashes[0] == hashes[1] if hashes else NOT_IN_INPUT,
             weights_bytes=memory.get("weights_bytes", NOT_IN_INPUT),
             optimizer_bytes=memory.get("optimizer_bytes", NOT_IN_INPUT),
-            peak_bytes=memory.get("peak_bytes", memory.get("host_peak_bytes", NOT_IN_INPUT)),
+            peak_bytes=memory.get("peak_bytes") or memory.get("host_peak_bytes") or NOT_IN_INPUT,
             inactive_split_percent=(
                 100.0 * memory["inactive_split_peak_bytes"] / reserved if reserved else NOT_IN_INPUT
             ),
@@ -203,9 +203,7 @@ class _Run:
                 yield TrainFailure(_name(one), "failed", launch, text, line=line, probe=_PROBE)
             elif one["kind"] == "died" and one["status"] < 0:
                 text = f"ended by signal {-one['status']} after step {one['step']}"
-                yield TrainFailure(
-                    _name(one), "died", launch, text, one["step"], line, _PROBE
-                )
+                yield TrainFailure(_name(one), "died", launch, text, one["step"], line, _PROBE)
             elif one["kind"] == "silent":
                 for rank in one["suspects"]:
                     how = "stopped by a signal" if rank in one["stopped"] else "behind the others"
@@ -215,10 +213,10 @@ class _Run:
 
     def _resume(self) -> Resume:
         if not self.plan.get("resume"):
-            return Resume(*[_NOT_RUN] * 7)
+            return _no_resume(_NOT_RUN)
         resumed = [one for one in self.of["resumed"] if one["launch"] == "resumed"]
         if not resumed:
-            return Resume(*[Missing("unreadable", "the run did not come to its resume")] * 7)
+            return _no_resume(Missing("unreadable", "the run did not come to its resume"))
         first = resumed[0]
         before = {one["step"]: one for one in self.steps["whole"].get(0, [])}
         after = self.steps["resumed"].get(0, [])
@@ -229,7 +227,9 @@ class _Run:
             if one["launch"] == "whole" and one["step_at"] == first["step_from"]
         }
         done = {
-            launch: {one["rank"]: one["digest"] for one in self.of["done"] if one["launch"] == launch}
+            launch: {
+                one["rank"]: one["digest"] for one in self.of["done"] if one["launch"] == launch
+            }
             for launch in ("whole", "resumed")
         }
         launched = [one for one in self.of["launched"] if one["launch"] == "resumed"]
@@ -244,6 +244,11 @@ class _Run:
             line=first["line"],
             probe=_PROBE,
         )  # fmt: skip
+
+
+def _no_resume(why: Missing) -> Resume:
+    told: dict[str, Any] = dict.fromkeys(Resume.__struct_fields__[:-2], why)
+    return Resume(**told)
 
 
 def _name(one: _Line) -> str:

@@ -123,7 +123,7 @@ def damage(at: Path) -> str:
 def newest_sound(folder: str) -> tuple[Path, list[str]]:
     """The newest checkpoint whose bytes are as they were written, and what is wrong with newer
     ones. Raises CheckpointError where there is none."""
-    wrong = []
+    wrong: list[str] = []
     for at in reversed(committed(Path(folder))):
         fault = damage(at)
         if not fault:

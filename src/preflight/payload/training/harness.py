@@ -8,7 +8,6 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -134,7 +133,7 @@ def _launched(plan: Plan, launch: str, tell: Tell, current: list[Launch]) -> boo
 
 def _kill_one(plan: Plan, launch: Launch, tell: Tell) -> None:
     """Kill a rank within the first milliseconds of a save, and with it the run."""
-    draw = random.Random(plan.seed)  # noqa: S311 - which rank, not a secret
+    draw = random.Random(plan.seed)
     time.sleep(draw.random() * 0.02)
     victim = draw.choice(launch.ranks)
     victim.kill()
@@ -154,5 +153,3 @@ def _spoil(plan: Plan) -> None:
             file.write(bytes([byte[0] ^ 1]))
     if files and "half-checkpoint" in plan.inject:
         os.truncate(files[0], files[0].stat().st_size // 2)
-
-

@@ -61,12 +61,15 @@ def spread(model: Decoder, place: Place, sharding: str, precision: str) -> nn.Mo
         return model
     if sharding == "ddp":
         on = [place.local_rank] if place.gpu else None
-        return nn.parallel.DistributedDataParallel(model, device_ids=on, gradient_as_bucket_view=True)
+        return nn.parallel.DistributedDataParallel(
+            model, device_ids=on, gradient_as_bucket_view=True
+        )
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     half = precision != "fp32"
     policy = MixedPrecisionPolicy(
-        param_dtype=_TYPES[precision] if half else None, reduce_dtype=torch.float32 if half else None
+        param_dtype=_TYPES[precision] if half else None,
+        reduce_dtype=torch.float32 if half else None,
     )
     for block in model.blocks:
         fully_shard(block, mp_policy=policy)

@@ -135,9 +135,7 @@ def _quiet(_worker: int) -> None:
     torch.set_num_threads(1)
 
 
-def loader_alone(
-    tokens: Tokens, order: Order, settings: Settings, *, micro_batches: int
-) -> float:
+def loader_alone(tokens: Tokens, order: Order, settings: Settings, *, micro_batches: int) -> float:
     """Tokens a second that the loader gives when nobody trains: from the second micro-batch on."""
     found = batches(tokens, order, 0, micro_batches + 1, settings)
     next(found)

@@ -1,8 +1,8 @@
 """The training loop: read it from top to bottom.
 
 A step is: a batch from the loader, to the device, forward, backward (gradients averaged over the
-ranks in its last micro-batch), clip, AdamW, a learning rate that warms up and falls by a cosine; and
-now and then a checkpoint that is written beside it. Everything that a resumed run needs is in State.
+ranks in its last micro-batch), clip, AdamW, a learning rate that warms up and falls by a cosine;
+and now and then a checkpoint that is written beside it. All that a resumed run needs is in State.
 """
 
 from __future__ import annotations

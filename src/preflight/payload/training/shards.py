@@ -1,7 +1,7 @@
 """Token shards: files of token ids that are mapped into memory, never read whole.
 
-A shard is a flat file of 16-bit ids (.bin, as nanoGPT and others write it) or a NumPy array (.npy) of
-one dimension. The synthetic ones are a Markov chain whose entropy is known: the loss cannot fall
+A shard is a flat file of 16-bit ids (.bin, as nanoGPT and others write it) or a NumPy array (.npy)
+of one dimension. The synthetic ones are a Markov chain whose entropy is known: the loss cannot fall
 below it, and a model that learns comes near.
 """
 
