@@ -24,7 +24,14 @@ def packages(tmp_path: Path) -> Path:
     folder = tmp_path / "site"
     for name in ("torch-2.5.1+cu124", "flash_attn-2.6.3", "triton-3.1.0"):
         (folder / f"{name}.dist-info").mkdir(parents=True)
+    put_torch(folder, "2.5.1+cu124")
     return folder
+
+
+def put_torch(folder: Path, version: str) -> None:
+    """What would be imported counts, and this machine may have a torch of its own."""
+    (folder / "torch").mkdir(exist_ok=True)
+    (folder / "torch" / "version.py").write_text(f"__version__ = {version!r}\ncuda = None\n")
 
 
 @pytest.fixture
@@ -64,6 +71,7 @@ def test_what_is_locked_passes_and_what_is_changed_is_named(
 
     note(lock, "torch", "verified with FSDP")
     (packages / "torch-2.5.1+cu124.dist-info").rename(packages / "torch-2.6.0+cu124.dist-info")
+    put_torch(packages, "2.6.0+cu124")
     (packages / "flash_attn-2.6.3.dist-info").rmdir()
     (packages / "xformers-0.0.28.dist-info").mkdir()
     ran = run("versions", "--against", str(lock), *ONLY, "--format", "json")

@@ -1,7 +1,7 @@
 """The ranks of one launch on this host: forked, listened to, and ended together.
 
-They are forked from a process that has imported torch: a launch begins in a fraction of a second. Each
-has a pipe of its own, so that what one prints does not tear the line of another.
+They are forked from a process that has imported torch: a launch begins in a fraction of a second.
+Each has a pipe of its own, so that what one prints does not tear the line of another.
 """
 
 from __future__ import annotations
