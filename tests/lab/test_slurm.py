@@ -223,9 +223,12 @@ def test_at_the_deadline_what_hangs_is_cut_and_nothing_runs_on(cluster: Cluster)
 
 
 def _nothing_is_left(cluster: Cluster, word: str, limit_s: float = 6) -> None:
+    def gone() -> bool:
+        # A bare number stands in many a command of others.
+        return not any(f"sleep {word}" in " ".join(_cmdline(one)) for one in psutil.process_iter())
+
     cluster.wait(
-        lambda: not any(word in " ".join(_cmdline(one)) for one in psutil.process_iter()),
-        f"the process of {word} to be gone", limit_s,
+        gone, f"`sleep {word}` to be gone", limit_s,
     )  # fmt: skip
     cluster.wait(lambda: not cluster.command("squeue", "-h").strip(), "an empty queue", limit_s)
 
