@@ -431,3 +431,14 @@ def test_without_info_lines_only_warnings_are_judged() -> None:
     }
     assert {one.check for one in found if one.status is Status.FAIL} == {"nccl.warnings"}
     assert {one.check for one in found if one.status is Status.PASS} == {"nccl.completions"}
+
+
+def test_a_host_that_is_not_the_one_of_the_inventory_is_judged_by_likeness_at_most() -> None:
+    log = nccl_log(parted(on_sockets([0, 1]).text())[0])
+    found = judge(Host("node-01", nccl=log, nic_ports=PORTS), CHECKS)
+    own, other = [one for one in found if one.check == "nccl.network"]
+    assert (own.status, other.status) == (Status.FAIL, Status.WARN)
+    assert other.reason.endswith("if it is built like node-01, whose facts these are")
+    none = judge(Host("node-01", nccl=log, nic_ports=()), CHECKS)
+    own, other = [one for one in none if one.check == "nccl.network"]
+    assert (own.status, other.status) == (Status.PASS, Status.WARN)
