@@ -442,3 +442,12 @@ def test_a_host_that_is_not_the_one_of_the_inventory_is_judged_by_likeness_at_mo
     none = judge(Host("node-01", nccl=log, nic_ports=()), CHECKS)
     own, other = [one for one in none if one.check == "nccl.network"]
     assert (own.status, other.status) == (Status.PASS, Status.WARN)
+
+
+@pytest.mark.parametrize("called", ["input", "10.0.0.7"])
+def test_the_name_that_the_host_gives_itself_counts_too(called: str) -> None:
+    log = nccl_log(parted(on_sockets([0, 1]).text())[0])
+    for name, worst in {"node-02": Status.FAIL, "login-1": Status.WARN}.items():
+        known = Host(called, nccl=log, nic_ports=PORTS, identity=Identity(name))
+        found = [one.status for one in judge(known, CHECKS) if one.check == "nccl.network"]
+        assert found == [Status.WARN, worst]

@@ -57,12 +57,13 @@ def judge_nccl(host: Host, checks: Sequence[Check]) -> list[Result]:
 def _by_likeness(host: Host, log: NcclLog, check: Check, found: list[Result]) -> list[Result]:
     """What was judged of other hosts by this one's inventory: no more than a guess that all are
     built alike. A fault by it is a warning that says so, a pass by it is none."""
+    own = _own_names(host)
     names = () if isinstance(log.hosts, Missing) else {one.name for one in log.hosts}
-    others = {name for name in names if name.partition(".")[0] != host.name.partition(".")[0]}
-    if host.name == _UNNAMED or not others:
+    others = {name for name in names if name.partition(".")[0] not in own}
+    if not own or not others:
         return found
     bare = {one.subject: one for one in _JUDGES[check.id](Host(host.name), log, check)}
-    guess = f"if it is built like {host.name}, whose facts these are"
+    guess = f"if it is built like {own[0]}, whose facts these are"
     told: list[Result] = []
     for one in found:
         by_log = bare.get(one.subject)
@@ -75,6 +76,13 @@ def _by_likeness(host: Host, log: NcclLog, check: Check, found: list[Result]) ->
             status = Status.WARN if one.status is Status.FAIL else one.status
             told.append(replace(one, status=status, reason=f"{one.reason}; {guess}"))
     return told
+
+
+def _own_names(host: Host) -> tuple[str, ...]:
+    """What the host of the inventory is called: by itself, and by whoever asked."""
+    known = () if isinstance(host.identity, Missing) else (host.identity.hostname,)
+    names = (*known, *(() if host.name == _UNNAMED else (host.name,)))
+    return tuple(name.partition(".")[0] for name in names)
 
 
 def _lacking(log: NcclLog, check: Check) -> Missing | None:
