@@ -274,19 +274,20 @@ def _raws(entry: dict[str, Any], case: dict[str, Any]) -> list[Raw]:
         texts[first] = "".join(f"{line}\n" for line in case["lines"])
     if "sample" in case:
         texts[first] = sample(case["sample"])
-    raws = {probe: Raw("node-07", probe, (probe,), 0, text) for probe, text in texts.items()}
+    host = entry.get("host", "node-07")
+    raws = {probe: Raw(host, probe, (probe,), 0, text) for probe, text in texts.items()}
     for probe, text in case.get("raws", {}).items():
-        raws[probe] = Raw("node-07", probe, (probe,), 0, text)
+        raws[probe] = Raw(host, probe, (probe,), 0, text)
     if case.get("denied"):
-        raws[first] = Raw("node-07", first, (first,), 1, "", f"{first}: Operation not permitted")
+        raws[first] = Raw(host, first, (first,), 1, "", f"{first}: Operation not permitted")
     if "hung" in case:
-        raws[case["hung"]] = Raw("node-07", case["hung"], (case["hung"],), 124, elapsed_s=32.0)
+        raws[case["hung"]] = Raw(host, case["hung"], (case["hung"],), 124, elapsed_s=32.0)
     if "rc" in case:
         raws[first] = replace(raws[first], rc=case["rc"])
     if "took" in case:
         raws[first] = replace(raws[first], elapsed_s=case["took"])
     if "absent" in case:
-        raws[case["absent"]] = Raw("node-07", case["absent"], (case["absent"],), 127)
+        raws[case["absent"]] = Raw(host, case["absent"], (case["absent"],), 127)
     started_at = ASKED.get(entry["base"], "")
     return [replace(raw, started_at=started_at) for raw in raws.values()]
 
@@ -318,7 +319,7 @@ def _judge(name: str, key: str) -> list[Result]:
     checks = [replace(_checks()[name], row={**_checks()[name].row, **entry.get("row", {})})]
     if entry.get("asked"):
         checks = mark(checks, [name], asked=True)
-    report = examine("node-07", _raws(entry, entry.get(key) or {}), checks)
+    report = examine(entry.get("host", "node-07"), _raws(entry, entry.get(key) or {}), checks)
     subject = entry.get("subject")
     return [one for one in report.results if subject in (None, one.subject)]
 

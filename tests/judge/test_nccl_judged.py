@@ -268,7 +268,9 @@ def test_memory_of_the_host_between_gpus_that_nvlink_joins_fails() -> None:
     job.before[0] = ["NCCL_P2P_DISABLE set by environment to 1"]
     one = off(job.text(), topology=TOPOLOGY)["nccl.pairs"][0]
     assert (one.status, one.measured) == (Status.FAIL, "0 of 7 connections by P2P")
-    assert "joined by NVLink" in one.reason
+    assert one.reason.startswith(
+        "joined by NVLink, and yet ranks 0 -> 1, 1 -> 2, 2 -> 3 go through"
+    )
     assert one.reason.endswith("NCCL_P2P_DISABLE=1 is set")
 
 
@@ -288,6 +290,40 @@ def test_memory_of_the_host_on_one_host_alone_fails() -> None:
     job.intra = {1: "SHM/direct/direct"}
     one = only(job.text(), "nccl.pairs")
     assert (one.subject, one.status) == ("node-02", Status.FAIL)
+
+
+def test_the_network_between_gpus_of_one_host_is_told() -> None:
+    job = Job()
+    job.intra = {0: "NET/IB/0/GDRDMA", 1: "NET/IB/0/GDRDMA"}
+    one = off(job.text(), topology=TOPOLOGY)["nccl.pairs"][0]
+    assert (one.status, one.measured) == (Status.FAIL, "0 of 7 connections by P2P")
+    assert one.reason == (
+        "joined by NVLink, and yet ranks 0 -> 1, 1 -> 2, 2 -> 3 go"
+        " over the network within the host (IB)"
+    )
+    job.before[0] = ["NCCL_P2P_DISABLE set by environment to 1"]
+    alone = off(job.text())["nccl.pairs"]
+    assert {one.status for one in alone} == {Status.WARN}
+    assert alone[0].reason.endswith("NCCL_P2P_DISABLE=1 is set")
+    job.intra = {1: "NET/IB/0/GDRDMA"}
+    [odd] = off(job.text())["nccl.pairs"]
+    assert (odd.subject, odd.status) == ("node-02", Status.FAIL)
+
+
+def test_ends_of_a_network_that_may_be_elsewhere_are_not_taken_for_the_hosts_own() -> None:
+    """Rank 1 of the log's host talks to rank 0, of another host or of its own: of two communicators
+    the line does not say which."""
+    line = "node-01:7:8 [1] NCCL INFO "
+    other = line.replace("7:8 [1]", "6:8 [0]")
+    comm = "comm 0x{} rank {} nranks 2 cudaDev {} busId {}b000 commId 0x{} - Init COMPLETE\n"
+    way = line + "Channel 00/0 : 1[1] -> 0[0] [send] via NET/IB/0\n"
+    within = line + comm.format(1, 1, 1, 2, "aa") + other + comm.format(2, 0, 0, 1, "aa")
+    assert status_of("nccl.pairs", within + way) == {Status.WARN}
+    across = within + line + comm.format(3, 1, 1, 2, "bb")
+    across += "node-02:9:9 [0] NCCL INFO " + comm.format(4, 0, 0, 1, "bb")
+    assert status_of("nccl.pairs", across + way) == {Status.SKIP}
+    [untold] = [one for one in judged(way) if one.check == "nccl.pairs"]
+    assert "which ranks share a host is not in the log" in untold.reason
 
 
 def test_gpus_named_by_their_address_are_found() -> None:
@@ -431,3 +467,23 @@ def test_without_info_lines_only_warnings_are_judged() -> None:
     }
     assert {one.check for one in found if one.status is Status.FAIL} == {"nccl.warnings"}
     assert {one.check for one in found if one.status is Status.PASS} == {"nccl.completions"}
+
+
+def test_a_host_that_is_not_the_one_of_the_inventory_is_judged_by_likeness_at_most() -> None:
+    log = nccl_log(parted(on_sockets([0, 1]).text())[0])
+    found = judge(Host("node-01", nccl=log, nic_ports=PORTS), CHECKS)
+    own, other = [one for one in found if one.check == "nccl.network"]
+    assert (own.status, other.status) == (Status.FAIL, Status.WARN)
+    assert other.reason.endswith("if it is built like node-01, whose facts these are")
+    none = judge(Host("node-01", nccl=log, nic_ports=()), CHECKS)
+    own, other = [one for one in none if one.check == "nccl.network"]
+    assert (own.status, other.status) == (Status.PASS, Status.WARN)
+
+
+@pytest.mark.parametrize("called", ["input", "10.0.0.7"])
+def test_the_name_that_the_host_gives_itself_counts_too(called: str) -> None:
+    log = nccl_log(parted(on_sockets([0, 1]).text())[0])
+    for name, worst in {"node-02": Status.FAIL, "login-1": Status.WARN}.items():
+        known = Host(called, nccl=log, nic_ports=PORTS, identity=Identity(name))
+        found = [one.status for one in judge(known, CHECKS) if one.check == "nccl.network"]
+        assert found == [Status.WARN, worst]

@@ -5,71 +5,89 @@ from __future__ import annotations
 from preflight.facts.host import Host
 from preflight.facts.nccl import NcclConnection, NcclGraph, NcclHost, NcclLog
 from preflight.judge.nccl.machine import is_of, joined_by_nvlink, told_variables
+from preflight.judge.nccl.within import within
 from preflight.judge.results import result, undetermined
 from preflight.model import Check, Evidence, Missing, Result, Status
 
 _NONE = Missing("not-applicable", "no two ranks of this host are connected with each other")
-_CAUSES = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_IGNORE_DISABLED_P2P")
+_UNTOLD = Missing(
+    "not-in-input",
+    "which ranks share a host is not in the log: write it with NCCL_DEBUG_SUBSYS=INIT,NET,P2P",
+)
+_CAUSES = (
+    "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_IGNORE_DISABLED_P2P", "NCCL_SHM_DISABLE",
+    "NCCL_NET_DISABLE_INTRA",
+)  # fmt: skip
 _TOLD = 3
 _SHARED = "through the host's memory"
+_NETWORK = "over the network within the host"
 
 
 def judge_pairs(host: Host, log: NcclLog, check: Check) -> list[Result]:
     """One result for each host of the log."""
     assert not isinstance(log.hosts, Missing)
     assert not isinstance(log.connections, Missing)
-    found = []
-    for one in log.hosts:
-        mine = [each for each in log.connections if each.host == one.name]
-        found.append(_judged(host, log, check, one, mine))
-    return found
+    off = within(log)
+    for way in log.connections:
+        if way.transport == "SHM":
+            off.setdefault(way.host, []).append(way)
+    #: Processes of the hosts on which all go by P2P.
+    sound = {one.processes for one in log.hosts if one.p2p and one.name not in off}
+    return [_judged(host, log, check, one, off.get(one.name, []), sound) for one in log.hosts]
 
 
 def _judged(
-    host: Host, log: NcclLog, check: Check, one: NcclHost, ways: list[NcclConnection]
-) -> Result:
-    if not one.p2p + one.shm:
-        return undetermined(check, one.name, _NONE)
-    told = f"{one.p2p} of {one.p2p + one.shm} connections by P2P"
-    shared = [way for way in ways if way.transport == "SHM"]
-    if not shared:
+    host: Host, log: NcclLog, check: Check, one: NcclHost, off: list[NcclConnection],
+    sound: set[int],
+) -> Result:  # fmt: skip
+    whole = one.p2p + len(off)
+    if not whole:
+        return undetermined(check, one.name, _none(log, one))
+    told = f"{one.p2p} of {whole} connections by P2P"
+    if not off:
         return result(check, one.name, Status.PASS, told, "all")
-    status, reason = _why(host, log, one, shared)
+    status, reason = _why(host, log, one, off, elsewhere=one.processes in sound)
     return result(
         check, one.name, status, told, "all where GPUs are peers", reason=reason,
-        evidence=(Evidence(shared[0].probe, line=shared[0].line),),
+        evidence=(Evidence(off[0].probe, line=off[0].line),),
     )  # fmt: skip
 
 
+def _none(log: NcclLog, one: NcclHost) -> Missing:
+    return _UNTOLD if one.net and isinstance(log.ranks, Missing) else _NONE
+
+
 def _why(
-    host: Host, log: NcclLog, one: NcclHost, shared: list[NcclConnection]
+    host: Host, log: NcclLog, one: NcclHost, off: list[NcclConnection], *, elsewhere: bool
 ) -> tuple[Status, str]:
     causes = told_variables(log, one.name, _CAUSES)
     cause = f"; {causes} is set" if causes else ""
     if one.p2p_refused:
         cause += f"; CUDA refused it: {', '.join(one.p2p_refused[:_TOLD])}"
-    known = [joined_by_nvlink(host, log, way) for way in shared] if is_of(
+    known = [joined_by_nvlink(host, log, way) for way in off] if is_of(
         host, log, one.name
     ) else []  # fmt: skip
-    wrong = [way for way, nvlink in zip(shared, known, strict=False) if nvlink]
-    pairs = ", ".join(f"{way.source} -> {way.target}" for way in (wrong or shared)[:_TOLD])
+    wrong = [way for way, nvlink in zip(off, known, strict=False) if nvlink]
+    going = _going(wrong or off)
     if wrong:
-        return Status.FAIL, f"ranks {pairs} are joined by NVLink and go {_SHARED}{cause}"
+        return Status.FAIL, f"joined by NVLink, and yet {going}{cause}"
     if known and all(nvlink is False for nvlink in known):
         status = Status.WARN if cause else Status.PASS
-        return status, f"ranks {pairs} go {_SHARED}; no NVLink joins them{cause}"
-    if _others_all_p2p(log, one):
-        return Status.FAIL, f"ranks {pairs} go {_SHARED}; on other hosts of the job none do{cause}"
+        return status, f"{going}; no NVLink joins them{cause}"
+    if elsewhere:
+        return Status.FAIL, f"{going}; on other hosts of the job none do{cause}"
     hint = "cannot tell whether they could be peers: give `nvidia-smi topo -m`"
-    return (Status.WARN if cause else Status.SKIP), f"ranks {pairs} go {_SHARED}; {hint}{cause}"
+    # The host's memory may be the best way; an adapter is where even that is barred.
+    untold = Status.WARN if cause or off[0].transport == "NET" else Status.SKIP
+    return untold, f"{going}; {hint}{cause}"
 
 
-def _others_all_p2p(log: NcclLog, one: NcclHost) -> bool:
-    hosts = () if isinstance(log.hosts, Missing) else log.hosts
-    return any(
-        each.name != one.name and each.processes == one.processes and each.p2p and not each.shm
-        for each in hosts
-    )
+def _going(ways: list[NcclConnection]) -> str:
+    """ranks 6 -> 7, 0 -> 1 go over the network within the host (IB)."""
+    ways = [way for way in ways if way.transport == ways[0].transport]
+    pairs = ", ".join(dict.fromkeys(f"{way.source} -> {way.target}" for way in ways[:_TOLD]))
+    net = ways[0].transport == "NET"
+    return f"ranks {pairs} go {f'{_NETWORK} ({ways[0].way})' if net else _SHARED}"
 
 
 def judge_graphs(host: Host, log: NcclLog, check: Check) -> list[Result]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from preflight.facts.host import Host
 from preflight.facts.nccl import NcclLog
 from preflight.judge.nccl.adapters import judge_listed, judge_mixed, judge_odd
@@ -14,7 +16,7 @@ from preflight.judge.nccl.pairs import judge_graphs, judge_pairs
 from preflight.judge.nccl.ranks import judge_ranks
 from preflight.judge.nccl.troubles import judge_completions, judge_warnings
 from preflight.judge.results import undetermined
-from preflight.model import Check, Missing, Result
+from preflight.model import Check, Missing, Result, Status
 
 Judge = Callable[[Host, NcclLog, Check], list[Result]]
 
@@ -31,6 +33,8 @@ _JUDGES: dict[str, Judge] = {
     "nccl.warnings": judge_warnings,
 }
 
+#: What has no name of its own is one like all others of the job.
+_UNNAMED = "input"
 #: What these are about stands in more than one place, and they say themselves if in none.
 _FROM_MANY = ("nccl.network",)
 
@@ -46,8 +50,39 @@ def judge_nccl(host: Host, checks: Sequence[Check]) -> list[Result]:
         if lacking:
             found.append(undetermined(check, host.name, lacking))
         else:
-            found += _JUDGES[check.id](host, log, check)
+            found += _by_likeness(host, log, check, _JUDGES[check.id](host, log, check))
     return found
+
+
+def _by_likeness(host: Host, log: NcclLog, check: Check, found: list[Result]) -> list[Result]:
+    """What was judged of other hosts by this one's inventory: no more than a guess that all are
+    built alike. A fault by it is a warning that says so, a pass by it is none."""
+    own = _own_names(host)
+    names = () if isinstance(log.hosts, Missing) else {one.name for one in log.hosts}
+    others = {name for name in names if name.partition(".")[0] not in own}
+    if not own or not others:
+        return found
+    bare = {one.subject: one for one in _JUDGES[check.id](Host(host.name), log, check)}
+    guess = f"if it is built like {own[0]}, whose facts these are"
+    told: list[Result] = []
+    for one in found:
+        by_log = bare.get(one.subject)
+        same = by_log is None or (by_log.status, by_log.reason) == (one.status, one.reason)
+        if one.subject not in others or same or by_log is None:
+            told.append(one)
+        elif one.status is Status.PASS or by_log.status is Status.FAIL:
+            told.append(by_log)
+        else:
+            status = Status.WARN if one.status is Status.FAIL else one.status
+            told.append(replace(one, status=status, reason=f"{one.reason}; {guess}"))
+    return told
+
+
+def _own_names(host: Host) -> tuple[str, ...]:
+    """What the host of the inventory is called: by itself, and by whoever asked."""
+    known = () if isinstance(host.identity, Missing) else (host.identity.hostname,)
+    names = (*known, *(() if host.name == _UNNAMED else (host.name,)))
+    return tuple(name.partition(".")[0] for name in names)
 
 
 def _lacking(log: NcclLog, check: Check) -> Missing | None:
