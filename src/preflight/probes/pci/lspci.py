@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from preflight.errors import ParseError
@@ -50,7 +50,26 @@ def lspci(text: str) -> PciTree:
     functions[blocks[-1].address].ends(text, list(functions.values()))
     _without_lanes(functions.values())
     drivers = any("driver" in each.told for each in functions.values())
-    return PciTree(tuple(each.device(drivers) for each in functions.values()), probe=_PROBE)
+    devices = tuple(each.device(drivers) for each in functions.values())
+    last = functions[blocks[-1].address]
+    cut = last.cut or _ends_within(devices, last.address)
+    return PciTree(devices, probe=_PROBE, may_be_cut=cut)
+
+
+def _ends_within(devices: Sequence[PciDevice], last: str) -> bool:
+    """Whether the last function stands where a whole list hardly ends: it is a GPU, or within a
+    bridge that has more buses than are shown. lspci sorts by address."""
+    domain, bus, _ = last.split(":")
+    shown = {each.name.rpartition(":")[0] for each in devices}
+    for each in devices:
+        if each.name == last and str(each.class_id).startswith("0x03"):
+            return True
+        if isinstance(each.secondary, int) and isinstance(each.subordinate, int):
+            within = each.name == last or each.secondary <= int(bus, 16) <= each.subordinate
+            more = f"{domain}:{each.subordinate:02x}" not in shown
+            if within and more and each.name.startswith(f"{domain}:"):
+                return True
+    return False
 
 
 def _without_lanes(functions: Iterable[_Function]) -> None:
