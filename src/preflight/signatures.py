@@ -124,7 +124,9 @@ TOOLS: dict[str, tuple[str, ...]] = {
         r"(?:<\?xml [^>\n]*\?>[\s>]*)?<topology(?: version=\"\d|>[\s>]*<object type=\")",
     ),
     "driver-module": (r"NVRM version: NVIDIA UNIX ", r"Module +Size +Used by[ \t]*$"),
-    "nccl-topo": (r"<system(?: [\w-]+=\"[^\"\n]{0,200}\"){0,8}>[\s>]*<(?:cpu|!--)",),
+    "nccl-topo": (
+        r"<system(?: [\w-]+=(?:\"[^\"\n]{0,200}\"|'[^'\n]{0,200}')){0,8}>[\s>]*<(?:cpu|!--)",
+    ),
     "services": (
         r"Fabric Manager version is : \d",
         r"[●○×*•↻] nvidia[\w@-]{0,60}\.service(?: - |[ \t]*$)",

@@ -53,7 +53,7 @@ def test_processes_on_a_gpu_are_judged_each_by_itself(tmp_path: Path) -> None:
     assert found[f"pid {first} memory"]["status"] == "PASS"
     other = found[f"pid {second} cpus"]
     assert (other["status"], other["reason"]) == (
-        "SKIP", "no GPU lists it: it holds none, or runs in a container",
+        "SKIP", f"pid {second}: no GPU lists it: it holds none, or runs in a container",
     )  # fmt: skip
     assert ran.rc == 0
 

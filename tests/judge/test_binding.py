@@ -85,6 +85,14 @@ def test_the_advice_is_the_command_for_this_process() -> None:
     assert moved.fix[0].startswith("migratepages 105 0 1 ")
 
 
+@pytest.mark.parametrize("container", ["docker", "kubernetes"])
+def test_no_memory_policy_is_advised_where_containers_refuse_it(container: str) -> None:
+    held = host(process(105, "0-47", node0=30, node1=10), container=container)
+    for found in of(held).values():
+        assert found.fix[1].startswith("taskset -c 48-95,144-191 python3 ")
+        assert not any("membind" in line for line in found.fix[:2])
+
+
 @pytest.mark.parametrize(
     ("pid", "node0", "node1", "status"),
     [(100, 64, 0, "PASS"), (100, 33, 31, "PASS"), (100, 31, 33, "WARN"), (100, 0, 64, "WARN"),
@@ -151,7 +159,7 @@ def test_who_holds_no_gpu_is_not_judged() -> None:
     assert {one.status for one in found.values()} == {Status.SKIP}
     assert "no GPU lists it" in found["cpus"].reason
     bare = host(process(999), gpus=Missing("not-applicable", "no NVIDIA GPU on PCI"))
-    assert of(bare)["cpus"].reason == "it holds no GPU"
+    assert of(bare)["cpus"].reason == "pid 999: it holds no GPU"
 
 
 def test_in_a_container_the_open_files_tell_the_gpu() -> None:

@@ -146,6 +146,14 @@ def test_a_host_without_a_file() -> None:
     assert _asked().state == "none"
 
 
+@pytest.mark.parametrize("text", [DUMP, CLOUD], ids=["dump", "cloud"])
+def test_single_quotes_are_as_good(text: str) -> None:
+    (raw,) = recognise(text.replace('"', "'").encode(), "topo.xml")
+    (plain,) = recognise(text.encode(), "topo.xml")
+    assert raw.probe == "nccl-topo"
+    assert nccl_topo(str(raw.stdout)) == nccl_topo(str(plain.stdout))
+
+
 def test_it_is_recognised_beside_other_tools() -> None:
     (raw,) = recognise(DUMP.encode(), "topo.xml")
     assert raw.probe == "nccl-topo"

@@ -62,6 +62,8 @@ class PciTree(Struct, frozen=True):
     devices: tuple[PciDevice, ...]
     line: int = 1
     probe: str = ""
+    #: The text stops before the list does, or may: it ends within a bridge or with a GPU.
+    may_be_cut: bool = False
 
 
 class LinkState(Struct, frozen=True):

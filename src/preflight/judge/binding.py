@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from preflight import cpulists
+from preflight.expect.memory_policy import may_bind_memory
 from preflight.facts.host import Host
 from preflight.facts.system import Binding
 from preflight.judge.results import result, undetermined
@@ -29,14 +30,19 @@ def _judge(host: Host, check: Check, binding: Binding) -> Result:
     about = check.id.rpartition(".")[2]
     unknown = _unknown(binding, ("gpus", *_NEEDS[about]))
     if unknown is not None:
-        return undetermined(check, binding.name, unknown)
+        return _open(check, binding, unknown)
     if _is_one_node(host):
         shown = f"{_SHOWN[about](binding)}: the host has one NUMA node"
         return result(check, binding.name, Status.PASS, shown, "anywhere")
     unknown = _unknown(binding, ("gpu_nodes", "near_cpus"))
     if unknown is not None:
-        return undetermined(check, binding.name, unknown)
-    return _JUDGES[about](check, binding)
+        return _open(check, binding, unknown)
+    return _JUDGES[about](host, check, binding)
+
+
+def _open(check: Check, binding: Binding, why: Missing) -> Result:
+    """Reports tell reasons apart from their subjects: of several processes each is named."""
+    return undetermined(check, binding.name, replace(why, text=f"{binding.name}: {why.text}"))
 
 
 def _unknown(binding: Binding, names: Sequence[str]) -> Missing | None:
@@ -51,7 +57,7 @@ def _is_one_node(host: Host) -> bool:
     return not isinstance(host.cpu, Missing) and host.cpu.numa_nodes == 1
 
 
-def _cpus(check: Check, binding: Binding) -> Result:
+def _cpus(host: Host, check: Check, binding: Binding) -> Result:
     shown = _shown_cpus(binding)
     expected = f"CPUs {binding.near_cpus}, NUMA {_nodes(binding)} of {_gpus(binding)}"
     try:
@@ -68,10 +74,11 @@ def _cpus(check: Check, binding: Binding) -> Result:
     now = (
         f"taskset -acp {binding.near_cpus} {pid}   # at once; what memory it has stays where it is"
     )
-    return _bad(check, binding, status, shown, expected, reason, now)
+    then = _at_next_start(host, binding)
+    return _bad(check, binding, status, shown, expected, reason, (now, then))
 
 
-def _memory(check: Check, binding: Binding) -> Result:
+def _memory(host: Host, check: Check, binding: Binding) -> Result:
     shown = _shown_memory(binding)
     expected = f"memory of NUMA {_nodes(binding)}, of {_gpus(binding)}"
     near, shares = binding.near_percent, binding.memory
@@ -87,16 +94,25 @@ def _memory(check: Check, binding: Binding) -> Result:
     pid, to = binding.name.removeprefix("pid "), ",".join(map(str, nodes))
     now = f"migratepages {pid} {far} {to}   # of the package numactl; the process stands meanwhile"
     reason = f"{100 - near:.0f} % of it is on another NUMA node than its GPU"
-    return _bad(check, binding, Status.WARN, shown, expected, reason, now)
+    then = _at_next_start(host, binding)
+    return _bad(check, binding, Status.WARN, shown, expected, reason, (now, then))
+
+
+def _at_next_start(host: Host, binding: Binding) -> str:
+    """With its memory where that may be bound; else memory follows the processors."""
+    if not may_bind_memory(host.container):
+        start = f"taskset -c {binding.near_cpus} python3 ..."
+        return f"{start}   # at the next start; containers mostly may not set a memory policy"
+    nodes: tuple[int, ...] = binding.gpu_nodes  # type: ignore[assignment]
+    to = ",".join(map(str, nodes))
+    return f"numactl --cpunodebind={to} --membind={to} python3 ...   # at the next start"
 
 
 def _bad(
-    check: Check, binding: Binding, status: Status, shown: str, expected: str, reason: str, now: str
-) -> Result:
-    nodes: tuple[int, ...] = binding.gpu_nodes  # type: ignore[assignment]
-    to = ",".join(map(str, nodes))
-    then = f"numactl --cpunodebind={to} --membind={to} python3 ...   # at the next start"
-    advised = replace(check, fix=(now, then, *check.fix))
+    check: Check, binding: Binding, status: Status, shown: str, expected: str, reason: str,
+    first: tuple[str, ...],
+) -> Result:  # fmt: skip
+    advised = replace(check, fix=(*first, *check.fix))
     evidence = (Evidence(binding.probe, line=binding.line),) if binding.probe else ()
     return result(advised, binding.name, status, shown, expected, reason=reason, evidence=evidence)
 
@@ -123,4 +139,4 @@ def _gpus(binding: Binding) -> str:
 #: The last word of a check's id -> what must be known, how it is shown, who judges.
 _NEEDS = {"cpus": ("cpus_allowed",), "memory": ("memory",)}
 _SHOWN = {"cpus": _shown_cpus, "memory": _shown_memory}
-_JUDGES: dict[str, Callable[[Check, Binding], Result]] = {"cpus": _cpus, "memory": _memory}
+_JUDGES: dict[str, Callable[[Host, Check, Binding], Result]] = {"cpus": _cpus, "memory": _memory}

@@ -34,6 +34,7 @@ from preflight.assemble.pci.distance import Way
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.nics import Nic
+from preflight.facts.pci_tree import PciTree
 from preflight.facts.topology import (
     PATHS,
     GpuPlace,
@@ -49,6 +50,11 @@ from preflight.model import NOT_IN_INPUT, Known, Missing
 
 _CUT = Missing("unreadable", "the matrix of nvidia-smi topo -m is cut short")
 _NO_ROW = Missing("not-in-input", "the matrix of nvidia-smi topo -m does not show this GPU")
+_LIST_CUT = Missing(
+    "unreadable",
+    "the list of PCI functions stops early, or may: a nearer adapter can stand behind its end; "
+    "give the whole of `sudo lspci -Dvvvnn`",
+)
 #: As many GPUs as the boards with NVSwitches that span two processors have.
 _TWO_SOCKETS = 8
 
@@ -126,9 +132,16 @@ def _of_gpus(
     """The fields of Topology that are about its GPUs."""
     of = pairs(known.links.values(), known.names)
     near = {name: nearest(name, nics, known.between) for name in known.names}
+    by_side: dict[str, Known[bool]] = beside(near)
+    if _may_be_cut(known):
+        by_side = {name: _LIST_CUT if told is False else told for name, told in by_side.items()}
+        near = {
+            name: Near(_LIST_CUT, _LIST_CUT) if one.path == "SYS" else one
+            for name, one in near.items()
+        }
     judged = gpu_p2p(known.names, p2p, known.gpus, domains, known.host.virtualization)
     places = [_gpu(known, of, name, domains, near[name]) for name in known.names]
-    by_side, status = beside(near), {one.name: one.status for one in judged}
+    status = {one.name: one.status for one in judged}
     gpus = tuple(replace(one, nic_beside=by_side[one.name], p2p=status[one.name]) for one in places)
     return {
         "gpus": gpus,
@@ -136,6 +149,12 @@ def _of_gpus(
         "node_path": _node_path(of, gpus, domains),
         "gpu_nodes": _gpu_nodes(known.host, gpus, domains),
     }
+
+
+def _may_be_cut(known: Devices) -> bool:
+    """Whether PCI alone tells the links, by a list that may lack its end."""
+    tree = known.host.pci_tree
+    return isinstance(known.matrix, Missing) and isinstance(tree, PciTree) and tree.may_be_cut
 
 
 def _domains(known: Devices, of: Pairs) -> Known[tuple[NvlinkDomain, ...]]:

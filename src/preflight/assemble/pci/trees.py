@@ -39,7 +39,8 @@ def pci_tree(found: Mapping[str, Any]) -> Known[PciTree]:
     lspci = found.get("lspci")
     if isinstance(lspci, Missing):
         devices = {name: _untold(each, lspci) for name, each in devices.items()}
-    return replace(trees[0], devices=with_ways(devices.values()))
+    cut = all(tree.may_be_cut for tree in trees)  # what one of them lacks another may tell
+    return replace(trees[0], devices=with_ways(devices.values()), may_be_cut=cut)
 
 
 def _filled(first: PciDevice, other: PciDevice) -> PciDevice:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from preflight.expect.memory_policy import may_bind_memory
 from preflight.facts.host import Host
 from preflight.facts.topology import GpuPlace
 from preflight.model import Missing, Seat
 from preflight.placement.advice.adapters import has_efa
 from preflight.placement.advice.cpu_shares import count, share
-
-#: Their default seccomp profile keeps set_mempolicy(2) from processes without CAP_SYS_NICE
-#: (Docker's documentation of seccomp security profiles).
-_WITHOUT_MEMORY_POLICY = ("docker", "podman", "kubernetes", "container")
 
 
 def seats_of(host: Host, order: Sequence[GpuPlace]) -> tuple[Seat, ...]:
@@ -102,7 +99,7 @@ def _without_memory(host: Host, node: int) -> bool:
 
 
 def _memory(host: Host) -> str:
-    if host.container not in _WITHOUT_MEMORY_POLICY:
+    if may_bind_memory(host.container):
         return ""
     return "containers mostly may not set a memory policy; memory follows the CPUs"
 

@@ -38,10 +38,12 @@ class _Bus(Struct):
 
 
 class _Drawing(Struct):
-    """What has been read of it. `branches`: column -> the bus whose functions branch off there."""
+    """What has been read of it. `branches`: column -> the bus whose functions branch off there;
+    `open`: columns at which more must follow: the last branch of each is drawn as `\\-`."""
 
     functions: dict[str, dict[str, Any]] = field(default_factory=dict)
     branches: dict[int, _Bus | None] = field(default_factory=dict)
+    open: set[int] = field(default_factory=set)
 
 
 @probe(_PROBE, ["lspci", "-tv"], timeout_s=20)
@@ -56,7 +58,8 @@ def lspci_tree(text: str) -> PciTree:
         raise ParseError("expected lines such as `-[0000:00]-+-00.0  Intel Corporation ...`", 1)
     unknown: dict[str, Any] = {"probe": _PROBE, "answers": NOT_IN_INPUT}
     found = (PciDevice(name, **unknown, **told) for name, told in drawing.functions.items())
-    return PciTree(tuple(sorted(found, key=lambda each: each.name)), probe=_PROBE)
+    devices = tuple(sorted(found, key=lambda each: each.name))
+    return PciTree(devices, probe=_PROBE, may_be_cut=bool(drawing.open))
 
 
 def _read(drawing: _Drawing, line: str, number: int) -> None:
@@ -67,6 +70,7 @@ def _read(drawing: _Drawing, line: str, number: int) -> None:
         if piece is None:
             raise _refused(line, number)
         if piece["branch"]:
+            (drawing.open.add if piece["branch"] == "+" else drawing.open.discard)(at)
             here = _branch(drawing, at, here, started)
         elif piece["bus"]:
             here = _bus(drawing, piece, here, bridge)

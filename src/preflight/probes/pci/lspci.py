@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from preflight.errors import ParseError
 from preflight.facts.pci_tree import PciDevice, PciTree
 from preflight.model import NOT_IN_INPUT, Missing
 from preflight.probes.pci.forms import for_people
+from preflight.probes.pci.lists import Listed, lacking
 from preflight.probes.pci.names import class_of, vendor_of
 from preflight.probes.spec import probe
 
@@ -40,17 +41,42 @@ _TREE = re.compile(r"-\[[0-9a-f]{4,8}:|[|+\\ ]*[+\\|]-")
 @probe(_PROBE, ["lspci", "-Dvvvnn"], timeout_s=20, needs_root=True)
 def lspci(text: str) -> PciTree:
     """The functions in their order; where the text holds several forms, the details of the longer.
-    Raises ParseError where two different functions have one address."""
+    Raises ParseError where two different functions have one address, or where one of two whole
+    lists lacks what the other has."""
     blocks = _blocks(text)
     if not blocks:
         raise ParseError("expected a line such as `0000:1b:00.0 3D controller: ...`", 1)
+    if gone := lacking([block.listed() for block in blocks]):
+        raise ParseError(
+            f"two lists, of which one alone has {gone.address}: of two hosts, or of one at two "
+            "times: give each by itself",
+            gone.line,
+        )
     functions: dict[str, _Function] = {}
     for block in blocks:
         functions[block.address] = block.after(functions.get(block.address))
     functions[blocks[-1].address].ends(text, list(functions.values()))
     _without_lanes(functions.values())
     drivers = any("driver" in each.told for each in functions.values())
-    return PciTree(tuple(each.device(drivers) for each in functions.values()), probe=_PROBE)
+    devices = tuple(each.device(drivers) for each in functions.values())
+    cut = functions[blocks[-1].address].cut or _ends_within(devices, max(functions))
+    return PciTree(devices, probe=_PROBE, may_be_cut=cut)
+
+
+def _ends_within(devices: Sequence[PciDevice], last: str) -> bool:
+    """Whether the last function stands where a whole list hardly ends: it is a GPU, or within a
+    bridge that has more buses than are shown. lspci sorts by address."""
+    domain, bus, _ = last.split(":")
+    shown = {each.name.rpartition(":")[0] for each in devices}
+    for each in devices:
+        if each.name == last and str(each.class_id).startswith("0x03"):
+            return True
+        if isinstance(each.secondary, int) and isinstance(each.subordinate, int):
+            within = each.name == last or each.secondary <= int(bus, 16) <= each.subordinate
+            more = f"{domain}:{each.subordinate:02x}" not in shown
+            if within and more and each.name.startswith(f"{domain}:"):
+                return True
+    return False
 
 
 def _without_lanes(functions: Iterable[_Function]) -> None:
@@ -125,6 +151,10 @@ class _Function:
         number = (told["id"] or told["bare"]) if told else class_of(kind)
         self.told |= {"class_name": name} if name else {}
         self.told |= {"class_id": f"0x{number}"} if number else {}
+
+    def listed(self) -> Listed:
+        """What lists are compared by."""
+        return Listed(self.address, str(self.told.get("class_id", "")), self.line)
 
     def after(self, first: _Function | None) -> _Function:
         """This form with what another one told before it, which is of the same function."""

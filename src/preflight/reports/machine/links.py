@@ -84,7 +84,8 @@ def _shown(
     grid: _Grid, told: list[list[str]], kinds: set[str], width: int, verbose: int
 ) -> Iterator[Line]:
     if len(kinds) == 1 and not verbose:
-        pairs = "every pair of" if grid.rows == grid.columns else "from every one of"
+        one = "from" if len(grid.rows) == 1 else "from every one of"
+        pairs = "every pair of" if grid.rows == grid.columns else one
         to = "" if grid.rows == grid.columns else f" to {fold(grid.columns)}"
         text = f"{grid.what}: {next(iter(kinds))}, {pairs} {fold(grid.rows)}{to}"
         yield from flow([], [Span(text)], hang=2, width=width)
