@@ -49,7 +49,7 @@ test: packages $(READY)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	$(VENV)/bin/pytest -n 3 --dist loadgroup $(PYTEST_ARGS)
+	$(VENV)/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # All run, even where one misses its target.
 bench: $(READY)

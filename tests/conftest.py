@@ -32,11 +32,6 @@ def sample_bytes(path: str) -> bytes:
     return (SAMPLES / path).read_bytes()
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with real machines wait more than they compute: they come first, beside the others, and
-    those of one file go to one worker, which then makes its machines once."""
-    for item in items:
-        if item.path.parent.name == "lab":
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    """Tests with real machines wait more than they compute: they come first, beside the others."""
     items.sort(key=lambda item: item.get_closest_marker("lab") is None)
