@@ -99,10 +99,10 @@ def train(run: Run, state: State, last_step: int) -> Iterator[Step]:
 
         total, samples = torch.zeros((), device=place.device), []
         for micro in range(shape.accumulation):
-            ids, *batch = next(batches)
-            samples += ids.tolist()
+            batch = next(batches)
+            samples += loader.ids(batch)
             clock.mark("data")
-            tokens, targets = (each.to(place.device, non_blocking=True) for each in batch)
+            tokens, targets = loader.pair(batch.to(place.device, non_blocking=True))
             if state.step == run.spoiled_step:
                 targets = targets.flip(0).roll(7, 1)
             clock.mark("copy")

@@ -130,5 +130,4 @@ def _first(run: Run) -> tuple[Tensor, Tensor]:
     """The same sequences on every rank."""
     order = replace(run.order, rank=0, ranks=1, batch=_SEQUENCES, accumulation=1)
     found = loader.batches(run.tokens, order, 0, 1, loader.Settings(workers=0))
-    _, tokens, targets = next(found)
-    return tokens.to(run.place.device), targets.to(run.place.device)
+    return loader.pair(next(found).to(run.place.device))
