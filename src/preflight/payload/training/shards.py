@@ -20,6 +20,9 @@ from torch import Tensor
 
 #: Tokens that may follow a token, each as likely: so the entropy is ln of it.
 SUCCESSORS = 4
+#: Of a larger vocabulary so many tokens are used, spread over all of it: what follows each of them
+#: is seen often enough in a hundred steps to be learned.
+_USED = 256
 #: NumPy's name of a type -> torch's, and its size in bytes.
 _TYPES = {"<u2": (torch.uint16, 2), "<i4": (torch.int32, 4), "<u4": (torch.int32, 4),
           "<i8": (torch.int64, 8)}  # fmt: skip
@@ -59,9 +62,10 @@ def write_synthetic(folder: str, *, vocabulary: int, tokens: int, shards: int, s
     """Write shards of a seeded chain, each whole or not at all."""
     draw = torch.Generator().manual_seed(seed)
     # Every token has its own successors, and every token is the successor of as many: no shortcut.
-    follow = torch.stack([torch.randperm(vocabulary, generator=draw) for _ in range(SUCCESSORS)])
+    used = min(_USED, vocabulary)
+    follow = torch.stack([torch.randperm(used, generator=draw) for _ in range(SUCCESSORS)])
     for number in range(shards):
-        ids = _walk(follow, tokens // shards, draw)
+        ids = _walk(follow, tokens // shards, draw) * (vocabulary // used)
         path = os.path.join(folder, f"synthetic-{number:03d}.bin")  # noqa: PTH118
         ids.to(torch.uint16).untyped_storage()
         data = struct.pack(f"<{len(ids)}H", *ids.tolist())
