@@ -133,6 +133,22 @@ def newest_sound(folder: str) -> tuple[Path, list[str]]:
     raise CheckpointError("; ".join(wrong) or f"{folder}: no whole checkpoint in it")
 
 
+def agreed(folder: str, place: Place) -> tuple[Path, list[str]]:
+    """The same for all ranks, found by the first: others may see an older list of a shared
+    folder. Raises CheckpointError on all of them."""
+    told: list[Any] = [None]
+    if place.rank == 0:
+        try:
+            told = [newest_sound(folder)]
+        except CheckpointError as error:
+            told = [str(error)]
+    if place.ranks > 1:
+        dist.broadcast_object_list(told, src=0, device=place.device)
+    if isinstance(told[0], str):
+        raise CheckpointError(told[0])
+    return told[0]
+
+
 def resume(state: State, place: Place, at: Path) -> None:
     """Read a checkpoint into a state that begin() made; afterwards it is as it was at that step."""
     wanted = contents(state, place)

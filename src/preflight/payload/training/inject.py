@@ -102,7 +102,7 @@ def _stall(run: Run, argument: str) -> None:
     at, left = _step(run, argument) * run.shape.batch, [1]
 
     def stand(_: int) -> None:
-        left[0] += 1
+        left[0] += not run.tokens.alone
         if left[0] == at:
             time.sleep(5.0)
 

@@ -4,6 +4,8 @@ the data is the step, and a resumed run reads on where the interrupted one stopp
 from __future__ import annotations
 
 import math
+import resource
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +15,11 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from ..parent import die_with_launcher
 from .shards import Shard, ShardError
+
+#: The loader alone is timed over so many micro-batches, or so long.
+_ALONE_BATCHES, _ALONE_S = 24, 1.0
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,7 @@ class Tokens(Dataset[Tensor]):
         self.shards, self.length, self.vocabulary = shards, length, vocabulary
         self.counts = [(one.tokens - 1) // length for one in shards]
         self.tampered: Callable[[int], None] | None = None  # injected faults
+        self.alone = False  # nobody trains: faults that come once wait
         self._mapped: dict[int, Tensor] = {}
         if not sum(self.counts):
             raise ShardError(f"no shard holds a sample of {length + 1} tokens")
@@ -141,17 +148,33 @@ def pair(batch: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _quiet(_worker: int) -> None:
-    """A worker prepares batches on one thread: the cores are the ranks'."""
+    """A worker prepares batches on one thread, for the cores are the ranks'; it ends with its rank,
+    and what limits the files of a rank does not limit the memory through which it hands batches."""
     torch.set_num_threads(1)
+    die_with_launcher(signal.SIGKILL)
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 
 
-def loader_alone(tokens: Tokens, order: Order, settings: Settings, *, micro_batches: int) -> float:
-    """Tokens a second that the loader gives when nobody trains: from the second micro-batch on."""
-    found = batches(tokens, order, 0, micro_batches + 1, settings)
-    next(found)
-    began, count = time.perf_counter(), 0
+def told_by(error: Exception) -> str:
+    """What a shard's error says, without the trace that a worker puts around it."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[-1].rpartition(f"{ShardError.__name__}: ")[2] if lines else type(error).__name__
+
+
+def loader_alone(tokens: Tokens, order: Order, settings: Settings) -> float:
+    """Tokens a second that the loader gives when nobody trains: after what was prefetched."""
+    skipped = 1 + settings.workers * settings.prefetch
+    steps = -(-(skipped + _ALONE_BATCHES) // order.accumulation)
+    tokens.alone = True
+    found = batches(tokens, order, 0, steps, settings)
+    for _ in range(skipped):
+        next(found)
+    began, count, elapsed_s = time.perf_counter(), 0, 0.0
     for batch in found:
         count += pair(batch)[0].numel()
-        if time.perf_counter() - began > 2.0:
+        elapsed_s = time.perf_counter() - began
+        if elapsed_s > _ALONE_S:
             break
-    return count / (time.perf_counter() - began)
+    tokens.alone = False
+    return count / elapsed_s
