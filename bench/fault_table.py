@@ -37,3 +37,56 @@ def clean(sharding: str, seed: int, shape: dict[str, Any], *, resume: bool) -> d
     ranks = 1 if sharding == "single" else 2
     preset = {"preset": "cpu-tiny", "device": "cpu", "changes": shape}
     return {**preset, "sharding": sharding, "ranks": ranks, "seed": seed, "resume": resume}
+
+
+#: Timings that wander where ranks share their processors with others.
+_TIMES = ("training.jitter", "training.rest", "training.straggler", "training.data.wait",
+          "training.data.loader", "training.data.longest", "training.checkpoint.stall")  # fmt: skip
+_LOSS = ("training.loss.learned", "training.loss.jump")
+_RESUMED = ("training.resume.loss", "training.resume.parameters")
+_NO_TWIN = "no other rank holds the same parameters: what one bit does to the loss is too little"
+
+FAULTS = (
+    Fault("slow-rank", ("training.straggler",), shardings=("ddp", "fsdp")),
+    Fault("slow-loader", ("training.data.wait",)),
+    Fault("pickle-heavy", ("training.data.wait", "training.data.loader")),
+    Fault("stall", ("training.data.longest",)),
+    Fault("kill", ("training.ranks",)),
+    Fault("stop", ("training.ranks",), plan={"silent_s": 3.0}),
+    Fault("flip-weight", ("training.replicas",), shardings=("ddp",)),
+    Fault("flip-gradient", ("training.replicas",), shardings=("ddp",)),
+    Fault("flip-weight", shardings=("fsdp", "single"), why=_NO_TWIN),
+    Fault("flip-gradient", shardings=("fsdp", "single"), why=_NO_TWIN),
+    Fault("nan", ("training.finite",), _LOSS),
+    Fault("rate-x100", _LOSS, ("training.finite",)),
+    Fault("bad-batch", ("training.loss.jump",)),
+    Fault("lost-optimizer", _RESUMED, resume=True),
+    Fault("repeated-data", ("training.resume.samples",), _RESUMED, resume=True),
+    Fault("corrupt-checkpoint", ("training.checkpoint.sound",), resume=True),
+    Fault("half-checkpoint", ("training.checkpoint.sound",), resume=True),
+    Fault("full-disk", ("training.checkpoint.written",)),
+    Fault("gc-pauses", ("training.gc",)),
+    Fault("pageable", why="a CPU copies nothing"),
+    Fault("tiny-kernels", why="on a CPU an operation costs nothing to launch"),
+    Fault("churn", why="a CPU has no allocator of torch's"),
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a run's report says: ids of checks by how they ended, the worst of each."""
+
+    failed: frozenset[str]
+    warned: frozenset[str]
+
+    def wrong(self, fault: Fault | None) -> str:
+        """What should be otherwise; "" where the report is as it should be. Warnings about times
+        are the machine's where a fault was injected."""
+        raised = self.failed | self.warned
+        if fault is None:
+            return f"raised {', '.join(sorted(raised))}" if raised else ""
+        expected = {*fault.seen, *fault.also}
+        if fault.seen and not raised & set(fault.seen):
+            return f"not seen by {' or '.join(fault.seen)}"
+        stray = self.failed - expected | (self.warned - expected - set(_TIMES))
+        return f"raised {', '.join(sorted(stray))}" if stray else ""
