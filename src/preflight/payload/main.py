@@ -46,16 +46,20 @@ def _train(plan: str, lines: Lines) -> int:
     try:
         from .training.harness import harness
         from .training.plan import read
-    except ImportError as error:
+    except (ImportError, OSError) as error:  # OSError: a library of CUDA that does not load
         _remove_self()
-        lines.write({"kind": "cannot", "text": f"{sys.executable} cannot import it: {error}"})
+        text = f"{sys.executable} cannot import what trains: {error}"
+        lines.write({"kind": "cannot", "text": text})
         return 0
     _remove_self()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         harness(read(plan), lines.write)
     except KeyboardInterrupt:
         lines.write({"kind": "interrupted"})
+        return 130
+    except BrokenPipeError:  # nobody reads any more
         return 130
     return 0
 
