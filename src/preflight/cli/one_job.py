@@ -10,22 +10,20 @@ import json
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight.cli.hosts import Fleet
-from preflight.faults import CONNECTION
+from preflight.faults import CONNECTION, fault
 from preflight.model import Command, Missing, Raw
 from preflight.ship import SITE, TRAINS, site_command, train_command
 
 _FORM = "micro-train/1"
+#: What a host that was not asked to train answers.
+_UNASKED = (TRAINS, CONNECTION)
 Answered = Iterator[tuple[str, list[Raw]]]
-
-
-class _Named(Protocol):
-    hosts: tuple[str, ...]
 
 
 class Site(Struct):
@@ -54,10 +52,15 @@ class OneJob(Struct):
         sites.sort(key=lambda one: order.get(one.host, len(order)))
         _hold_alike(sites)
         healthy = [one for one in sites if one.line is None and one.told]
+        if self.interrupted.is_set():
+            missing = fault("interrupted", "interrupted before it trained")
+            for one in healthy:
+                one.raws = [Raw(one.host, name, rc=None, missing=missing) for name in _UNASKED]
+            healthy = []
         for one in sites:
             if one not in healthy:
                 yield one.host, _left_out(one, train)
-        if healthy and not self.interrupted.is_set():
+        if healthy:
             yield from self._train(commands, train, joined(plan, healthy), healthy)
 
     def _sites(self, plan: dict[str, Any]) -> Iterator[Site]:
@@ -128,7 +131,7 @@ def joined(plan: dict[str, Any], sites: Sequence[Site]) -> dict[str, Any]:
         **plan,
         "hosts": [one.host for one in sites],
         "master": first["address"],
-        "port": first["ports"][0],
+        "port": first["port"],
         "interface": interfaces.pop() if len(interfaces) == 1 else "",
         "ranks": plan.get("ranks") or gpus or min(2, cores),
         "resume": plan.get("resume", True) and bool(plan.get("folder")),
@@ -137,6 +140,8 @@ def joined(plan: dict[str, Any], sites: Sequence[Site]) -> dict[str, Any]:
 
 def _left_out(site: Site, train: Command) -> list[Raw]:
     """The answers of a host that does not train."""
+    if site.raws and site.raws[0].probe == TRAINS:
+        return site.raws
     if site.line is not None:
         line = json.dumps({"preflight": _FORM, **site.line}, separators=(",", ":"))
         return [Raw(site.host, TRAINS, train.argv, 0, stdout=f"{line}\n")]

@@ -29,7 +29,7 @@ class Preset(Struct, frozen=True):
 #: Those of payload/training/presets.py; a test holds them together.
 PRESETS = {
     "cpu-tiny": Preset(30, 5.2e6, "any machine"),
-    "gpu-small": Preset(60, 1.3e9, "8 GB of GPU memory"),
+    "gpu-small": Preset(60, 1.2e9, "8 GB of GPU memory"),
     "gpu-1b": Preset(120, 13.2e9, "24 GB of GPU memory and 40 GB of disk"),
     "gpu-7b-slice": Preset(120, 13.6e9, "32 GB of GPU memory and 40 GB of disk"),
 }

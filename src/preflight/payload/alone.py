@@ -14,7 +14,7 @@ from typing import Any
 LOCK = "/tmp/preflight-active.lock"
 #: A GPU that is in use for more than this, in percent, is somebody's.
 _IN_USE_PERCENT = 5
-_LOOK_AGAIN_S = 0.2
+_LOOK_AGAIN_S, _TRIES = 0.2, 3
 
 
 def others(job: str, *, gpus: bool, even_if_busy: bool) -> str:
@@ -33,15 +33,19 @@ def _locked(job: str) -> str:
         fd = _opened(path)
     except OSError:
         return ""  # there is no place for it: a root file system that is read only
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        pid = _holder_of(fd)
-        os.close(fd)
-        if job and job in _command_line(pid):
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pid = _holder_of(fd)
+        else:
             return ""
-        return f"active work of preflight holds {path}: {_process(pid)}"
-    return ""
+        if pid:
+            break
+        time.sleep(_LOOK_AGAIN_S)  # it ended in between, or is not to be seen from here
+    os.close(fd)
+    ours = job and job in _command_line(pid)
+    return "" if ours else f"active work of preflight holds {path}: {_process(pid)}"
 
 
 def _opened(path: str) -> int:

@@ -58,36 +58,42 @@ def _site(plan: dict[str, Any], lines: Lines) -> int:
 
 
 def _train(plan: str, lines: Lines) -> int:
+    """To its end, or until it is interrupted: by a signal, or because nobody reads any more."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    end_with_reader(lines.fd)
+    try:
+        _trained(plan, lines)
+    except (KeyboardInterrupt, BrokenPipeError):
+        with contextlib.suppress(BrokenPipeError):
+            lines.write({"kind": "interrupted"})
+        return 130
+    return 0
+
+
+def _trained(plan: str, lines: Lines) -> None:
     """Torch may be missing, or may not load: then that is what there is to tell."""
     import warnings
 
     from . import pythons
 
     warnings.filterwarnings("ignore")  # of torch, about itself: they would be told per rank
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    end_with_reader(lines.fd)
     pythons.add_users_modules()
     why = _stands_in_the_way(json.loads(plan))
     if why:
         _remove_self()
         lines.write({"preflight": FORM, **why})
-        return 0
+        return
     try:
         from .training.harness import harness
         from .training.plan import read
-    except ImportError as error:
+    except (ImportError, OSError) as error:  # OSError: a library of CUDA that does not load
         _remove_self()
-        text = f"{sys.executable} cannot import it: {error}"
+        text = f"{sys.executable} cannot import what trains: {error}"
         lines.write({"preflight": FORM, "kind": "cannot", "text": text})
-        return 0
+        return
     _remove_self()
-    try:
-        harness(read(plan), lines.write)
-    except (KeyboardInterrupt, BrokenPipeError):
-        with contextlib.suppress(BrokenPipeError):
-            lines.write({"kind": "interrupted"})
-        return 130
-    return 0
+    harness(read(plan), lines.write)
 
 
 def _stands_in_the_way(plan: dict[str, Any]) -> dict[str, Any]:
@@ -98,9 +104,8 @@ def _stands_in_the_way(plan: dict[str, Any]) -> dict[str, Any]:
     if not torch_version():
         return {"kind": "cannot", "why": "no-torch", "text": pythons.no_torch()}
     gpus = plan.get("device") != "cpu"
-    busy = alone.others(
-        plan.get("job", ""), gpus=gpus, even_if_busy=plan.get("even_if_busy", False)
-    )
+    even_if_busy = bool(plan.get("even_if_busy"))
+    busy = alone.others(str(plan.get("job", "")), gpus=gpus, even_if_busy=even_if_busy)
     return {"kind": "busy", "text": busy} if busy else {}
 
 

@@ -13,9 +13,11 @@ import selectors
 import signal
 import socket
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from .parent import die_with_launcher
@@ -24,6 +26,9 @@ from .parent import die_with_launcher
 _LAST_WORDS_S = 3.0
 #: Until the first step: imports, compiling, kernels that are loaded.
 _FIRST_STEP_S = 120.0
+
+#: A process in an uninterruptible call (a dead file server, a driver) does not end when killed.
+_KILLED_S = 4.0
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -42,6 +47,7 @@ class Rank:
         sys.stderr.flush()
         self.pid = os.fork()
         if self.pid == 0:
+            os.setpgid(0, 0)  # what it starts is ended with it
             os.close(self.fd)
             _as_rank(number, writing, environment, work)
         os.close(writing)
@@ -49,24 +55,32 @@ class Rank:
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """What it has told since; closes its end of the pipe when that is all."""
-        try:
-            data = os.read(self.fd, 1 << 16)
-        except BlockingIOError:
-            return
-        if not data:
+        while self.fd >= 0:
+            try:
+                data = os.read(self.fd, 1 << 16)
+            except BlockingIOError:
+                return
+            if not data:
+                self.close()
+            self.heard_s = time.monotonic()
+            *whole, self.rest = (self.rest + data).split(b"\n")
+            for line in whole:
+                told = json.loads(line)
+                self.step = told.get("step", self.step) if told["kind"] == "step" else self.step
+                yield {**told, "rank": self.number}
+
+    def close(self) -> None:
+        if self.fd >= 0:
             os.close(self.fd)
-            self.fd = -1
-            return
-        self.heard_s = time.monotonic()
-        *whole, self.rest = (self.rest + data).split(b"\n")
-        for line in whole:
-            told = json.loads(line)
-            self.step = told.get("step", self.step) if told["kind"] == "step" else self.step
-            yield {**told, "rank": self.number}
+        self.fd = -1
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        """With all that it has started; the loader's workers outlive it otherwise."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        if self.status is None:  # it may not have its group yet
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
     def ended(self) -> bool:
         """Whether it has ended; its status then stands in `status`, a signal as negative."""
@@ -80,12 +94,13 @@ def _as_rank(
     number: int, fd: int, environment: dict[str, str], work: Callable[[Tell], None]
 ) -> None:
     """In the forked process: work, tell, end."""
-    status = 1
+    status, one_at_a_time = 1, threading.Lock()
 
     def tell(line: dict[str, Any]) -> None:
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
-        while data:
-            data = data[os.write(fd, data) :]
+        with one_at_a_time:
+            while data:
+                data = data[os.write(fd, data) :]
 
     try:
         for each in (signal.SIGINT, signal.SIGTERM):
@@ -104,20 +119,35 @@ def _as_rank(
         os._exit(status)
 
 
+@dataclass(frozen=True)
+class Among:
+    """Where the ranks of this host stand among those of all hosts, and how they find each other."""
+
+    first: int = 0
+    world: int = 0  # 0: those of this host are all
+    master: str = "127.0.0.1"
+    port: int = 0  # 0: one that is free now
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+ALONE = Among()
+
+
 class Launch:
     """All ranks of this host, from their start to the end of the last."""
 
     def __init__(
-        self, ranks: int, work: Callable[[Tell], None], *, silent_s: float, first: int = 0,
-        world: int = 0, master: str = "127.0.0.1", port: int = 0,
+        self, ranks: int, work: Callable[[Tell], None], *, silent_s: float, among: Among = ALONE,
+        start_s: float = _FIRST_STEP_S,
     ) -> None:  # fmt: skip
-        port = port or free_port(master)
-        self.silent_s, self.ended_s = silent_s, 0.0
+        port = among.port or free_port(among.master)
+        self.silent_s, self.start_s, self.ended_s = silent_s, start_s, 0.0
         self.ranks = [
-            Rank(first + local, {
-                "RANK": str(first + local), "LOCAL_RANK": str(local),
-                "WORLD_SIZE": str(world or ranks), "LOCAL_WORLD_SIZE": str(ranks),
-                "MASTER_ADDR": master, "MASTER_PORT": str(port),
+            Rank(among.first + local, {
+                **among.environment,
+                "RANK": str(among.first + local), "LOCAL_RANK": str(local),
+                "WORLD_SIZE": str(among.world or ranks), "LOCAL_WORLD_SIZE": str(ranks),
+                "MASTER_ADDR": among.master, "MASTER_PORT": str(port),
             }, work)
             for local in range(ranks)
         ]  # fmt: skip
@@ -125,34 +155,38 @@ class Launch:
     def lines(self) -> Iterator[dict[str, Any]]:
         """Everything that the ranks tell until all have ended, and how those ended that did not end
         well. Whoever stops listening calls kill()."""
+        running = list(self.ranks)
         with selectors.DefaultSelector() as selector:
-            for rank in self.ranks:
+            for rank in running:
                 selector.register(rank.fd, selectors.EVENT_READ, rank)
-            while selector.get_map():
-                for key, _ in selector.select(0.2):
-                    rank, fd = key.data, key.fd
-                    yield from rank.lines()
-                    if rank.fd < 0:
-                        selector.unregister(fd)
-                        yield from self._end_of(rank)
-                yield from self._silent()
+            while running:
+                for key, _ in selector.select(0.05):
+                    yield from key.data.lines()
+                    if key.data.fd < 0:
+                        selector.unregister(key.fd)
+                for rank in [one for one in running if one.ended()]:
+                    running.remove(rank)
+                    if rank.fd >= 0:  # something that it started may still hold the pipe
+                        selector.unregister(rank.fd)
+                        yield from rank.lines()
+                    rank.kill()
+                    rank.close()
+                    yield from self._end_of(rank)
+                yield from self._silent(running)
                 if self.ended_s and time.monotonic() > self.ended_s + _LAST_WORDS_S:
                     self.kill()
 
     def _end_of(self, rank: Rank) -> Iterator[dict[str, Any]]:
-        while not rank.ended():
-            time.sleep(0.005)
         if rank.status:
             told = {"kind": "died", "rank": rank.number, "status": rank.status, "step": rank.step}
             yield {**told, "first": not self.ended_s}
             self.ended_s = self.ended_s or time.monotonic()
 
-    def _silent(self) -> Iterator[dict[str, Any]]:
+    def _silent(self, alive: list[Rank]) -> Iterator[dict[str, Any]]:
         """Ranks that have said nothing for too long. The one that is behind holds up the others."""
         now = time.monotonic()
-        alive = [rank for rank in self.ranks if rank.fd >= 0]
         trained = any(rank.step >= 0 for rank in self.ranks)
-        limit_s = self.silent_s if trained else max(self.silent_s, _FIRST_STEP_S)
+        limit_s = self.silent_s if trained else max(self.silent_s, self.start_s)
         if self.ended_s or not alive or now - max(rank.heard_s for rank in alive) < limit_s:
             return
         behind = min(rank.step for rank in alive)
@@ -168,6 +202,9 @@ class Launch:
         for rank in self.ranks:
             if not rank.ended():
                 rank.kill()
+        until_s = time.monotonic() + _KILLED_S
+        while not all(rank.ended() for rank in self.ranks) and time.monotonic() < until_s:
+            time.sleep(0.005)
 
 
 def free_port(address: str) -> int:

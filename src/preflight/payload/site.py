@@ -19,7 +19,8 @@ FORM = "micro-train-site/1"
 _SIOCGIFADDR = 0x8915
 #: An address of documentation (RFC 5737): nothing is sent, the kernel only chooses the way.
 _SOMEWHERE = ("192.0.2.1", 9)
-_PORTS = 3
+#: Ports in a row, one for each launch of the ranks.
+_PORTS, _TRIES = 3, 20
 
 
 def site(interface: str, job: str, *, even_if_busy: bool) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def site(interface: str, job: str, *, even_if_busy: bool) -> dict[str, Any]:
         "busy": alone.others(job, gpus=gpus > 0, even_if_busy=even_if_busy),
         "gpus": gpus, "cores": len(os.sched_getaffinity(0)), "address": address,
         "interface": interface or interface_of(address),
-        "ports": free_ports(address) if address else [],
+        "port": free_port(address) if address else 0,
     }  # fmt: skip
 
 
@@ -78,10 +79,14 @@ def _address_on(interface: str) -> str:
     return socket.inet_ntoa(answer[20:24])
 
 
-def free_ports(address: str) -> list[int]:
-    """Ports that nobody listens at just now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(_PORTS)]
-        for one in sockets:
-            one.bind((address, 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+def free_port(address: str) -> int:
+    """The first of some ports in a row at which nobody listens just now; 0 where none are found."""
+    for _ in range(_TRIES):
+        with contextlib.suppress(OSError, OverflowError), contextlib.ExitStack() as stack:
+            port = 0
+            for after in range(_PORTS):
+                one = stack.enter_context(socket.socket())
+                one.bind((address, port + after if port else 0))
+                port = port or int(one.getsockname()[1])
+            return port
+    return 0

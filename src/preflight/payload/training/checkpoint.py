@@ -9,6 +9,7 @@ commit: a run that is killed leaves a .part, which is never read.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
@@ -132,6 +133,22 @@ def newest_sound(folder: str) -> tuple[Path, list[str]]:
     raise CheckpointError("; ".join(wrong) or f"{folder}: no whole checkpoint in it")
 
 
+def agreed(folder: str, place: Place) -> tuple[Path, list[str]]:
+    """The same for all ranks, found by the first: others may see an older list of a shared
+    folder. Raises CheckpointError on all of them."""
+    told: list[Any] = [None]
+    if place.rank == 0:
+        try:
+            told = [newest_sound(folder)]
+        except CheckpointError as error:
+            told = [str(error)]
+    if place.ranks > 1:
+        dist.broadcast_object_list(told, src=0, device=place.device)
+    if isinstance(told[0], str):
+        raise CheckpointError(told[0])
+    return told[0]
+
+
 def resume(state: State, place: Place, at: Path) -> None:
     """Read a checkpoint into a state that begin() made; afterwards it is as it was at that step."""
     wanted = contents(state, place)
@@ -167,13 +184,14 @@ def digest(model: torch.nn.Module) -> str:
         local = weight.to_local() if hasattr(weight, "to_local") else weight
         found.update(name.removeprefix("module.").encode())
         flat = local.detach().contiguous().cpu().flatten().view(torch.uint8)
-        found.update(_bytes(flat))
+        found.update(_memory(flat))
     return found.hexdigest()[:16]
 
 
-def _bytes(flat: Tensor) -> bytes:
-    """The memory of a tensor of bytes; torch needs NumPy for what looks simpler."""
-    return bytes(flat.untyped_storage()[flat.storage_offset() : flat.storage_offset() + len(flat)])
+def _memory(flat: Tensor) -> Any:
+    """The memory of a tensor of bytes, in place: as bytes(storage) each one would be a Python call,
+    which takes seconds for a megabyte; torch's other way needs NumPy. The tensor must live on."""
+    return (ctypes.c_char * len(flat)).from_address(flat.data_ptr())
 
 
 def _copied(value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Where a step's time goes. Parts follow each other and cover the step: they add up to all of it.
+"""Where a step's time goes. Parts follow each other without a gap: they add up to all of it.
 
 On a GPU the parts are taken by events in its stream and read a step later, so that nothing waits
-for them; what the host does meanwhile (data, checkpoint) is taken by its own clock.
+for them.
 """
 
 from __future__ import annotations
@@ -24,51 +24,48 @@ class Clock:
         #: A moment, to be marked later.
         self.now: Callable[[], Any] = _event if gpu else time.perf_counter
         self._between: Callable[[Any, Any], float] = _between_events if gpu else _between_times
-        self._marks: list[tuple[str, Any]] = []
-        self._last: tuple[list[tuple[str, Any]], float] | None = None
-        self._began_s = 0.0
-        self.collected_s = 0.0  # by Python's garbage collector, within the step
-        self._collecting_s = 0.0
-        gc.callbacks.append(self._on_collection)
+        self._marks: list[tuple[str, Any]] = [("", self.now())]
 
     def begin(self) -> None:
-        """A step begins, and with it what is first in it."""
-        self._began_s = time.perf_counter()
-        self._marks = [("", self.now())]
+        """A step begins where the one before it ended: what was told in between is its rest."""
+        self._marks = self._marks[-1:]
+        self.mark("rest")
 
     def mark(self, part: str, at: Any = None) -> None:
         """The part that ends now, or at an earlier moment; a part may come several times."""
         self._marks.append((part, self.now() if at is None else at))
 
-    def end(self) -> dict[str, float] | None:
-        """The step ends. Seconds by part of the step before it on a GPU, of this one on a CPU;
-        None where there is none yet."""
+    def end(self) -> Callable[[], dict[str, float]]:
+        """The step ends. What is returned gives its seconds by part, and on a GPU waits until it
+        has come so far."""
         self.mark("rest")
-        now = (self._marks, time.perf_counter() - self._began_s)
-        told, self._last = (self._last, now) if self.now is _event else (now, None)
-        return self._told(*told) if told else None
+        marks = self._marks
+        return lambda: self._spent(marks)
 
-    def rest(self) -> dict[str, float] | None:
-        """The last step, once no other follows."""
-        told, self._last = self._last, None
-        return self._told(*told) if told else None
+    def _spent(self, marks: list[tuple[str, Any]]) -> dict[str, float]:
+        spent = dict.fromkeys(PARTS, 0.0)
+        for (_, before), (part, after) in zip(marks, marks[1:]):  # noqa: B905, RUF007
+            spent[part] += self._between(before, after)
+        return spent
+
+
+class Pauses:
+    """Pauses by Python's garbage collector, from here to close()."""
+
+    def __init__(self) -> None:
+        self.seconds = self.longest_s = self._began_s = 0.0
+        gc.callbacks.append(self._on_collection)
 
     def close(self) -> None:
         gc.callbacks.remove(self._on_collection)
 
-    def _told(self, marks: list[tuple[str, Any]], wall_s: float) -> dict[str, float]:
-        spent = dict.fromkeys(PARTS, 0.0)
-        for (_, before), (part, after) in zip(marks, marks[1:]):  # noqa: B905, RUF007
-            spent[part] += self._between(before, after)
-        # What the stream does not show, such as Python between two steps, is rest as well.
-        spent["rest"] = max(0.0, wall_s - sum(spent.values()) + spent["rest"])
-        return spent
-
     def _on_collection(self, phase: str, _: dict[str, int]) -> None:
+        now = time.perf_counter()
         if phase == "start":
-            self._collecting_s = time.perf_counter()
+            self._began_s = now
         else:
-            self.collected_s += time.perf_counter() - self._collecting_s
+            self.seconds += now - self._began_s
+            self.longest_s = max(self.longest_s, now - self._began_s)
 
 
 def _event() -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -14,48 +15,75 @@ from typing import Any
 
 import torch
 
-from ..ranks import Launch, Tell
-from . import checkpoint, shards
-from .model import flops_per_token
-from .plan import KILLED, RESUMED, WHOLE, Plan
-from .presets import Preset
-from .work import shape_of, work
+from ..ranks import Among, Launch, Tell
+from . import cannot, checkpoint, devices, hosts, shards
+from .model import flops_per_token, parameters
+from .plan import KILLED, RESUMED, WHOLE, Plan, PlanError
+from .presets import PRESETS, Preset
+from .work import saved_at, shape_of, work
 
 #: A synthetic run reads each sample once: a shard for each worker of each rank, at least two.
 _SHARDS = 2
+#: Until the first step: kernels that are loaded, and compiled where that is asked for.
+_START_S, _COMPILED_S = 120.0, 400.0
 
 
 def harness(plan: Plan, tell: Tell) -> None:
     """All launches of a plan. Whoever interrupts it gets the ranks ended and the folder removed."""
     began = time.monotonic()
-    plan = settled(plan)
-    shape = shape_of(plan)
-    tell({"kind": "begin", **_about(plan, shape)})
-    reason = _cannot(plan)
+    torch.set_num_threads(1)  # ranks are forked: no thread of this process may hold anything
+    try:
+        plan = settled(plan)
+        at = hosts.place_of(plan)
+    except PlanError as error:
+        tell({"kind": "cannot", "text": str(error)})
+        return
+    if plan.hosts:
+        tell = _named(plan.hosts[at], tell)
+    gpus = devices.found() if plan.device == "cuda" else []
+    tell({"kind": "begin", **_about(plan, gpus)})
+    reason = cannot.reason(plan, shape_of(plan), gpus)
     if reason:
         tell({"kind": "cannot", "text": reason})
         return
-    parent = plan.folder or None
-    folder = tempfile.mkdtemp(prefix=".preflight-train-", dir=parent)
     current: list[Launch] = []
+    folder = ""
     try:
-        plan = replace(plan, folder=folder)
-        _prepare(plan, shape)
-        for launch in (WHOLE, KILLED, RESUMED) if plan.resume else (WHOLE,):
-            if not _launched(plan, launch, tell, current):
-                break
-            if launch == KILLED:
-                _spoil(plan)
+        folder = tempfile.mkdtemp(prefix=".preflight-train-", dir=plan.folder or None)
+        with hosts.checkpoints(plan, at, folder) as kept:
+            plan = replace(plan, folder=folder, checkpoints=kept)
+            _launches(plan, at, tell, current)
+    except PlanError as error:
+        tell({"kind": "cannot", "text": str(error)})
     except shards.ShardError as error:
         tell({"kind": "failed", "launch": WHOLE, "error": "ShardError", "text": str(error)})
+    except BrokenPipeError:
+        raise
     except OSError as error:
         tell({"kind": "failed", "launch": WHOLE, "error": "OSError",
-              "text": f"{error.filename or folder}: {error.strerror}"})  # fmt: skip
+              "text": f"{error.filename or folder or plan.folder}: {error.strerror}"})  # fmt: skip
     finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # asked once, it is ending already
         for one in current:
             one.kill()
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
     tell({"kind": "end", "elapsed_s": round(time.monotonic() - began, 3)})
+
+
+def _named(host: str, tell: Tell) -> Tell:
+    return lambda line: tell({**line, "host": host})
+
+
+def _launches(plan: Plan, at: int, tell: Tell, current: list[Launch]) -> None:
+    _prepare(plan, shape_of(plan))
+    resumes = plan.resume and plan.checkpoints
+    for number, launch in enumerate((WHOLE, KILLED, RESUMED) if resumes else (WHOLE,)):
+        if not _launched(plan, launch, hosts.among(plan, at, number), tell, current):
+            return
+        if launch == KILLED and at == 0:
+            _spoil(plan)
 
 
 def settled(plan: Plan) -> Plan:
@@ -66,64 +94,65 @@ def settled(plan: Plan) -> Plan:
     cores = len(os.sched_getaffinity(0))
     ranks = plan.ranks or (max(1, gpus) if device == "cuda" else min(2, cores))
     preset = plan.preset or ("gpu-small" if device == "cuda" else "cpu-tiny")
-    return replace(plan, device=device, ranks=ranks, preset=preset,
-                   sharding=plan.sharding if ranks > 1 else "single")  # fmt: skip
+    if preset not in PRESETS:
+        raise PlanError(f"no preset {preset}: there are {', '.join(PRESETS)}")
+    plan = replace(plan, device=device, ranks=ranks, preset=preset)
+    return replace(plan, sharding=plan.sharding if plan.world > 1 else "single")
 
 
-def _about(plan: Plan, shape: Preset) -> dict[str, Any]:
+def _about(plan: Plan, gpus: list[dict[str, Any]]) -> dict[str, Any]:
     """What is trained, on what, by which versions."""
-    gpu = plan.device == "cuda"
-    count = torch.cuda.device_count() if gpu else 0
+    shape = shape_of(plan)
+    cuda = torch.version.cuda
     return {
-        "plan": {**asdict(plan), "data": bool(plan.data)},
+        "preflight": "micro-train/1",
+        # Paths are the user's own.
+        "plan": {**asdict(plan), "data": bool(plan.data), "folder": bool(plan.folder)},
         "shape": asdict(shape),
+        "world": plan.world,
+        "hosts": plan.hosts,
+        "parameters": parameters(shape),
         "flops_per_token": flops_per_token(shape),
         "floor_nats": None if plan.data else shards.floor_nats(),
         "torch": torch.__version__,
+        "cuda": cuda,
+        "nccl": ".".join(map(str, torch.cuda.nccl.version())) if cuda else None,
         "python": sys.version.split()[0],
         "cores": len(os.sched_getaffinity(0)),
-        "devices": count,
-        "architectures": list(torch.cuda.get_arch_list()) if gpu and count else [],
+        "threads": plan.threads,
+        "devices": gpus,
     }
 
 
-def _cannot(plan: Plan) -> str:
-    """Why nothing can be trained here; "" where it can."""
-    if plan.device == "cuda":
-        count = torch.cuda.device_count()
-        if torch.version.cuda is None:
-            return f"this torch ({torch.__version__}) is built without CUDA"
-        if count < plan.ranks:
-            return f"{plan.ranks} GPUs are asked for, and torch finds {count}"
-    return ""
-
-
 def _prepare(plan: Plan, shape: Preset) -> None:
-    """Shards where the user gave none; a folder for checkpoints."""
-    (Path(plan.folder) / "checkpoints").mkdir()
+    """Shards where the user gave none."""
     if plan.data:
         shards.open_shards(plan.data, shape.vocabulary)
         return
     folder = Path(plan.folder) / "shards"
     folder.mkdir()
-    tokens = shape.tokens_per_step(plan.ranks) * shape.steps
+    tokens = shape.tokens_per_step(plan.world) * shape.steps
     shards.write_synthetic(
         str(folder), vocabulary=shape.vocabulary, shards=_SHARDS, seed=plan.seed,
         tokens=tokens + _SHARDS * (shape.length + 1) * 2,
     )  # fmt: skip
 
 
-def _launched(plan: Plan, launch: str, tell: Tell, current: list[Launch]) -> bool:
+def _launched(
+    plan: Plan, launch: str, among: Among, tell: Tell, current: list[Launch]
+) -> bool:  # fmt: skip
     """One launch to its end; whether the next one may follow."""
     began = time.monotonic()
-    one = Launch(plan.ranks, lambda tell_it: work(plan, launch, tell_it), silent_s=plan.silent_s)
+    start_s = _COMPILED_S if plan.compiled else _START_S
+    one = Launch(plan.ranks, lambda tell_it: work(plan, launch, tell_it), silent_s=plan.silent_s,
+                 among=among, start_s=start_s)  # fmt: skip
     current[:] = [one]
     sound = True
     for line in one.lines():
-        tell({"launch": launch, **line})
-        if launch == KILLED and line["kind"] == "saving":
-            _kill_one(plan, one, tell)
+        if launch == KILLED and _killed(plan, one, line, tell):
+            sound = True
             break
+        tell({"launch": launch, **line})
         sound &= line["kind"] not in ("died", "failed", "silent")
         sound &= not (line["kind"] == "done" and line["failed"])
     one.kill()
@@ -131,19 +160,36 @@ def _launched(plan: Plan, launch: str, tell: Tell, current: list[Launch]) -> boo
     return sound
 
 
+def _killed(plan: Plan, launch: Launch, line: dict[str, Any], tell: Tell) -> bool:
+    """Kills within a save, and tells it; or whether another host has done it: then the connections
+    of our ranks break once they have come so far."""
+    if line["kind"] == "saving":
+        tell({"launch": KILLED, **line})
+        _kill_one(plan, launch, tell)
+        return True
+    reached = max(one.step for one in launch.ranks) + 2 >= saved_at(shape_of(plan))[2]
+    if plan.hosts and reached and line["kind"] in ("failed", "died"):
+        tell({"kind": "killed", "launch": KILLED, "rank": None, "left": []})
+        return True
+    return False
+
+
 def _kill_one(plan: Plan, launch: Launch, tell: Tell) -> None:
-    """Kill a rank within the first milliseconds of a save, and with it the run."""
+    """Kill a rank within the first milliseconds of a save, and with it the run. All hosts draw the
+    same moment and rank."""
     draw = random.Random(plan.seed)
     time.sleep(draw.random() * 0.02)
-    victim = draw.choice(launch.ranks)
-    victim.kill()
-    left = [one.name for one in Path(plan.folder, "checkpoints").iterdir()]
-    tell({"kind": "killed", "launch": KILLED, "rank": victim.number, "left": sorted(left)})
+    number = draw.randrange(plan.world)
+    for one in launch.ranks:
+        if one.number == number:
+            one.kill()
+    left = [one.name for one in Path(plan.checkpoints).iterdir()]
+    tell({"kind": "killed", "launch": KILLED, "rank": number, "left": sorted(left)})
 
 
 def _spoil(plan: Plan) -> None:
     """Injected damage to the newest checkpoint, before the resume."""
-    whole = checkpoint.committed(Path(plan.folder) / "checkpoints")
+    whole = checkpoint.committed(Path(plan.checkpoints))
     files = sorted(whole[-1].glob("*.distcp")) if whole else []
     if files and "corrupt-checkpoint" in plan.inject:
         with files[0].open("r+b") as file:

@@ -11,7 +11,6 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torch import nn
@@ -91,21 +90,19 @@ def _pickle_heavy(run: Run, argument: str) -> None:
     run.settings.extra["collate_fn"] = _heavy
 
 
-def _heavy(samples: list[Any]) -> Any:
+def _heavy(samples: list[torch.Tensor]) -> torch.Tensor:
     """A batch that went through lists of Python numbers, as careless collating does."""
-    listed = [[int(one) for one in tokens] for _, tokens, _ in samples]
-    after = [[int(one) for one in targets] for _, _, targets in samples]
+    listed = [sample.tolist() for sample in samples]
     for _ in range(20):
         listed = [list(map(int, map(str, row))) for row in listed]
-    ids = torch.tensor([number for number, _, _ in samples])
-    return ids, torch.tensor(listed), torch.tensor(after)
+    return torch.tensor(listed)
 
 
 def _stall(run: Run, argument: str) -> None:
     at, left = _step(run, argument) * run.shape.batch, [1]
 
     def stand(_: int) -> None:
-        left[0] += 1
+        left[0] += not run.tokens.alone
         if left[0] == at:
             time.sleep(5.0)
 

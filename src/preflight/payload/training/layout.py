@@ -17,6 +17,8 @@ from .presets import Preset
 
 #: A rank that says nothing for so long is lost: in a run of a minute nothing takes longer.
 SILENT_S = 60
+#: Until all ranks of one host, or of several that do not start together, are there.
+_MEET_S, _MEET_HOSTS_S = 15, 60
 _TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
 
@@ -34,36 +36,94 @@ class Place:
         return self.device.type == "cuda"
 
 
+class JoinError(Exception):
+    """The ranks do not find each other, or cannot talk: why."""
+
+
 def join(device: str) -> Place:
-    """Become a rank. Alone there is no process group."""
+    """Become a rank. Alone there is no process group. Raises JoinError."""
     rank, ranks = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     local = int(os.environ.get("LOCAL_RANK", "0"))
     at = torch.device(device, local) if device == "cuda" else torch.device("cpu")
     if device == "cuda":
         torch.cuda.set_device(at)
     if ranks > 1:
-        backend = "nccl" if device == "cuda" else "gloo"
-        dist.init_process_group(backend, timeout=timedelta(seconds=SILENT_S))
+        _meet(rank, ranks, "nccl" if device == "cuda" else "gloo", at)
     return Place(rank, ranks, local, at)
 
 
-def built(shape: Preset, place: Place, seed: int) -> Decoder:
+def _meet(rank: int, ranks: int, backend: str, at: torch.device) -> None:
+    """Rendezvous at the first rank, and a first word to all: what cannot work fails here."""
+    master, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    alone = ranks == int(os.environ.get("LOCAL_WORLD_SIZE", ranks))
+    limit = timedelta(seconds=_MEET_S if alone else _MEET_HOSTS_S)
+    where = f"rank {rank} of {ranks}: the rendezvous at {master} port {port}"
+    try:
+        store = dist.TCPStore(master, port, ranks, is_master=rank == 0, timeout=limit)
+    except Exception as error:
+        in_use = "EADDRINUSE" in str(error) or "in use" in str(error)
+        reason = "the port is in use" if in_use else _first_line(error)
+        raise JoinError(f"{where}: {reason}") from error
+    try:
+        dist.init_process_group(
+            backend, store=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=SILENT_S)
+        )
+        dist.all_reduce(torch.zeros((), device=at))
+        if at.type == "cuda":
+            torch.cuda.synchronize(at)
+    except Exception as error:
+        raise JoinError(f"rank {rank} of {ranks}: {backend} cannot start: {_first_line(error)}"
+                        ) from error  # fmt: skip
+
+
+def _first_line(error: Exception) -> str:
+    """Of what a library says; a trace of C++ calls may follow it."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def built(shape: Preset, place: Place, seed: int, *, recompute: bool = False) -> Decoder:
     """The same model on every rank, for the seed is the same."""
     torch.manual_seed(seed)
-    model = Decoder(shape).to(place.device)
+    model = Decoder(shape, recompute=recompute).to(place.device)
     model.initialise()
     return model
 
 
-def spread(model: Decoder, place: Place, sharding: str, precision: str) -> nn.Module:
+@dataclass(frozen=True)
+class Spread:
+    """How a model lies over the ranks."""
+
+    sharding: str = "single"  # single | ddp | fsdp
+    mesh: str = ""  # replicas x pieces of fsdp; "": pieces on all ranks
+    comm_hook: str = "none"  # of ddp: none | fp16 | bf16
+
+    @property
+    def replicas(self) -> int:
+        """Times that each piece of fsdp is there."""
+        return int(self.mesh.partition("x")[0]) if self.mesh else 1
+
+
+def spread(model: Decoder, place: Place, how: Spread, precision: str) -> nn.Module:
     """The model as it is trained: alone, replicated (ddp) or in pieces (fsdp)."""
-    if place.ranks == 1 or sharding == "single":
+    if place.ranks == 1 or how.sharding == "single":
         return model
-    if sharding == "ddp":
-        on = [place.local_rank] if place.gpu else None
-        return nn.parallel.DistributedDataParallel(
-            model, device_ids=on, gradient_as_bucket_view=True
-        )
+    return _replicated(model, place, how) if how.sharding == "ddp" else _cut(
+        model, place, how, precision
+    )  # fmt: skip
+
+
+def _replicated(model: Decoder, place: Place, how: Spread) -> nn.Module:
+    on = [place.local_rank] if place.gpu else None
+    ddp = nn.parallel.DistributedDataParallel(model, device_ids=on, gradient_as_bucket_view=True)
+    if how.comm_hook != "none":
+        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+        ddp.register_comm_hook(None, getattr(default_hooks, f"{how.comm_hook}_compress_hook"))
+    return ddp
+
+
+def _cut(model: Decoder, place: Place, how: Spread, precision: str) -> nn.Module:
+    from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
     half = precision != "fp32"
@@ -71,9 +131,14 @@ def spread(model: Decoder, place: Place, sharding: str, precision: str) -> nn.Mo
         param_dtype=_TYPES[precision] if half else None,
         reduce_dtype=torch.float32 if half else None,
     )
+    pieces = place.ranks // how.replicas
+    shape, names = ((how.replicas, pieces), ("replicate", "shard")) if how.mesh else (
+        (place.ranks,), ("shard",)
+    )  # fmt: skip
+    mesh = init_device_mesh(place.device.type, shape, mesh_dim_names=names)
     for block in model.blocks:
-        fully_shard(block, mp_policy=policy)
-    return fully_shard(model, mp_policy=policy)
+        fully_shard(block, mesh=mesh, mp_policy=policy)
+    return fully_shard(model, mesh=mesh, mp_policy=policy)
 
 
 def casting(place: Place, sharding: str, precision: str) -> Any:

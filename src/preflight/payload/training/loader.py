@@ -4,6 +4,8 @@ the data is the step, and a resumed run reads on where the interrupted one stopp
 from __future__ import annotations
 
 import math
+import resource
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -13,7 +15,11 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from ..parent import die_with_launcher
 from .shards import Shard, ShardError
+
+#: The loader alone is timed over so many micro-batches, or so long.
+_ALONE_BATCHES, _ALONE_S = 24, 1.0
 
 
 @dataclass(frozen=True)
@@ -48,14 +54,16 @@ class Order:
         return (factor * at + mixed // 7) % self.samples
 
 
-class Tokens(Dataset[tuple[int, Tensor, Tensor]]):
-    """Samples of `length` tokens and of those that follow, with their ids. Shards are opened where
+class Tokens(Dataset[Tensor]):
+    """Samples: the id of one, its `length` tokens, and the one that follows. All in one tensor, for
+    each that goes from process to process costs a third of a millisecond. Shards are opened where
     they are read: in the loader's worker."""
 
     def __init__(self, shards: list[Shard], length: int, vocabulary: int) -> None:
         self.shards, self.length, self.vocabulary = shards, length, vocabulary
         self.counts = [(one.tokens - 1) // length for one in shards]
         self.tampered: Callable[[int], None] | None = None  # injected faults
+        self.alone = False  # nobody trains: faults that come once wait
         self._mapped: dict[int, Tensor] = {}
         if not sum(self.counts):
             raise ShardError(f"no shard holds a sample of {length + 1} tokens")
@@ -63,7 +71,7 @@ class Tokens(Dataset[tuple[int, Tensor, Tensor]]):
     def __len__(self) -> int:
         return sum(self.counts)
 
-    def __getitem__(self, index: int) -> tuple[int, Tensor, Tensor]:
+    def __getitem__(self, index: int) -> Tensor:
         if self.tampered:
             self.tampered(index)
         at = index
@@ -79,7 +87,7 @@ class Tokens(Dataset[tuple[int, Tensor, Tensor]]):
             path = self.shards[number].path
             odd = high if high >= self.vocabulary else low
             raise ShardError(f"{path}: token id {odd}, and the vocabulary is {self.vocabulary}")
-        return index, ids[:-1], ids[1:]
+        return torch.cat((torch.tensor([index]), ids))
 
 
 class _Ahead(Sampler[list[int]]):
@@ -108,9 +116,8 @@ class Settings:
 
 def batches(
     tokens: Tokens, order: Order, first_step: int, steps: int, settings: Settings
-) -> Iterator[list[Tensor]]:
-    """Micro-batches in host memory, from a step to the last: ids of (batch), tokens and targets of
-    (batch, length)."""
+) -> Iterator[Tensor]:
+    """Micro-batches in host memory, from a step to the last; ids() and pair() take them apart."""
     several: dict[str, Any] = {}
     if settings.workers:
         several = {
@@ -118,7 +125,7 @@ def batches(
             "persistent_workers": True,
             "multiprocessing_context": "fork",
         }
-    loader: DataLoader[tuple[int, Tensor, Tensor]] = DataLoader(
+    loader: DataLoader[Tensor] = DataLoader(
         tokens,
         batch_sampler=_Ahead(order, first_step, steps),
         num_workers=settings.workers,
@@ -130,18 +137,44 @@ def batches(
     return iter(loader)
 
 
+def ids(batch: Tensor) -> list[int]:
+    """Of the samples in a micro-batch."""
+    return [int(one) for one in batch[:, 0].tolist()]
+
+
+def pair(batch: Tensor) -> tuple[Tensor, Tensor]:
+    """Its tokens, and those that follow them: (batch, length) each."""
+    return batch[:, 1:-1], batch[:, 2:]
+
+
 def _quiet(_worker: int) -> None:
-    """A worker prepares batches on one thread: the cores are the ranks'."""
+    """A worker prepares batches on one thread, for the cores are the ranks'; it ends with its rank,
+    and what limits the files of a rank does not limit the memory through which it hands batches."""
     torch.set_num_threads(1)
+    die_with_launcher(signal.SIGKILL)
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 
 
-def loader_alone(tokens: Tokens, order: Order, settings: Settings, *, micro_batches: int) -> float:
-    """Tokens a second that the loader gives when nobody trains: from the second micro-batch on."""
-    found = batches(tokens, order, 0, micro_batches + 1, settings)
-    next(found)
-    began, count = time.perf_counter(), 0
-    for _, tokens_of_it, _ in found:
-        count += tokens_of_it.numel()
-        if time.perf_counter() - began > 2.0:
+def told_by(error: Exception) -> str:
+    """What a shard's error says, without the trace that a worker puts around it."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return lines[-1].rpartition(f"{ShardError.__name__}: ")[2] if lines else type(error).__name__
+
+
+def loader_alone(tokens: Tokens, order: Order, settings: Settings) -> float:
+    """Tokens a second that the loader gives when nobody trains: after what was prefetched."""
+    skipped = 1 + settings.workers * settings.prefetch
+    steps = -(-(skipped + _ALONE_BATCHES) // order.accumulation)
+    tokens.alone = True
+    found = batches(tokens, order, 0, steps, settings)
+    for _ in range(skipped):
+        next(found)
+    began, count, elapsed_s = time.perf_counter(), 0, 0.0
+    for batch in found:
+        count += pair(batch)[0].numel()
+        elapsed_s = time.perf_counter() - began
+        if elapsed_s > _ALONE_S:
             break
-    return count / (time.perf_counter() - began)
+    tokens.alone = False
+    return count / elapsed_s

@@ -34,16 +34,32 @@ class State:
 
 @dataclass
 class Step:
-    """What one step tells."""
+    """What one step tells; the numbers once it is read."""
 
     step: int
-    loss: float
-    norm: float
     learning_rate: float
-    scale: float  # of the loss; 1 where it is not scaled
-    skipped: bool  # gradients were not finite: the scaler left the weights alone
-    samples: list[int] = field(default_factory=list)  # the ids that were read for it
+    samples: list[int]  # the ids that were read for it
+    numbers: Tensor = field(repr=False)
+    scaled: bool
+    times: Callable[[], dict[str, float]] = field(repr=False)
+    loss: float = math.nan
+    norm: float = math.nan  # of the gradients, before they are clipped
+    scale: float = 1.0  # of the loss; 1 where it is not scaled
+    skipped: bool = False  # gradients were not finite: the scaler left the weights alone
     seconds: dict[str, float] = field(default_factory=dict)
+
+    def read(self) -> Step:
+        """Waits until the device has done the step: first its times, then the numbers are there."""
+        self.seconds = self.times()
+        self.loss, self.norm, self.scale = self.numbers.tolist()
+        self.skipped = self.scaled and not math.isfinite(self.norm)
+        return self
+
+    def line(self) -> dict[str, Any]:
+        """As it is told: times to a microsecond, for a line is read by people too."""
+        names = ("step", "loss", "norm", "learning_rate", "scale", "skipped", "samples")
+        seconds = {part: round(one, 6) for part, one in self.seconds.items()}
+        return {name: getattr(self, name) for name in names} | {"seconds": seconds}
 
 
 @dataclass
@@ -57,7 +73,10 @@ class Run:
     order: loader.Order
     settings: loader.Settings
     clip: float = 1.0
+    mesh: str = ""
+    comm_hook: str = "none"
     compiled: bool = False
+    recompute: bool = False
     rate_factor: float = 1.0
     spoiled_step: int = -1  # whose targets are noise
     #: Called with the step before it begins, and with its gradients: injected faults.
@@ -69,9 +88,9 @@ class Run:
 
 def begin(run: Run, seed: int) -> State:
     """A model, spread over the ranks, and the optimizer of all that is trained in it."""
-    model = layout.spread(
-        layout.built(run.shape, run.place, seed), run.place, run.sharding, run.shape.precision
-    )
+    model = layout.built(run.shape, run.place, seed, recompute=run.recompute)
+    how = layout.Spread(run.sharding, run.mesh, run.comm_hook)
+    model = layout.spread(model, run.place, how, run.shape.precision)
     decay = [weight for weight in model.parameters() if weight.dim() > 1]
     plain = [weight for weight in model.parameters() if weight.dim() <= 1]
     optimizer = torch.optim.AdamW(
@@ -83,35 +102,48 @@ def begin(run: Run, seed: int) -> State:
 
 
 def train(run: Run, state: State, last_step: int) -> Iterator[Step]:
-    """Steps until `last_step`, one after the other."""
+    """Steps until `last_step`, each told when that waits for nothing: on a GPU a step later."""
+    before: Step | None = None
+    for step in steps(run, state, last_step):
+        if run.place.gpu:
+            before, step = step, before
+        if step is not None:
+            yield step.read()
+    if before is not None:
+        yield before.read()
+
+
+def steps(run: Run, state: State, last_step: int) -> Iterator[Step]:
+    """The loop itself: each step once all of it is begun."""
     shape, place = run.shape, run.place
     forward = torch.compile(state.model) if run.compiled else state.model
     batches = loader.batches(run.tokens, run.order, state.step, last_step, run.settings)
     clock = Clock(gpu=place.gpu)
     exposed = Exposed(state.model, run.sharding, clock)
-    waiting: Step | None = None
     while state.step < last_step:
         clock.begin()
         run.before(state.step)
         rate = run.rate_factor * learning_rate(state.step, shape)
         for group in state.optimizer.param_groups:
             group["lr"] = rate
+        clock.mark("rest")
 
         total, samples = torch.zeros((), device=place.device), []
         for micro in range(shape.accumulation):
-            ids, *batch = next(batches)
-            samples += ids.tolist()
+            batch = next(batches)
+            samples += loader.ids(batch)
             clock.mark("data")
-            tokens, targets = (each.to(place.device, non_blocking=True) for each in batch)
+            tokens, targets = loader.pair(batch.to(place.device, non_blocking=True))
             if state.step == run.spoiled_step:
                 targets = targets.flip(0).roll(7, 1)
             clock.mark("copy")
-            exposed.averages = micro + 1 == shape.accumulation
-            with layout.together(state.model, last=exposed.averages):
+            last = micro + 1 == shape.accumulation
+            exposed.begin(averages=last)
+            with layout.together(state.model, last=last):
                 with layout.casting(place, run.sharding, shape.precision):
                     # The mean over micro-batches, not their sum: k x 1 is 1 x k.
                     loss = forward(tokens, targets) / shape.accumulation
-                clock.mark("forward")
+                exposed.end_forward()
                 state.scaler.scale(loss).backward()
             exposed.end_backward()
             total += loss.detach()
@@ -119,7 +151,7 @@ def train(run: Run, state: State, last_step: int) -> Iterator[Step]:
         state.scaler.unscale_(state.optimizer)
         run.on_gradients(state.step, state.model)
         norm = nn.utils.clip_grad_norm_(state.model.parameters(), run.clip)
-        scale = state.scaler.get_scale()
+        scale = state.scaler.scale(torch.ones((), device=place.device))
         state.scaler.step(state.optimizer)
         state.scaler.update()
         state.optimizer.zero_grad(set_to_none=True)
@@ -128,18 +160,9 @@ def train(run: Run, state: State, last_step: int) -> Iterator[Step]:
         state.step += 1
         run.after(state)
         clock.mark("checkpoint")
-        told = Step(state.step - 1, *_numbers(total, norm, place), rate, scale,
-                    state.scaler.get_scale() < scale, samples)  # fmt: skip
-        seconds = clock.end()
-        done, waiting = (told, None) if not place.gpu else (waiting, told)
-        if done is not None and seconds is not None:
-            done.seconds = seconds
-            yield done
-    if waiting is not None:
-        waiting.seconds = clock.rest() or {}
-        yield waiting
+        numbers = _numbers(total, norm, scale, place)
+        yield Step(state.step - 1, rate, samples, numbers, state.scaler.is_enabled(), clock.end())
     exposed.close()
-    clock.close()
 
 
 def learning_rate(step: int, shape: Preset) -> float:
@@ -150,12 +173,11 @@ def learning_rate(step: int, shape: Preset) -> float:
     return shape.learning_rate * (0.55 + 0.45 * math.cos(math.pi * min(1.0, share)))
 
 
-def _numbers(loss: Tensor, norm: Tensor, place: layout.Place) -> tuple[float, float]:
-    """Loss and gradient norm as numbers, the loss averaged over the ranks: the step's one wait."""
+def _numbers(loss: Tensor, norm: Tensor, scale: Tensor, place: layout.Place) -> Tensor:
+    """Loss, gradient norm and loss scale, averaged over the ranks, on their way to the host."""
     whole = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
-    both = torch.stack([loss.float(), whole.detach().float()])
+    found = torch.stack([loss.float(), whole.detach().float(), scale.float()])
     if place.ranks > 1:
-        dist.all_reduce(both)
-        both /= place.ranks
-    told = both.tolist()
-    return told[0], told[1]
+        dist.all_reduce(found)
+        found /= place.ranks
+    return torch.empty(3, pin_memory=place.gpu).copy_(found, non_blocking=True)

@@ -23,10 +23,15 @@ def of(state: State, place: Place) -> dict[str, Any]:
         "optimizer_bytes": sum(_bytes(one) for one in held if isinstance(one, Tensor)),
         "host_peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
     }
-    return {**told, **_allocator(place)} if place.gpu else told
+    if not place.gpu:
+        return told
+    device = allocator(place)
+    states = told["weights_bytes"] + told["gradients_bytes"] + told["optimizer_bytes"]
+    return {**told, "activations_bytes": max(0, device["peak_bytes"] - states), **device}
 
 
-def _allocator(place: Place) -> dict[str, Any]:
+def allocator(place: Place) -> dict[str, Any]:
+    """What torch's allocator has of this rank's GPU, and what others have."""
     stats = torch.cuda.memory_stats(place.device)
     free, total = torch.cuda.mem_get_info(place.device)
     return {

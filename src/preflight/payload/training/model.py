@@ -7,8 +7,13 @@ import math
 import torch
 import torch.nn.functional as F  # noqa: N812 - as everywhere
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from .presets import Preset
+
+#: Whether attention knows of heads that share keys and values: since torch 2.5.
+_GROUPED = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 5)
+_HAS_RMS_NORM = hasattr(F, "rms_norm")  # since torch 2.4
 
 
 class Norm(nn.Module):
@@ -19,6 +24,10 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, x: Tensor) -> Tensor:
+        if not _HAS_RMS_NORM:
+            x32 = x.float()
+            whole = x32 * (x32.square().mean(-1, keepdim=True) + 1e-5).rsqrt()
+            return (whole * self.weight.float()).type_as(x)
         return F.rms_norm(x.float(), self.weight.shape, self.weight.float(), 1e-5).type_as(x)
 
 
@@ -58,7 +67,11 @@ class Attention(nn.Module):
 
 def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Causal attention by whatever kernel torch has for this device."""
-    return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    if _GROUPED:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+    share = q.shape[1] // k.shape[1]
+    k, v = (each.repeat_interleave(share, dim=1) for each in (k, v))
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 def written_out(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -97,8 +110,9 @@ class Block(nn.Module):
 class Decoder(nn.Module):
     """Tokens (batch, length) and the tokens that follow them -> the mean loss in nats."""
 
-    def __init__(self, shape: Preset) -> None:
+    def __init__(self, shape: Preset, *, recompute: bool = False) -> None:
         super().__init__()
+        self.recompute = recompute  # activations of a block, in backward, rather than keep them
         self.embedding = nn.Embedding(shape.vocabulary, shape.width)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.norm = Norm(shape.width)
@@ -120,19 +134,33 @@ class Decoder(nn.Module):
     def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
         x = self.embedding(tokens)
         length = tokens.shape[1]
+        cos, sin = self.cos[:length], self.sin[:length]
         for block in self.blocks:
-            x = block(x, self.cos[:length], self.sin[:length])
+            if self.recompute:
+                x = checkpoint(block, x, cos, sin, use_reentrant=False)
+            else:
+                x = block(x, cos, sin)
         logits = self.head(self.norm(x)).float()
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+def parameters(shape: Preset) -> int:
+    """All that is trained, the embedding and the norms too."""
+    norms = (2 * shape.layers + 1) * shape.width
+    return shape.layers * _block(shape) + 2 * shape.width * shape.vocabulary + norms
 
 
 def flops_per_token(shape: Preset, *, causal: bool = False) -> float:
     """Floating point operations of forward and backward for one token: 6 for each parameter that
     multiplies (not the embedding), and 12 x layers x width x length for attention (Narayanan et al.
     2021, appendix), of which a causal kernel skips half."""
+    multiply = shape.layers * _block(shape) + shape.width * shape.vocabulary
+    scores = 12 * shape.layers * shape.width * shape.length
+    return 6.0 * multiply + (scores / 2 if causal else scores)
+
+
+def _block(shape: Preset) -> int:
+    """Weights of the matrices of one block."""
     size = shape.width // shape.heads
     attention = 2 * shape.width * size * (shape.heads + shape.kv_heads)
-    block = attention + 3 * shape.width * shape.hidden
-    parameters = shape.layers * block + shape.width * shape.vocabulary
-    scores = 12 * shape.layers * shape.width * shape.length
-    return 6.0 * parameters + (scores / 2 if causal else scores)
+    return attention + 3 * shape.width * shape.hidden

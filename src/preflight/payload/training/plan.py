@@ -10,6 +10,10 @@ from typing import Any
 WHOLE, KILLED, RESUMED = "whole", "killed", "resumed"
 
 
+class PlanError(Exception):
+    """A plan that cannot be one here: why."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """`changes`: fields of the preset; `inject`: faults by name, with their argument."""
@@ -23,6 +27,8 @@ class Plan:
     data: str = ""  # the user's shards
     workers: int = 1
     threads: int = 1  # of a rank on a CPU
+    mesh: str = ""  # replicas x pieces of fsdp, such as 2x4; pieces on all ranks where it is empty
+    comm_hook: str = "none"  # what ddp averages gradients in: none (as they are) | fp16 | bf16
     compiled: bool = False
     recompute: bool = False  # activation checkpointing
     resume: bool = True  # kill a run and resume it
@@ -31,6 +37,17 @@ class Plan:
     silent_s: float = 20.0  # a rank that says nothing for so long is lost, once it has trained
     even_if_busy: bool = False  # beside somebody else's work on the GPUs
     job: str = ""  # of several hosts: what tells our own processes on one of them
+    # One run over several hosts; all of them get the same plan.
+    hosts: list[str] = field(default_factory=list)  # names in the order of their ranks
+    master: str = ""  # address of the first of them
+    port: int = 0  # the first of three that are free there: one for each launch
+    interface: str = ""  # through which they talk
+    checkpoints: str = ""  # their folder; the harness decides it
+
+    @property
+    def world(self) -> int:
+        """Ranks of all hosts."""
+        return self.ranks * max(1, len(self.hosts))
 
     def text(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))

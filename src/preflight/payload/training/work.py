@@ -6,18 +6,18 @@ import resource
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from . import checkpoint, inject, layout, loader, loop, memory, proofs, shards
+from ..ranks import Tell
+from . import checkpoint, devices, inject, layout, loader, loop, memory, norms, proofs, shards
+from .clock import Pauses
 from .plan import KILLED, RESUMED, WHOLE, Plan
 from .presets import Preset, chosen
 
-Tell = Callable[[dict[str, Any]], None]
 #: Steps between two looks at what costs time: norms by layer, hashes of the replicas.
 _LOOK = 10
 #: A file of a rank may be so large where the disk is to be full.
@@ -40,29 +40,76 @@ def work(plan: Plan, launch: str, tell: Tell) -> None:
     torch.set_num_threads(plan.threads)
     shape = shape_of(plan)
     place = layout.join(plan.device)
+    try:
+        _work(plan, shape, place, launch, tell)
+    except torch.cuda.OutOfMemoryError as error:
+        told = {"kind": "failed", "error": "OutOfMemoryError", "text": str(error)[:2000]}
+        tell({**told, "memory": memory.allocator(place)})
+        raise SystemExit(1) from error
+    except shards.ShardError as error:
+        raise shards.ShardError(loader.told_by(error)) from None
+    if place.ranks > 1:
+        dist.destroy_process_group()
+
+
+def _work(plan: Plan, shape: Preset, place: layout.Place, launch: str, tell: Tell) -> None:
     run = _run(plan, shape, place)
     inject.into(run, plan.inject)
     if launch == WHOLE:
         for line in proofs.proofs(run, plan.seed):
             tell(line)
+        alone = loader.loader_alone(run.tokens, run.order, run.settings)
+        tell({"kind": "loader_alone", "tokens_per_s": round(alone, 1)})
     state = loop.begin(run, plan.seed)
     if launch == WHOLE:
         tell(proofs.membership(state))
-    writer = checkpoint.Writer(str(Path(plan.folder) / "checkpoints"), place)
+    writer = checkpoint.Writer(plan.checkpoints, place)
     if launch != WHOLE:
         _resume(plan, run, state, launch, tell)
-    run.after = _watched(run, launch, writer, tell)
+    run.after = _watched(plan, run, launch, writer, tell)
+    _norms_told(run, tell)
     if "full-disk" in plan.inject:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (_FULL_BYTES, _FULL_BYTES))
-    for step in loop.train(run, state, shape.steps):
-        tell({"kind": "step", **_short(asdict(step))})
+        _fill_disk()
+    _train(run, state, place, tell)
     writer.wait()
     tell({"kind": "memory", **memory.of(state, place)})
     tell({"kind": "done", "digest": checkpoint.digest(state.model), "failed": writer.failed,
           "staged_s": writer.staged_s, "written_s": writer.written_s})  # fmt: skip
-    if place.ranks > 1:
-        dist.destroy_process_group()
+
+
+def _train(run: loop.Run, state: loop.State, place: layout.Place, tell: Tell) -> None:
+    """The loop, and beside it the collector's pauses, the device, the changes of the loss scale."""
+    pauses, sampler = Pauses(), devices.Sampler(place, tell)
+    before: loop.Step | None = None
+    for step in loop.train(run, state, run.shape.steps):
+        if before is not None and step.scale != before.scale:
+            tell({"kind": "scale", "step": before.step, "from": before.scale, "to": step.scale})
+        tell({"kind": "step", **step.line()})
+        before = step
+    sampler.close()
+    pauses.close()
+    tell({"kind": "gc", "seconds": round(pauses.seconds, 6),
+          "longest_s": round(pauses.longest_s, 6)})  # fmt: skip
+
+
+def _norms_told(run: loop.Run, tell: Tell) -> None:
+    """Norms by layer every few steps, after what faults did to the gradients."""
+    how, earlier = layout.Spread(run.sharding, run.mesh), run.on_gradients
+
+    def look(step: int, model: torch.nn.Module) -> None:
+        earlier(step, model)
+        if step % _LOOK == 0:
+            layers = norms.by_layer(model, run.place, how)
+            tell({"kind": "norms", "step": step, "layers": layers})
+
+    run.on_gradients = look
+
+
+def _fill_disk() -> None:
+    """An injected fault: what is written beyond some bytes fails. Not in the loader's workers."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_FULL_BYTES, hard))
 
 
 def _run(plan: Plan, shape: Preset, place: layout.Place) -> loop.Run:
@@ -74,12 +121,13 @@ def _run(plan: Plan, shape: Preset, place: layout.Place) -> loop.Run:
     )
     settings = loader.Settings(workers=plan.workers, pin=place.gpu)
     return loop.Run(shape, place, plan.sharding if place.ranks > 1 else "single", tokens, order,
-                    settings, compiled=plan.compiled)  # fmt: skip
+                    settings, mesh=plan.mesh, comm_hook=plan.comm_hook, compiled=plan.compiled,
+                    recompute=plan.recompute)  # fmt: skip
 
 
 def _resume(plan: Plan, run: loop.Run, state: loop.State, launch: str, tell: Tell) -> None:
     began = time.perf_counter()
-    at, wrong = checkpoint.newest_sound(str(Path(plan.folder) / "checkpoints"))
+    at, wrong = checkpoint.agreed(plan.checkpoints, run.place)
     checkpoint.resume(state, run.place, at)
     if launch == RESUMED and "lost-optimizer" in plan.inject:
         state.optimizer.state.clear()
@@ -91,11 +139,11 @@ def _resume(plan: Plan, run: loop.Run, state: loop.State, launch: str, tell: Tel
 
 
 def _watched(
-    run: loop.Run, launch: str, writer: checkpoint.Writer, tell: Tell
+    plan: Plan, run: loop.Run, launch: str, writer: checkpoint.Writer, tell: Tell
 ) -> Callable[[loop.State], None]:
     """What is looked at between two steps, and when a checkpoint is begun."""
     first, second, third = saved_at(run.shape)
-    due = {WHOLE: (first, second), KILLED: (third,)}.get(launch, ())
+    due = {WHOLE: (first, second), KILLED: (third,)}.get(launch, ()) if plan.checkpoints else ()
 
     def after(state: loop.State) -> None:
         if state.step in due:
@@ -107,8 +155,3 @@ def _watched(
                   "digest": checkpoint.digest(state.model)})  # fmt: skip
 
     return after
-
-
-def _short(step: dict[str, Any]) -> dict[str, Any]:
-    """Times to a microsecond: a line is read by people too."""
-    return {**step, "seconds": {key: round(one, 6) for key, one in step["seconds"].items()}}

@@ -1,0 +1,94 @@
+"""Why a plan cannot be trained here: one sentence, before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .inject import FAULTS
+from .plan import Plan
+from .presets import Preset
+
+_Gpus = list[dict[str, Any]]
+#: FSDP2 is public, and attention shares heads, from here on.
+_FULL = (2, 6)
+
+
+def reason(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
+    """The first that holds; "" where it can be trained."""
+    return next(filter(None, (ask(plan, shape, gpus) for ask in _ASKS)), "")
+
+
+def _version(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
+    version = tuple(int(one) for one in torch.__version__.split(".")[:2])
+    if version >= _FULL or plan.sharding != "fsdp":
+        return ""
+    return (f"FSDP2 needs torch 2.6 or later, and this is {torch.__version__}: "
+            "choose --sharding ddp")  # fmt: skip
+
+
+def _devices(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
+    if plan.device != "cuda":
+        return ""
+    if torch.version.cuda is None:
+        return f"this torch ({torch.__version__}) is built without CUDA"
+    if len(gpus) < plan.ranks:
+        return f"{plan.ranks} GPUs are asked for, and torch finds {len(gpus)}"
+    for number, gpu in enumerate(gpus[: plan.ranks]):
+        if not gpu["built"]:
+            named = f"GPU {number}, {gpu['name']} (compute capability {gpu['capability']})"
+            return f"this torch ({torch.__version__}) is not built for {named}"
+    return ""
+
+
+def _mesh(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
+    if not plan.mesh:
+        return ""
+    if plan.sharding != "fsdp":
+        return f"a mesh ({plan.mesh}) is for fsdp, and the sharding is {plan.sharding}"
+    sizes = plan.mesh.split("x")
+    if len(sizes) != 2 or not all(one.isdigit() and int(one) for one in sizes):
+        return f"expected a mesh REPLICASxPIECES such as 2x4, got {plan.mesh}"
+    if int(sizes[0]) * int(sizes[1]) != plan.world:
+        return (
+            f"a mesh of {plan.mesh} does not have as many places as there are ranks: {plan.world}"
+        )
+    return ""
+
+
+def _hook(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
+    if plan.comm_hook == "none" or plan.sharding == "ddp":
+        return ""
+    return (
+        f"a communication hook ({plan.comm_hook}) is for ddp, and the sharding is {plan.sharding}"
+    )
+
+
+def _shape(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
+    if shape.heads % shape.kv_heads or shape.width % shape.heads:
+        return (f"heads ({shape.heads}) must divide the width ({shape.width}), and key heads "
+                f"({shape.kv_heads}) the heads")  # fmt: skip
+    return ""
+
+
+def _faults(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
+    unknown = sorted(set(plan.inject) - set(FAULTS))
+    return f"no fault {unknown[0]}: there are {', '.join(FAULTS)}" if unknown else ""
+
+
+def _choices(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
+    for name, value, known in (
+        ("sharding", plan.sharding, ("single", "ddp", "fsdp")),
+        ("comm_hook", plan.comm_hook, ("none", "fp16", "bf16")),
+        ("precision", shape.precision, ("fp32", "bf16", "fp16")),
+    ):
+        if value not in known:
+            return f"{name}: expected {', '.join(known)}, got {value}"
+    return ""
+
+
+_ASKS: tuple[Callable[[Plan, Preset, _Gpus], str], ...] = (
+    _choices, _faults, _shape, _devices, _version, _mesh, _hook,
+)  # fmt: skip

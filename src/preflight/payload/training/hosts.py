@@ -1,0 +1,83 @@
+"""One run over several hosts: which of them this is, how they meet, and the folder they share."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..ranks import Among
+from .plan import Plan, PlanError
+
+#: Attributes of a folder on NFS are kept for up to 60 s by default (nfs(5), acdirmax); a name that
+#: is looked up for the first time is asked for at once.
+_SHARED_S = 30.0
+
+
+def place_of(plan: Plan) -> int:
+    """Which of the plan's hosts this is, counted from 0. Raises PlanError."""
+    if not plan.hosts:
+        return 0
+    name, node = os.environ.get("PREFLIGHT_HOST"), os.environ.get("SLURM_NODEID", "")
+    if name is None and node.isdigit() and int(node) < len(plan.hosts):
+        return int(node)
+    if name not in plan.hosts:
+        raise PlanError(f"PREFLIGHT_HOST is {name or 'not set'}, and the hosts of this run are "
+                        f"{', '.join(plan.hosts)}")  # fmt: skip
+    return plan.hosts.index(name)
+
+
+def among(plan: Plan, at: int, launch: int) -> Among:
+    """Where this host's ranks stand in a launch, and through what they talk."""
+    names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+    chosen = dict.fromkeys(names, plan.interface) if plan.interface else {}
+    if not plan.hosts:
+        # On one host nothing has to be resolved, and nothing leaves it.
+        alone = {} if plan.interface or names[0] in os.environ else {names[0]: "lo"}
+        return Among(environment={**_SETTINGS, **alone, **chosen})
+    return Among(
+        first=at * plan.ranks, world=plan.world, master=plan.master, port=plan.port + launch,
+        environment={**_SETTINGS, **chosen},
+    )  # fmt: skip
+
+
+@contextmanager
+def checkpoints(plan: Plan, at: int, own: str) -> Iterator[str]:
+    """The folder for checkpoints: our own, or one that the first host makes and all see; "" where
+    several hosts share none. Raises PlanError where they do not see it."""
+    if len(plan.hosts) > 1 and not plan.folder:
+        yield ""
+        return
+    if len(plan.hosts) < 2:
+        folder = Path(own) / "checkpoints"
+        folder.mkdir()
+        yield str(folder)
+        return
+    folder = Path(plan.folder) / f".preflight-train-checkpoints-{plan.port}"
+    if at:
+        _seen(folder, plan)
+        yield str(folder)
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield str(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _seen(folder: Path, plan: Plan) -> None:
+    until_s = time.monotonic() + _SHARED_S
+    while not folder.is_dir():
+        if time.monotonic() > until_s:
+            raise PlanError(f"{plan.folder} is not the same folder as on {plan.hosts[0]}: what was "
+                            f"made there is not seen here within {_SHARED_S:g} s")  # fmt: skip
+        time.sleep(0.1)
+
+
+#: cuBLAS repeats its results bit for bit only with a workspace of its own (cuBLAS, "Results
+#: reproducibility"); the size is its default on Hopper.
+_SETTINGS = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
