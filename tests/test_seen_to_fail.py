@@ -32,6 +32,8 @@ from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
 from tests.topology_hosts import machine, sysfs
+from tests.training_lines import slowed
+from tests.training_lines import text as trained
 from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
 
 ENTRIES: dict[str, dict[str, Any]] = yaml.safe_load(
@@ -251,6 +253,15 @@ BASES |= {
 BASES["matrix-pcie"] = {"nvidia-smi-topo": topology.pcie()}
 BASES["p2p"] = {"nvidia-smi-p2p": "topo/h100_x8_p2p_r_all_ok.txt"}
 BASES["table"] = {"nvidia-smi-table": "nvidia_smi_table/h100_sxm_x8_550.90_idle.txt"}
+#: A run of the bundled loop; and with one part of each step longer, on one rank or on both.
+BASES |= {
+    "trained": {"micro-train": trained()},
+    "trained-gpu": {"micro-train": trained(gpu=True)},
+    "trained-straggler": {"micro-train": slowed("forward", 0.02, rank=1)},
+    "trained-waiting": {"micro-train": slowed("data", 0.02)},
+    "trained-pageable": {"micro-train": slowed("copy", 0.004)},
+    "trained-idle": {"micro-train": slowed("rest", 0.008)},
+}
 #: Edits that make the base sound: the sample announces four GPUs and holds one.
 WHOLE = {"host": [["<attached_gpus>4", "<attached_gpus>1"]]}
 

@@ -16,6 +16,7 @@ from tests.setup_text import ENVIRONMENT, SETUP
 from tests.software_text import SOFTWARE
 from tests.system_text import SYSTEM
 from tests.topology_hosts import machine, tree
+from tests.training_lines import text as trained
 
 NVSWITCH = "0000:05:00.0 0x068000 0x10de 0x22a3 nvidia-nvswitch\n"
 SERVICES = """\
@@ -137,5 +138,6 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "rocm-smi": (amd(),),
     **{probe: texts for probe, texts in NETWORK.items() if probe != "nics"},
     "nics": (*NETWORK["nics"], SETUP["nics"]),
+    "micro-train": (trained(), trained(gpu=True)),
     "watch": tuple(texts["watch"] for texts in WATCHES.values() if "watch" in texts),
 }

@@ -10,6 +10,7 @@ from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import PciFunction
 from preflight.facts.nccl import NcclLog
+from preflight.facts.training import Training
 from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
@@ -24,6 +25,20 @@ _NO_DIAG = Missing(
 _NO_LOG = Missing(
     "not-asked", "needs the log of a job that ran with NCCL_DEBUG=INFO: --from nccl.log"
 )
+
+_NO_TRAINING = Missing("not-asked", "needs --level standard, or `preflight micro-train`")
+#: torch cannot be imported: what there is to tell is how to get it.
+_NO_TORCH = "cannot import"
+
+
+def training_of(training: Known[Training], *, asked: bool) -> Known[Training]:
+    """The run, or why there is none: nobody asked for it, or the host cannot train."""
+    if training is NOT_IN_INPUT:
+        return _NO_TRAINING if asked else training
+    if isinstance(training, Missing) or not training.cannot:
+        return training
+    lacks = _NO_TORCH in training.cannot
+    return Missing("no-tool" if lacks else "exited", training.cannot)
 
 
 def watch_of(

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from preflight.assemble.accelerators import accelerator_facts
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
-from preflight.assemble.asked import diag_of, log_of_job, told_once, watch_of
+from preflight.assemble.asked import diag_of, log_of_job, told_once, training_of, watch_of
 from preflight.assemble.bindings import bindings_of
 from preflight.assemble.compared import (
     gpu_product,
@@ -78,6 +78,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts = {part: _best(found, suppliers) for part, suppliers in SUPPLIERS.items()}
     asked = any(raw.argv for raw in by_probe.values())
     parts["watch"] = watch_of(parts["watch"], parts["pci"], asked=asked)
+    parts["training"] = training_of(parts["training"], asked=asked)
     parts["dcgm"] = diag_of(parts["dcgm"], asked=asked)
     parts["asked_processes"] = processes_of(parts["asked_processes"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
@@ -140,6 +141,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         dimms=parts["dimms"],
         dcgm=parts["dcgm"],
         watch=told_once(parts["watch"], gpus),
+        training=parts["training"],
         bug_report=parts["bug_report"],
         **{part: parts[part] for part in _AS_TOLD},
         **limit_facts(parts),

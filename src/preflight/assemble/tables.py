@@ -62,6 +62,7 @@ PROBES: dict[str, str] = {
     "watch": "watch:watch",
     "nvidia-smi-dmon": "nvidia_smi.dmon:nvidia_smi_dmon",
     "dcgmi-dmon": "dcgm.dmon:dcgm_dmon",
+    "micro-train": "training.run:training",
     "collect-env": "env_reports.collect_env:collect_env",
     "sglang-env": "env_reports.sglang_env:sglang_env",
     "ds-report": "env_reports.ds_report:ds_report",
@@ -112,6 +113,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "dimms": ("dmidecode",),
     "dcgm": ("dcgmi-diag",),
     "watch": ("watch", "nvidia-smi-dmon", "dcgmi-dmon"),
+    "training": ("micro-train",),
     "bug_report": ("bug-report",),
     "board": ("board",),
     "sysctls": ("sysctls", "sysctl"),
@@ -171,8 +173,8 @@ RECORDED_ONLY = frozenset(
     }
 )  # fmt: skip
 
-#: Asked by an option of its own (--duration, --pid), with a command that depends on it.
-BY_OPTION = frozenset({"watch", "process"})
+#: Asked by an option, a level or a command of its own, with a command line that depends on it.
+BY_OPTION = frozenset({"watch", "process", "micro-train"})
 
 #: The first word of a fact path -> the parts it is made of. `identity` and `pci` are always asked.
 MADE_OF: dict[str, tuple[str, ...]] = {
@@ -199,6 +201,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "dimms": ("dimms",),
     "dcgm": ("dcgm",),
     "watch": ("watch", "pci"),
+    "training": ("training",),
     "bug_report": ("bug_report",),
     "board": ("board",),
     "sysctls": ("sysctls",),

@@ -15,6 +15,17 @@ from preflight.expect.system import (
     shared_memory_floor_bytes,
 )
 from preflight.expect.topology import matrix_gpus, topology_nvlinks
+from preflight.expect.training import (
+    training_behind,
+    training_data,
+    training_data_most,
+    training_gradient,
+    training_jitter,
+    training_learned,
+    training_rest,
+    training_resume_loss,
+    training_stall,
+)
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.pci_tree import LinkState, PciPath
@@ -240,4 +251,13 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "shared_memory": shared_memory_bytes,
     "shared_memory_floor": shared_memory_floor_bytes,
     "disk_floor": disk_floor_bytes,
+    "training_gradient": training_gradient,
+    "training_resume_loss": training_resume_loss,
+    "training_learned": training_learned,
+    "training_behind": training_behind,
+    "training_data": training_data,
+    "training_data_most": training_data_most,
+    "training_jitter": training_jitter,
+    "training_rest": training_rest,
+    "training_stall": training_stall,
 }

@@ -35,6 +35,7 @@ from preflight.facts.system import (
     SharedMemory,
 )
 from preflight.facts.topology import Topology
+from preflight.facts.training import Training
 from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known
 
@@ -141,6 +142,7 @@ class Host(Struct, frozen=True):
     dimms: Known[Dimms] = NOT_IN_INPUT
     dcgm: Known[DcgmDiag] = NOT_IN_INPUT
     watch: Known[Watch] = NOT_IN_INPUT
+    training: Known[Training] = NOT_IN_INPUT  # of the bundled loop
     bug_report: Known[BugReport] = NOT_IN_INPUT
     board: Known[Board] = NOT_IN_INPUT
     sysctls: Known[tuple[Sysctl, ...]] = NOT_IN_INPUT

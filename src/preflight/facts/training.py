@@ -16,24 +16,54 @@ class Spread(Struct, frozen=True):
     high: float  # 90th
 
 
+class DeviceLoad(Struct, frozen=True):
+    """One GPU beside the steps, as NVML told it each second: medians. Shown, never judged."""
+
+    samples: int
+    power_w: Known[float] = NOT_IN_INPUT
+    sm_clock_mhz: Known[float] = NOT_IN_INPUT
+    sm_percent: Known[float] = NOT_IN_INPUT
+    memory_percent: Known[float] = NOT_IN_INPUT
+
+
+class RankMemory(Struct, frozen=True):
+    """Where the memory of one rank is, at its peak where the allocator tells it."""
+
+    weights_bytes: Known[int] = NOT_IN_INPUT
+    gradients_bytes: Known[int] = NOT_IN_INPUT
+    optimizer_bytes: Known[int] = NOT_IN_INPUT
+    activations_bytes: Known[int] = NOT_IN_INPUT
+    peak_bytes: Known[int] = NOT_IN_INPUT
+    reserved_peak_bytes: Known[int] = NOT_IN_INPUT
+    inactive_split_percent: Known[float] = NOT_IN_INPUT  # of what was reserved at the peak
+    alloc_retries: Known[int] = NOT_IN_INPUT
+    device_used_bytes: Known[int] = NOT_IN_INPUT  # by all processes
+    device_total_bytes: Known[int] = NOT_IN_INPUT
+    host_peak_bytes: Known[int] = NOT_IN_INPUT
+
+
 class TrainRank(Struct, frozen=True):
     """One process of the run."""
 
     name: str  # rank 0
+    device: Known[str] = NOT_IN_INPUT  # its model
+    ended: Known[bool] = NOT_IN_INPUT  # it came to its end
+    trouble: str = ""  # why not
     steps: int = 0  # of the whole run that it told
     step_s: Known[float] = NOT_IN_INPUT  # medians after the first steps
-    compute_s: Known[float] = NOT_IN_INPUT  # without data, communication and checkpoint
+    busy_s: Known[float] = NOT_IN_INPUT  # without data, communication and checkpoint
+    behind_percent: Known[float] = NOT_IN_INPUT  # busy for so much longer than the others
     data_s: Known[float] = NOT_IN_INPUT
+    gc_percent: Known[float] = NOT_IN_INPUT  # of its steps, in Python's garbage collector
+    gc_longest_s: Known[float] = NOT_IN_INPUT
     #: Hashes of losses, gradients and parameters after a few steps from one seed, the first try.
     hashes: Known[tuple[str, ...]] = NOT_IN_INPUT
     #: Whether a second try gave the same.
     repeats: Known[bool] = NOT_IN_INPUT
-    replica: Known[str] = NOT_IN_INPUT  # the hash of its parameters where replicas were last alike
-    weights_bytes: Known[int] = NOT_IN_INPUT
-    optimizer_bytes: Known[int] = NOT_IN_INPUT
-    peak_bytes: Known[int] = NOT_IN_INPUT
-    inactive_split_percent: Known[float] = NOT_IN_INPUT  # of what was reserved at the peak
-    alloc_retries: Known[int] = NOT_IN_INPUT
+    #: The hash of its parameters where replicas were first not alike, or were last looked at.
+    replica: Known[str] = NOT_IN_INPUT
+    memory: RankMemory = field(default_factory=RankMemory)
+    load: Known[DeviceLoad] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""
 
@@ -42,10 +72,9 @@ class Proof(Struct, frozen=True):
     """Two ways to the same numbers, and how far they are apart: the worst over the ranks."""
 
     name: str  # accumulation | attention | compile
-    loss: float  # relative
-    gradient: float  # relative, L2 over all parameters
-    norm_ratio: float
-    tolerance: float = 0.0  # by precision
+    loss: Known[float] = NOT_IN_INPUT  # relative
+    gradient: Known[float] = NOT_IN_INPUT  # relative, L2 over all parameters
+    norm_ratio: Known[float] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""
 
@@ -65,8 +94,9 @@ class TrainFailure(Struct, frozen=True):
 class Resume(Struct, frozen=True):
     """A run that was killed in the middle of a save and went on from the last whole checkpoint."""
 
+    trouble: Known[str] = NOT_IN_INPUT  # why it did not come to its end; "" where it did
     step: Known[int] = NOT_IN_INPUT  # where it went on
-    elapsed_s: Known[float] = NOT_IN_INPUT  # from the launch to the first step
+    elapsed_s: Known[float] = NOT_IN_INPUT  # reading and checking the checkpoint
     loss_difference: Known[float] = NOT_IN_INPUT  # the largest to the run that was not interrupted
     same_parameters: Known[bool] = NOT_IN_INPUT  # bit for bit, at the end
     same_samples: Known[bool] = NOT_IN_INPUT
@@ -76,40 +106,62 @@ class Resume(Struct, frozen=True):
     probe: str = ""
 
 
+class Layer(Struct, frozen=True):
+    """The gradient norm of one layer, over the steps at which it was looked at."""
+
+    name: str
+    mean: float
+    high: float
+
+
 class Training(Struct, frozen=True):
     """One run. `shares`: of the step by part, of the rank whose step is longest."""
 
-    cannot: Known[str] = NOT_IN_INPUT  # why nothing was trained; "" where it was
+    cannot: str = ""  # why nothing was trained
+    interrupted: bool = False
     preset: Known[str] = NOT_IN_INPUT
-    device: Known[str] = NOT_IN_INPUT
+    device: Known[str] = NOT_IN_INPUT  # cuda | cpu
+    products: Known[tuple[str, ...]] = NOT_IN_INPUT  # the models of its devices
     sharding: Known[str] = NOT_IN_INPUT
     precision: Known[str] = NOT_IN_INPUT
-    ranks_asked: Known[int] = NOT_IN_INPUT
+    compiled: Known[bool] = NOT_IN_INPUT
+    hosts: Known[int] = NOT_IN_INPUT
+    world: Known[int] = NOT_IN_INPUT  # ranks on all hosts
+    ranks_asked: Known[int] = NOT_IN_INPUT  # on this host
     threads: Known[int] = NOT_IN_INPUT
+    cores: Known[int] = NOT_IN_INPUT
     torch: Known[str] = NOT_IN_INPUT
     injected: tuple[str, ...] = ()
-    ended: Known[bool] = NOT_IN_INPUT  # it came to its own end
     steps_asked: Known[int] = NOT_IN_INPUT
     step_s: Known[Spread] = NOT_IN_INPUT
     jitter_percent: Known[float] = NOT_IN_INPUT  # 90th percentile over the median, less 100
-    tokens_per_s: Known[float] = NOT_IN_INPUT
+    tokens_per_s: Known[float] = NOT_IN_INPUT  # of all ranks, without checkpoints
+    loader_ratio: Known[float] = NOT_IN_INPUT  # what the loader gives alone, over what a rank takes
     flops_per_token: Known[float] = NOT_IN_INPUT
+    parameters: Known[int] = NOT_IN_INPUT
     shares: dict[str, float] = field(default_factory=dict)
-    data_percent: Known[float] = NOT_IN_INPUT
+    data_percent: Known[float] = NOT_IN_INPUT  # of the step without its checkpoint
+    copy_percent: Known[float] = NOT_IN_INPUT
+    rest_percent: Known[float] = NOT_IN_INPUT
+    data_longest_s: Known[float] = NOT_IN_INPUT  # one wait for data
+    checkpoint_stall_s: Known[float] = NOT_IN_INPUT  # the longest that one cost the step
     first_loss: Known[float] = NOT_IN_INPUT
     chance_loss: Known[float] = NOT_IN_INPUT  # ln of the vocabulary
+    start_off_nats: Known[float] = NOT_IN_INPUT  # how far the first is from it
     last_loss: Known[float] = NOT_IN_INPUT  # the mean of the last tenth
     floor_loss: Known[float] = NOT_IN_INPUT
     learned_percent: Known[float] = NOT_IN_INPUT  # of the way from chance to the floor
     not_finite: Known[int] = NOT_IN_INPUT  # steps whose loss or norm is no number, scaler apart
-    skipped: Known[int] = NOT_IN_INPUT  # by the scaler of fp16
+    skipped_percent: Known[float] = NOT_IN_INPUT  # steps that the scaler of fp16 left out
     scale_low: Known[float] = NOT_IN_INPUT
+    scale_changes: Known[int] = NOT_IN_INPUT
     norm_first: Known[float] = NOT_IN_INPUT
     norm_high: Known[float] = NOT_IN_INPUT
-    spike_step: Known[int] = NOT_IN_INPUT  # where the loss jumped
+    layers: tuple[Layer, ...] = ()
+    jump_nats: Known[float] = NOT_IN_INPUT  # the largest rise over the ten steps before
+    jump_step: Known[int] = NOT_IN_INPUT
     outside_optimizer: Known[int] = NOT_IN_INPUT  # trainable parameters that no optimizer has
     twice_in_optimizer: Known[int] = NOT_IN_INPUT
-    replicas_agree: Known[bool] = NOT_IN_INPUT
     checkpoint_failed: Known[str] = NOT_IN_INPUT  # why one could not be written; "" if all were
     ranks: Known[tuple[TrainRank, ...]] = NOT_IN_INPUT
     proofs: Known[tuple[Proof, ...]] = NOT_IN_INPUT

@@ -73,10 +73,11 @@ def undetermined(
 ) -> Result:
     """The result where the fact is missing: SKIP or ERROR by the kind, never PASS.
 
-    `optional` turns an absent tool into a SKIP. A threshold that the user stated is never skipped.
+    `optional` turns an absent tool into a SKIP, unless the check was asked for by name. A
+    threshold that the user stated is never skipped.
     """
     status = STATUS_OF_MISSING[missing.kind]
-    if check.optional and missing.kind == "no-tool":
+    if check.optional and missing.kind == "no-tool" and not check.row.get("asked"):
         status = Status.SKIP
     if check.row.get("stated"):
         status = Status.ERROR

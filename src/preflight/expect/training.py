@@ -1,0 +1,99 @@
+"""What a sound run of the bundled training loop does, by its precision and device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from preflight.expect.bound import Bound
+from preflight.facts.host import Host
+from preflight.facts.training import Training
+from preflight.model import NOT_IN_INPUT, Known, Missing
+
+Of = Callable[[Host, object], Known[Bound]]
+
+#: How far two ways to one gradient may be apart, relative: some tens of roundings of fp32 (2^-24),
+#: fp16 (2^-11), bf16 (2^-8).
+_GRADIENT = {"fp32": 1e-4, "fp16": 1e-2, "bf16": 5e-2}
+#: How far a resumed run's loss may be from the uninterrupted one's. On processors sums have one
+#: order; on a GPU atomics may change the last bits.
+_RESUME_LOSS = {"cpu": 0.0, "cuda": 1e-5}
+#: Fewer steps teach nothing.
+_LEAST_STEPS = 30
+#: Of the way from chance to the floor, percent. A vocabulary of 32,000 is seen a few times in a
+#: minute, one of 256 is known by then.
+_LEARNED = {"cpu": 50.0, "cuda": 5.0}
+#: Percent. A GPU has its own time; processors are shared with loaders and with whoever else is
+#: there, and steps are of milliseconds.
+_BEHIND = {"cpu": 100.0, "cuda": 10.0}
+_DATA = {"cpu": 35.0, "cuda": 5.0}
+_DATA_MOST = {"cpu": 60.0, "cuda": 20.0}
+_JITTER = {"cuda": 20.0}
+_REST = {"cuda": 15.0}
+_SHARED = Missing("not-applicable", "processors are shared with the rest of the host: shown only")
+#: Copying a rank's state to host memory, bytes a second where all GPUs do it at once, and what
+#: the first copy costs beside.
+_COPY_BYTES_S, _FIRST_COPY_S = 1e9, 3.0
+
+
+def training_gradient(host: Host, _element: object) -> Known[Bound]:
+    """Relative distance of two ways to one gradient, by the precision of the run."""
+    run = host.training
+    precision = run if isinstance(run, Missing) else run.precision
+    if isinstance(precision, Missing):
+        return precision
+    if precision not in _GRADIENT:
+        return Missing("not-applicable", f"no tolerance is known for {precision}")
+    return Bound(_GRADIENT[precision], f"some tens of roundings of {precision}")
+
+
+def training_learned(host: Host, _element: object) -> Known[Bound]:
+    """Percent of what can be learned."""
+    run = host.training
+    steps = run if isinstance(run, Missing) else run.steps_asked
+    if isinstance(steps, int) and steps < _LEAST_STEPS:
+        return Missing("not-applicable", f"{steps} steps are too few to learn by")
+    return _of_device(host, _LEARNED, "in a run of a minute")
+
+
+def training_stall(host: Host, _element: object) -> Known[Bound]:
+    """Seconds that an asynchronous checkpoint may hold a step up: its state is copied first."""
+    run = host.training
+    ranks = run if isinstance(run, Missing) else run.ranks
+    if isinstance(ranks, Missing):
+        return ranks
+    sizes = [one.memory.weights_bytes for one in ranks] + [
+        one.memory.optimizer_bytes for one in ranks
+    ]
+    known = [one for one in sizes if not isinstance(one, Missing)]
+    if not known:
+        return next((one for one in sizes if isinstance(one, Missing)), NOT_IN_INPUT)
+    most = sum(known) / len(ranks)
+    told = f"{_FIRST_COPY_S:g} s + {most / 1e9:.3g} GB at 1 GB/s to host memory"
+    return Bound(_FIRST_COPY_S + most / _COPY_BYTES_S, told)
+
+
+def _of_device(host: Host, table: dict[str, float], formula: str) -> Known[Bound]:
+    run: Known[Training] = host.training
+    device = run if isinstance(run, Missing) else run.device
+    if isinstance(device, Missing):
+        return device
+    if device not in table:
+        return _SHARED
+    where = "GPUs" if device == "cuda" else "processors"
+    return Bound(table[device], f"on {where}, {formula}" if formula else f"on {where}")
+
+
+def _by_device(table: dict[str, float], formula: str, text: str) -> Of:
+    def bound(host: Host, _element: object) -> Known[Bound]:
+        return _of_device(host, table, formula)
+
+    bound.__doc__ = text
+    return bound
+
+
+training_resume_loss = _by_device(_RESUME_LOSS, "", "Nats between a resumed run and the other.")
+training_behind = _by_device(_BEHIND, "", "Percent that one rank may be busy longer.")
+training_data = _by_device(_DATA, "", "Percent of a step that waits for data.")
+training_data_most = _by_device(_DATA_MOST, "", "The same where it is the loader that decides.")
+training_jitter = _by_device(_JITTER, "", "Percent of the 90th percentile over the median.")
+training_rest = _by_device(_REST, "", "Percent of a step that belongs to no part of it.")

@@ -1,0 +1,78 @@
+"""Ranks that did not come to their end, and which of them took the others with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from preflight.facts.training import TrainFailure
+from preflight.model import Known, Missing
+from preflight.probes.training.lines import PROBE, WHOLE, Line, Told
+
+#: What a rank says when another one has gone: NCCL's and gloo's words for a lost connection.
+_OF_ANOTHER = re.compile(
+    r"[Cc]onnection (?:closed|reset|was|refused)|\bgloo\b|NCCL|[Tt]imed out|remote process|"
+    r"Broken pipe|DistBackendError|DistNetworkError"
+)
+#: A cause before what follows from it.
+_WORST_FIRST = ("failed", "silent", "died", "followed")
+
+
+def failures(told: Told) -> tuple[TrainFailure, ...]:
+    """All of them, in the order in which they were told."""
+    return tuple(_failures(told))
+
+
+def _failures(told: Told) -> Iterator[TrainFailure]:
+    for one in told.lines:
+        launch = str(one.get("launch", ""))
+        name = f"rank {one['rank']}" if "rank" in one else "all ranks"
+        if one["kind"] == "failed":
+            text = f"{one['error']}: {one['text']}"
+            yield TrainFailure(name, "failed", launch, text, line=one["line"], probe=PROBE)
+        elif one["kind"] == "died" and one["status"] < 0:
+            at = _after(one["step"])
+            text = f"ended by signal {-one['status']} {at}"
+            yield TrainFailure(name, "died", launch, text, one["step"], one["line"], PROBE)
+        elif one["kind"] == "silent":
+            yield from _silent(one, launch)
+
+
+def _silent(one: Line, launch: str) -> Iterator[TrainFailure]:
+    for rank in one["suspects"]:
+        how = "stopped by a signal" if rank in one["stopped"] else "behind the others"
+        step = int(one["steps"].get(str(rank), -1))
+        text = f"said nothing for {one['after_s']:g} s {_after(step)}, {how}"
+        yield TrainFailure(f"rank {rank}", "silent", launch, text, step, one["line"], PROBE)
+
+
+def _after(step: int) -> str:
+    return "before its first step" if step < 0 else f"after step {step}"
+
+
+def causes(found: tuple[TrainFailure, ...], launch: str) -> list[TrainFailure]:
+    """Of one launch those that took the others with them: an error of its own before a silence
+    before a death, and any of them before a connection that was lost."""
+    mine = [one for one in found if one.launch == launch]
+    kinds = [_kind(one) for one in mine]
+    worst = next((kind for kind in _WORST_FIRST if kind in kinds), "")
+    same = [one for one, kind in zip(mine, kinds, strict=True) if kind == worst]
+    # Whoever died first: the launcher ends the others seconds later.
+    return same[:1] if worst in ("died", "followed") else same
+
+
+def _kind(one: TrainFailure) -> str:
+    return "followed" if one.kind == "failed" and _OF_ANOTHER.search(one.text) else one.kind
+
+
+def ended(told: Told, rank: int, found: tuple[TrainFailure, ...]) -> tuple[Known[bool], str]:
+    """Whether a rank came to the end of the whole run, and why not."""
+    if told.where("done", launch=WHOLE, rank=rank):
+        return True, ""
+    first = causes(found, WHOLE)
+    mine = next((one for one in first if one.name in (f"rank {rank}", "all ranks")), None)
+    if mine is not None:
+        return False, mine.text
+    if first:
+        return Missing("not-applicable", f"it was ended because of {first[0].name}"), ""
+    return told.unfinished(), ""

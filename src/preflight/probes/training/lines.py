@@ -1,0 +1,120 @@
+"""The JSON lines of a training run by what they are about (payload/training writes them)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from statistics import median
+from typing import Any, TypeGuard
+
+from preflight.errors import ParseError
+from preflight.model import NOT_IN_INPUT, Known, Missing
+
+PROBE = "micro-train"
+#: The launches, as payload/training/plan.py names them.
+WHOLE, RESUMED = "whole", "resumed"
+NO_STEP = Missing("unreadable", "no step was told")
+
+Line = dict[str, Any]
+
+
+class Told:
+    """All lines of one run, in their order, each with its number as `line`."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self.lines = list(lines)
+        self.steps: dict[str, dict[int, list[Line]]] = defaultdict(lambda: defaultdict(list))
+        self.of: dict[str, list[Line]] = defaultdict(list)
+        for one in self.lines:
+            self.of[one["kind"]].append(one)
+            if one["kind"] == "step":
+                self.steps[str(one["launch"])][int(one["rank"])].append(one)
+        self.begin = next(iter(self.of["begin"]), {})
+        self.plan: Line = dict(self.begin.get("plan", {}))
+        self.shape: Line = dict(self.begin.get("shape", {}))
+
+    def cannot(self) -> str:
+        """Why nothing could be trained; "" where it could."""
+        return next((str(one["text"]) for one in self.of["cannot"]), "")
+
+    def unfinished(self) -> Missing:
+        """Why something that comes later in a run was not told."""
+        lost = self.of["died"] + self.of["silent"] + self.of["failed"]
+        if any(one.get("launch") == WHOLE for one in lost):
+            return Missing("not-applicable", "a rank was lost before it")
+        if self.of["interrupted"]:
+            return Missing("exited", "the run was interrupted")
+        if self.of["end"]:
+            return Missing("exited", "the run ended before it")
+        return Missing("unreadable", "the recording is cut short: it lacks its end")
+
+    def ranks(self) -> list[int]:
+        """The numbers of this host's ranks, of all hosts' ranks: those that told something, and
+        on one host those that were asked for."""
+        told = {int(one["rank"]) for one in self.lines if "rank" in one}
+        asked = self.plan.get("ranks", 0) if self.hosts() == 1 and self.begin else 0
+        return sorted(told | set(range(min(int(asked), 1024))))
+
+    def hosts(self) -> int:
+        return max(1, len(self.plan.get("hosts") or ()))
+
+    def world(self) -> int:
+        """Ranks on all hosts."""
+        return int(self.plan.get("ranks", 1)) * self.hosts()
+
+    def where(self, kind: str, **told: Any) -> list[Line]:
+        """The lines of a kind in which all that is told holds."""
+        return [
+            one for one in self.of[kind] if all(one.get(key) == each for key, each in told.items())
+        ]
+
+
+def read(text: str) -> Told:
+    """The whole lines of a text; a last line that is cut short is left out.
+
+    Raises ParseError where a line is no JSON object of ours, or none is there.
+    """
+    whole = text.rpartition("\n")[0].split("\n")
+    lines = [_line(line, number) for number, line in enumerate(whole, 1) if line.strip()]
+    if not lines:
+        raise ParseError("expected JSON lines of a training run", 1)
+    return Told(lines)
+
+
+def _line(text: str, number: int) -> Line:
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict) or not isinstance(told.get("kind"), str):
+        raise ParseError(f"expected a JSON object with its kind, got {text[:60]!r}", number)
+    return {**told, "line": number}
+
+
+def text_of(told: Mapping[str, Any], name: str) -> Known[str]:
+    value = told.get(name)
+    return value if isinstance(value, str) and value else NOT_IN_INPUT
+
+
+def number_of(told: Mapping[str, Any], name: str) -> Known[float]:
+    value = told.get(name)
+    return float(value) if finite(value) else NOT_IN_INPUT
+
+
+def count_of(told: Mapping[str, Any], name: str) -> Known[int]:
+    value = told.get(name)
+    return int(value) if finite(value) else NOT_IN_INPUT
+
+
+def finite(value: Any) -> TypeGuard[float]:
+    """Whether it is a number that can be computed with."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and abs(value) < 1e300 and math.isfinite(value)
+
+
+def middle(values: Iterable[float]) -> Known[float]:
+    """The median; missing of nothing."""
+    found = list(values)
+    return median(found) if found else NO_STEP

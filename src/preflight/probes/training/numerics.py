@@ -1,0 +1,133 @@
+"""Losses, norms, the scale of the loss: what the numbers of a run did."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from statistics import fmean, median
+from typing import Any
+
+from preflight.facts.training import Layer, Proof
+from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.training.lines import NO_STEP, PROBE, WHOLE, Line, Told, finite
+
+#: Steps before one that its loss is held against.
+_BEFORE = 10
+_OF_LOSSES = ("first_loss", "start_off_nats", "learned_percent", "jump_nats")
+_NO_SCALE = Missing("not-applicable", "only fp16 scales the loss")
+_NO_FLOOR = Missing("not-applicable", "the least loss of the user's own data is not known")
+_NO_COMPILE = Missing("not-asked", "needs --compile")
+
+
+def losses(told: Told, steps: list[Line]) -> dict[str, Any]:
+    """From where the loss came, where it went, and how far that is of what can be learned."""
+    vocabulary, floor = told.shape.get("vocabulary"), told.begin.get("floor_nats")
+    chance = math.log(vocabulary) if finite(vocabulary) and vocabulary > 1 else None
+    found: dict[str, Any] = {
+        "chance_loss": NOT_IN_INPUT if chance is None else chance,
+        "floor_loss": float(floor) if finite(floor) else _NO_FLOOR,
+    }
+    known = [one["loss"] for one in steps if finite(one["loss"])]
+    if not known:
+        return dict.fromkeys(_OF_LOSSES, NO_STEP) | found
+    last = fmean(known[-max(1, len(known) // 10) :])
+    found |= {"first_loss": known[0], "last_loss": last, **_jump(steps)}
+    if chance is not None:
+        found["start_off_nats"] = abs(known[0] - chance)
+    found["learned_percent"] = _learned(told, steps, chance, last, found["floor_loss"])
+    return found
+
+
+def _learned(
+    told: Told, steps: list[Line], chance: float | None, last: float, floor: Known[float]
+) -> Known[float]:
+    """How far the loss came on its way from chance to the floor, in percent."""
+    if isinstance(floor, Missing) or chance is None or chance <= floor:
+        return floor if isinstance(floor, Missing) else NOT_IN_INPUT
+    asked = told.shape.get("steps")
+    if not finite(asked) or len(steps) < asked:
+        return told.unfinished()
+    return 100.0 * (chance - last) / (chance - floor)
+
+
+def _jump(steps: list[Line]) -> dict[str, Any]:
+    """By how much the loss of a step was at most above the median of the ten before."""
+    told = [one["loss"] for one in steps]
+    rises = {
+        steps[at]["step"]: told[at] - median(told[at - _BEFORE : at])
+        for at in range(_BEFORE, len(steps))
+        if all(map(finite, told[at - _BEFORE : at + 1]))
+    }
+    if not rises:
+        return {"jump_nats": Missing("not-applicable", "too few steps to tell a jump")}
+    step = max(rises, key=lambda one: rises[one])
+    return {"jump_nats": max(0.0, rises[step]), "jump_step": int(step)}
+
+
+def norms(told: Told, steps: list[Line]) -> dict[str, Any]:
+    """Gradient norms, steps without numbers, and what the scaler of fp16 did."""
+    if not steps:
+        return {"not_finite": NO_STEP, "norm_first": NO_STEP}
+    odd = [
+        one
+        for one in steps
+        if not finite(one["loss"]) or (not finite(one["norm"]) and not one["skipped"])
+    ]
+    known = [one["norm"] for one in steps if finite(one["norm"])]
+    return {
+        "not_finite": len(odd),
+        "norm_first": known[0] if known else NO_STEP,
+        "norm_high": max(known) if known else NO_STEP,
+        "layers": tuple(_layers(told)),
+        **_scale(told, steps),
+    }
+
+
+def _scale(told: Told, steps: list[Line]) -> dict[str, Any]:
+    if told.shape.get("precision") != "fp16":
+        return dict.fromkeys(("skipped_percent", "scale_low", "scale_changes"), _NO_SCALE)
+    return {
+        "skipped_percent": 100.0 * sum(bool(one["skipped"]) for one in steps) / len(steps),
+        "scale_low": float(min(one["scale"] for one in steps)),
+        "scale_changes": len({one["step"] for one in told.where("scale", launch=WHOLE)}),
+    }
+
+
+def _layers(told: Told) -> Iterable[Layer]:
+    found: dict[str, list[float]] = defaultdict(list)
+    lines = told.where("norms", launch=WHOLE)
+    for one in (one for one in lines if one.get("rank") == lines[0].get("rank")):
+        for name, norm in one["layers"].items():
+            found[str(name)] += [float(norm)] if finite(norm) else []
+    return (Layer(name, fmean(each), max(each)) for name, each in found.items() if each)
+
+
+def proofs(told: Told) -> tuple[Proof, ...]:
+    """What was proved before training, each as the rank told it that is worst."""
+    found = []
+    for name in ("accumulation", "attention", "compile"):
+        lines = told.where("proof", name=name)
+        if lines:
+            worst = max(lines, key=lambda one: _size(one["gradient"]))
+            # Of three numbers none is left out: one that is none is as far apart as can be.
+            sizes = {key: _size(worst[key]) for key in ("loss", "gradient", "norm_ratio")}
+            found.append(Proof(name, **sizes, line=worst["line"], probe=PROBE))
+        elif name == "compile" and not told.plan.get("compiled"):
+            found.append(Proof(name, _NO_COMPILE, _NO_COMPILE, _NO_COMPILE))
+    return tuple(found)
+
+
+def membership(told: Told) -> dict[str, Any]:
+    """Trainable parameters that the optimizer lacks, or has twice."""
+    lines = told.where("proof", name="membership")
+    if not lines:
+        return dict.fromkeys(("outside_optimizer", "twice_in_optimizer"), told.unfinished())
+    return {
+        "outside_optimizer": max(int(one["missing"]) for one in lines),
+        "twice_in_optimizer": max(int(one["repeated"]) for one in lines),
+    }
+
+
+def _size(value: Any) -> float:
+    return float(value) if finite(value) else math.inf

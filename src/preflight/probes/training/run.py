@@ -1,0 +1,98 @@
+"""A run of the bundled training loop, from the JSON lines that it tells."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from preflight.errors import ParseError
+from preflight.facts.training import Training
+from preflight.model import NOT_IN_INPUT, Known
+from preflight.probes.spec import probe
+from preflight.probes.training.failures import failures
+from preflight.probes.training.lines import (
+    NO_STEP,
+    PROBE,
+    WHOLE,
+    Told,
+    count_of,
+    number_of,
+    read,
+    text_of,
+)
+from preflight.probes.training.numerics import losses, membership, norms, proofs
+from preflight.probes.training.ranks import ranks
+from preflight.probes.training.resume import resume
+from preflight.probes.training.timing import loader_ratio, times, total
+
+
+@probe(PROBE, ["python3", "-I", "-", "train"], timeout_s=3600)
+def training(text: str) -> Training:
+    """One run. Raises ParseError where a line is no JSON of ours, or none is there."""
+    try:
+        return _facts(read(text))
+    except (
+        KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError,
+    ) as error:  # fmt: skip
+        raise ParseError(f"expected values as a training run tells them: {error}", 1) from error
+
+
+def _facts(told: Told) -> Training:
+    whole = told.steps[WHOLE]
+    slowest = max(whole.values(), key=lambda steps: sum(map(total, steps)), default=[])
+    first = whole[min(whole)] if whole else []
+    timed = times(slowest, _tokens(told))
+    failed = failures(told)
+    return Training(
+        cannot=told.cannot(),
+        interrupted=bool(told.of["interrupted"]),
+        **_about(told),
+        **timed,
+        loader_ratio=loader_ratio(told, timed.get("tokens_per_s", NO_STEP)),
+        **losses(told, first),
+        **norms(told, first),
+        **membership(told),
+        checkpoint_failed=_checkpoint(told),
+        ranks=ranks(told, failed) or NO_STEP,
+        proofs=proofs(told) or told.unfinished(),
+        failures=failed,
+        resume=resume(told, failed),
+        probe=PROBE,
+    )
+
+
+def _about(told: Told) -> dict[str, Any]:
+    """What was asked for, and on what it ran."""
+    begin, plan, shape = told.begin, told.plan, told.shape
+    devices = begin.get("devices")
+    names = [one["name"] for one in devices if "name" in one] if isinstance(devices, list) else []
+    return {
+        **{name: text_of(plan, name) for name in ("preset", "device", "sharding")},
+        "products": tuple(dict.fromkeys(map(str, names))),
+        "precision": text_of(shape, "precision"),
+        "compiled": plan.get("compiled") is True,
+        "hosts": told.hosts(),
+        "world": told.world(),
+        "ranks_asked": count_of(plan, "ranks"),
+        "threads": count_of(plan, "threads"),
+        "cores": count_of(begin, "cores"),
+        "torch": text_of(begin, "torch"),
+        "injected": tuple(sorted(map(str, plan.get("inject") or ()))),
+        "steps_asked": count_of(shape, "steps"),
+        "flops_per_token": number_of(begin, "flops_per_token"),
+        "parameters": count_of(begin, "parameters"),
+    }
+
+
+def _tokens(told: Told) -> float:
+    """Tokens of one step of all ranks."""
+    each = math.prod(told.shape.get(name, 0) for name in ("batch", "length", "accumulation"))
+    return float(each * told.world())
+
+
+def _checkpoint(told: Told) -> Known[str]:
+    """Why a checkpoint could not be written; "" where all could."""
+    done = told.where("done", launch=WHOLE)
+    if not done:
+        return told.unfinished() if told.begin else NOT_IN_INPUT
+    return next((str(one["failed"]) for one in done if one["failed"]), "")

@@ -1,0 +1,136 @@
+"""A sound run of the bundled training loop, line by line as the payload tells it; tests edit it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+#: Steps of the whole run; at the last of these a checkpoint was begun that the resume reads.
+STEPS, SAVES = 32, (8, 16)
+RANKS = 2
+_SECONDS = {
+    "data": 0.0004, "copy": 0.0001, "forward": 0.006, "backward": 0.01, "communication": 0.001,
+    "optimizer": 0.002, "checkpoint": 0.0, "rest": 0.0005,
+}  # fmt: skip
+_GIB = 1 << 30
+_HASHES = ["1a2b3c4d5e6f7a8b", "2b3c4d5e6f7a8b9c", "3c4d5e6f7a8b9c0d"]
+
+_Line = dict[str, Any]
+
+
+def lines(*, gpu: bool = False) -> Iterator[_Line]:
+    """Of two ranks with DDP, killed and resumed; `gpu`: in fp16 and compiled."""
+    yield _begin(gpu=gpu)
+    yield from _each({"kind": "loader_alone", "launch": "whole", "tokens_per_s": 900000.0})
+    for proof in _proofs(gpu=gpu):
+        yield from _each({"launch": "whole", "kind": "proof", **proof})
+    yield from _steps("whole", 0, gpu=gpu)
+    yield from _each({"launch": "whole", **_memory(gpu=gpu)})
+    yield from _each({"launch": "whole", "kind": "gc", "seconds": 0.004, "longest_s": 0.001})
+    yield from _done("whole")
+    yield {"kind": "launched", "launch": "whole", "elapsed_s": 6.1}
+    yield from _each(_resumed("killed"))
+    yield {"kind": "killed", "launch": "killed", "rank": 1, "left": ["step-00000024.part"]}
+    yield {"kind": "launched", "launch": "killed", "elapsed_s": 2.0}
+    yield from _each(_resumed("resumed"))
+    yield from _steps("resumed", SAVES[-1], gpu=gpu)
+    yield from _done("resumed")
+    yield {"kind": "launched", "launch": "resumed", "elapsed_s": 3.1}
+    yield {"kind": "end", "elapsed_s": 11.4}
+
+
+def text(*, gpu: bool = False) -> str:
+    """The same as the payload writes it."""
+    return "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in lines(gpu=gpu))
+
+
+def slowed(part: str, seconds: float, *, rank: int | None = None) -> str:
+    """A run on GPUs one part of whose steps is longer, on one rank or on all."""
+    told = [
+        {**one, "seconds": {**one["seconds"], part: seconds}}
+        if one["kind"] == "step" and rank in (None, one["rank"])
+        else one
+        for one in lines(gpu=True)
+    ]
+    return "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in told)
+
+
+def _begin(*, gpu: bool) -> _Line:
+    device = {"name": "NVIDIA H100 80GB HBM3", "capability": "9.0"}
+    return {
+        "preflight": "micro-train/1", "kind": "begin",
+        "plan": {
+            "preset": "gpu-small" if gpu else "cpu-tiny", "device": "cuda" if gpu else "cpu",
+            "ranks": RANKS, "sharding": "ddp", "seed": 1, "threads": 1, "compiled": gpu,
+            "resume": True, "hosts": [], "inject": {},
+        },
+        "shape": {
+            "name": "gpu-small" if gpu else "cpu-tiny", "vocabulary": 256, "length": 128,
+            "batch": 8, "accumulation": 1, "steps": STEPS, "precision": "fp16" if gpu else "fp32",
+        },
+        "flops_per_token": 2.0e9 if gpu else 2.0e6, "parameters": 400000, "floor_nats": 1.3862943,
+        "torch": "2.9.0", "python": "3.11.7", "cores": 16, "devices": [device] * 2 if gpu else [],
+    }  # fmt: skip
+
+
+def _proofs(*, gpu: bool) -> Iterator[_Line]:
+    apart = {"loss": 2e-8, "gradient": 2e-7, "norm_ratio": 1.0}
+    for name in ("accumulation", "attention", *(("compile",) if gpu else ())):
+        yield {"name": name, **apart}
+    yield {"name": "repeated", "hashes": [_HASHES, _HASHES]}
+    yield {"name": "membership", "trained": 21, "missing": 0, "foreign": 0, "repeated": 0}
+
+
+def _steps(launch: str, first: int, *, gpu: bool) -> Iterator[_Line]:
+    for step in range(first, STEPS):
+        loss = 1.45 + 4.1 * 0.8**step
+        told = {"launch": launch, "kind": "step", "step": step, "loss": loss, "norm": 0.8,
+                "learning_rate": 0.001, "scale": 65536.0 if gpu else 1.0, "skipped": False,
+                "samples": [step], "seconds": _SECONDS}  # fmt: skip
+        yield from _each(told)
+        at = step + 1
+        if at in SAVES and launch == "whole":
+            yield from _each({"launch": launch, "kind": "saved", "step_at": at, "digest": f"d{at}"})
+        if not at % 10:
+            yield from _each(
+                {"launch": launch, "kind": "replica", "step_at": at, "digest": f"r{at}"}
+            )
+            norms = {"embedding": 0.2, "blocks.0": 0.5}
+            yield from _each({"launch": launch, "kind": "norms", "step": at, "layers": norms})
+        if gpu and launch == "whole":
+            yield {"launch": launch, "kind": "device", "at_s": float(step), "local_rank": 0,
+                   "power_w": 650.0, "sm_clock_mhz": 1980, "sm_percent": 99,
+                   "memory_percent": 60}  # fmt: skip
+
+
+def _memory(*, gpu: bool) -> _Line:
+    told: _Line = {
+        "kind": "memory", "weights_bytes": _GIB // 4, "gradients_bytes": _GIB // 4,
+        "optimizer_bytes": _GIB // 2, "host_peak_bytes": 2 * _GIB,
+    }  # fmt: skip
+    if gpu:
+        told |= {
+            "activations_bytes": 3 * _GIB, "peak_bytes": 4 * _GIB, "reserved_peak_bytes": 5 * _GIB,
+            "inactive_split_peak_bytes": _GIB // 2, "retries": 0, "device_used_bytes": 6 * _GIB,
+            "device_total_bytes": 80 * _GIB,
+        }  # fmt: skip
+    return told
+
+
+def _resumed(launch: str) -> _Line:
+    at = SAVES[-1]
+    return {
+        "launch": launch, "kind": "resumed", "from": f"step-{at:08d}", "step_from": at, "wrong": [],
+        "digest": f"d{at}", "elapsed_s": 0.8,
+    }  # fmt: skip
+
+
+def _done(launch: str) -> Iterator[_Line]:
+    return _each({"launch": launch, "kind": "done", "digest": "e32", "failed": "",
+                  "staged_s": 0.01, "written_s": [0.2]})  # fmt: skip
+
+
+def _each(line: _Line) -> Iterator[_Line]:
+    for rank in range(RANKS):
+        yield {**line, "rank": rank}
