@@ -107,6 +107,34 @@ def test_one_host_on_sockets_among_others_fails_by_the_log_alone() -> None:
     assert "node-01 uses IB" in one.reason
 
 
+def test_ranks_that_go_over_sockets_while_others_do_not_are_named() -> None:
+    """Whatever the processes said that they use."""
+    text = re.sub(r"(\b3\[3\] .*NET/)IB/3/GDRDMA", r"\1Socket/0", Job().text())
+    for known in ({}, {"nic_ports": PORTS}, {"nic_ports": ()}):
+        first, second = off(text, **known)["nccl.network"]
+        assert (first.status, first.measured) == (Status.FAIL, "IB, Socket")
+        assert first.reason == ("ranks 11 -> 3, 3 -> 11 over Socket, others of this host over IB")
+        assert (second.subject, second.status) == ("node-02", Status.FAIL)
+        assert "via NET/Socket" in text.splitlines()[(first.evidence[0].line or 0) - 1]
+
+
+def test_two_communicators_of_which_one_goes_over_sockets_are_told() -> None:
+    both = Job().text() + on_sockets([0, 1]).text().replace("0x5eaf00d", "0x5eaf00e")
+    first, _ = off(both)["nccl.network"]
+    assert (first.status, first.measured) == (Status.FAIL, "IB, Socket")
+    assert first.reason.startswith("ranks 8 -> 0, 0 -> 8, 9 -> 1 and 13 more over Socket")
+
+
+def test_processes_that_took_sockets_are_named_before_any_connection_is_made() -> None:
+    text = re.sub(r"(?m)^node-0(\d):\d+:\d+ \[3\].*(NET/IB|network IB).*\n", "", Job().text())
+    third = "node-01:4003:4103 [3] NCCL INFO "
+    text += f"{third}NET/Socket : Using [0]eth0:10.0.0.1<0>\n{third}Using network Socket\n"
+    text = re.sub(r"(?m)^.* via .*\n", "", text)
+    one = only(text, "nccl.network")
+    assert (one.subject, one.status) == ("node-01", Status.FAIL)
+    assert one.reason == "gpu3 over Socket, others of this host over IB"
+
+
 def test_sockets_are_right_where_no_port_lives() -> None:
     down = tuple(NicPort(one.name, one.nic, state="DOWN") for one in PORTS)
     assert status_of("nccl.network", on_sockets([0, 1]).text(), nic_ports=down) == {Status.PASS}

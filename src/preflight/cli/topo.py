@@ -21,7 +21,7 @@ FLEET = (
 )  # fmt: skip
 #: What the picture and the advice are made of, beside what the checks ask.
 FACTS = ("topology", "pci_tree", "pci_paths", "gpus", "nics", "nic_ports", "netdevs", "numa_nodes",
-         "stack")  # fmt: skip
+         "stack", "environment")  # fmt: skip
 
 
 def run(options: Options, streams: Streams) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -47,11 +48,12 @@ def over_tcp(network: str, provider: Known[str] = NOT_IN_INPUT) -> bool:
     return by_provider or any(part in _SOCKETS for part in network.split(", "))
 
 
-def between_hosts(log: NcclLog, one: NcclHost) -> bool:
-    """Whether the log shows that this host works with others."""
+def between_hosts(log: NcclLog, one: NcclHost, ways: Sequence[NcclConnection]) -> bool:
+    """Whether the log shows that this host works with others. `ways`: those over a network that are
+    not seen to end on the host itself."""
     hosts = () if isinstance(log.hosts, Missing) else log.hosts
     told = () if isinstance(log.communicators, Missing) else log.communicators
-    return len(hosts) > 1 or one.net > 0 or any(each.seen < each.ranks for each in told)
+    return len(hosts) > 1 or bool(ways) or any(each.seen < each.ranks for each in told)
 
 
 def live_ports(host: Host) -> Idle | Missing:

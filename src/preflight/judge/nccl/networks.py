@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from preflight.facts.host import Host
-from preflight.facts.nccl import NcclHost, NcclLog, NcclSelection
+from preflight.facts.nccl import NcclConnection, NcclHost, NcclLog, NcclSelection
 from preflight.judge.nccl.machine import (
     between_hosts,
     interfaces,
@@ -14,6 +16,7 @@ from preflight.judge.nccl.machine import (
     over_tcp,
     told_variables,
 )
+from preflight.judge.nccl.within import across
 from preflight.judge.results import result, undetermined
 from preflight.model import Check, Evidence, Missing, Result, Status
 
@@ -21,6 +24,7 @@ _WANTED = "a network of RDMA where there is one"
 _CAUSES = ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_IB_HCA")
 #: A host of so many GPUs is built with a network for them, wherever its ranks are.
 _MANY = 8
+_TOLD = 3
 _HINT = "cannot tell whether there is another: give `ibstat` or `preflight capture` of it"
 
 
@@ -34,6 +38,7 @@ class _Taken(Struct, frozen=True):
     between: bool  # whether the host is seen to work with others
     interfaces: tuple[str, ...]
     evidence: tuple[Evidence, ...]
+    beside: str = ""  # what of this host goes over TCP while others of it do not
 
 
 def judge_network(host: Host, log: NcclLog, check: Check) -> list[Result]:
@@ -53,26 +58,59 @@ def _unsaid(log: NcclLog) -> Missing:
 def _taken(log: NcclLog) -> list[_Taken]:
     selections = () if isinstance(log.selections, Missing) else log.selections
     hosts = () if isinstance(log.hosts, Missing) else log.hosts
-    found = [_of_host(log, one, selections) for one in hosts if isinstance(one.network, str)]
+    ways = across(log)
+    found = [
+        _of_host(log, one, [each for each in selections if each.host == one.name],
+                 ways.get(one.name, []))
+        for one in hosts if isinstance(one.network, str)
+    ]  # fmt: skip
     return found + [
         _Taken(one.name, one.network, over_tcp(one.network), 0, False, one.interfaces, _line(one))
         for one in selections if not one.host
     ]  # fmt: skip
 
 
-def _of_host(log: NcclLog, one: NcclHost, selections: tuple[NcclSelection, ...]) -> _Taken:
-    mine = [each for each in selections if each.host == one.name]
+def _of_host(
+    log: NcclLog, one: NcclHost, mine: list[NcclSelection], ways: list[NcclConnection]
+) -> _Taken:
+    """What the host's processes say that they use, and what its ways to other hosts go over."""
     names = tuple(dict.fromkeys(name for each in mine for name in each.interfaces))
-    shown = mine[0] if mine else one
-    network = str(one.network)
-    network += f" over {one.provider}" if isinstance(one.provider, str) else ""
+    by_tcp = [way for way in ways if over_tcp(way.way)]
+    used = dict.fromkeys([*str(one.network).split(", "), *(way.way for way in by_tcp)])
+    tcp = over_tcp(", ".join(used), one.provider)
+    told = ", ".join(used) + (f" over {one.provider}" if isinstance(one.provider, str) else "")
+    shown = by_tcp[0] if by_tcp else mine[0] if mine else one
+    beside = _beside(used, ways, by_tcp, mine) if tcp else ""
     return _Taken(
-        one.name, network, over_tcp(str(one.network), one.provider), one.processes,
-        between_hosts(log, one), names, _line(shown),
+        one.name, told, tcp, one.processes, between_hosts(log, one, ways), names, _line(shown),
+        beside,
     )  # fmt: skip
 
 
-def _line(one: NcclHost | NcclSelection) -> tuple[Evidence, ...]:
+def _beside(
+    used: Iterable[str], ways: list[NcclConnection], by_tcp: list[NcclConnection],
+    mine: list[NcclSelection],
+) -> str:  # fmt: skip
+    """ranks 3 -> 11, 11 -> 3 over Socket, others of this host over IB; "" where all use one."""
+    others = list(dict.fromkeys(way.way for way in ways if not over_tcp(way.way)))
+    if not (by_tcp and others):
+        # Connections count where there are any: a network that is taken may go unused.
+        others = [] if ways else [name for name in used if not over_tcp(name)]
+    networks = [way.way for way in by_tcp] or [name for name in used if over_tcp(name)]
+    if not (others and networks):
+        return ""
+    pairs = list(dict.fromkeys(f"{way.source} -> {way.target}" for way in by_tcp))
+    who = f"ranks {', '.join(pairs[:_TOLD])}" if pairs else _processes(mine)
+    more = f" and {len(pairs) - _TOLD} more" if len(pairs) > _TOLD else ""
+    return f"{who}{more} over {networks[0]}, others of this host over {', '.join(others)}"
+
+
+def _processes(mine: list[NcclSelection]) -> str:
+    found = [one.name.rpartition(" ")[2] for one in mine if over_tcp(one.network)]
+    return ", ".join(found[:_TOLD]) if len(mine) > len(found) > 0 else "some processes"
+
+
+def _line(one: NcclHost | NcclSelection | NcclConnection) -> tuple[Evidence, ...]:
     return (Evidence(one.probe, line=one.line),)
 
 
@@ -99,6 +137,8 @@ def _alone(log: NcclLog) -> bool:
 
 
 def _fallback(host: Host, log: NcclLog, one: _Taken, taken: list[_Taken]) -> tuple[Status, str]:
+    if one.beside:
+        return Status.FAIL, one.beside
     ports = live_ports(host) if is_of(host, log, one.name) else None
     used = interfaces(host, one.interfaces)
     used = f"; {used} used" if used else ""

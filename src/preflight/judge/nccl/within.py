@@ -1,4 +1,4 @@
-"""Which connections over a network have both ends on one host."""
+"""Which connections over a network have both ends on one host, and which have not."""
 
 from __future__ import annotations
 
@@ -16,6 +16,15 @@ _Hosts = Mapping[tuple[str, int], str]
 def within(log: NcclLog) -> dict[str, list[NcclConnection]]:
     """Host -> its ways over a network whose ends the log shows on that host. Where a process is in
     several communicators the ends are there in each that the line may be of."""
+    return _ways(log, inside=True)
+
+
+def across(log: NcclLog) -> dict[str, list[NcclConnection]]:
+    """Host -> its ways over a network that are not seen to end on that host."""
+    return _ways(log, inside=False)
+
+
+def _ways(log: NcclLog, *, inside: bool) -> dict[str, list[NcclConnection]]:
     own: dict[tuple[str, int, int], list[str]] = {}
     hosts: dict[tuple[str, int], str] = {}
     for one in () if isinstance(log.ranks, Missing) else log.ranks:
@@ -23,7 +32,8 @@ def within(log: NcclLog) -> dict[str, list[NcclConnection]]:
         hosts[one.communicator, one.rank] = one.host
     found: dict[str, list[NcclConnection]] = {}
     for way in () if isinstance(log.connections, Missing) else log.connections:
-        if way.transport == "NET" and way.source != way.target and _is_within(way, own, hosts):
+        net = way.transport == "NET" and way.source != way.target
+        if net and _is_within(way, own, hosts) is inside:
             found.setdefault(way.host, []).append(way)
     return found
 

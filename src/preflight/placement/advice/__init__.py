@@ -13,6 +13,7 @@ from preflight.placement.advice.groups import common_size, groups_of, unread
 from preflight.placement.advice.mesh import meshes
 from preflight.placement.advice.said import Said
 from preflight.placement.advice.seats import cpus_of, seats_of
+from preflight.placement.advice.set_here import weighed
 from preflight.placement.advice.snippets import launchers
 
 
@@ -77,13 +78,15 @@ def _reason(host: Host) -> Missing | None:
 
 
 def _said(host: Host, gpus: Sequence[GpuPlace], order: Sequence[GpuPlace]) -> tuple[Said, ...]:
-    return (
+    said = (
         numbering.cuda_order(host, gpus, order),
+        adapters.switched_on(host),
         adapters.hca(host),
         gids.gid_index(host),
         interfaces.sockets(host),
         tuning.constants(host, gpus),
     )
+    return tuple(weighed(host, one) for one in said)
 
 
 def _groups_lacking(

@@ -10,6 +10,7 @@ from preflight.facts.nics import NicPort
 from preflight.facts.topology import NicPlace
 from preflight.model import Export, Missing
 from preflight.placement.advice.said import Said, left
+from preflight.placement.advice.set_here import set_here, told
 
 #: rdma-core names adapters by the protocol they speak, and those of none that it knows, as EFA,
 #: rdmap...; older images call EFA's efa_0.
@@ -60,31 +61,39 @@ def hca(host: Host) -> Said:
         return left(_nobody(nics))
     if nameless := [nic.name for nic in nics if nic.role == "training" and not _named(nic)]:
         return left(
-            f"NCCL_IB_HCA: the names of the adapters are not in the input: {_told(nameless)};"
+            f"NCCL_IB_HCA: the names of the adapters are not in the input: {_shown(nameless)};"
             " the NIC Legend below the matrix of `nvidia-smi topo -m` tells them"
         )
     by_port = _by_port(host, nics)
     ours, others = by_port or _by_adapter(nics)
-    if not others and (here := _set_here(host)):
+    if not others and (here := set_here(host, "NCCL_IB_HCA")):
         return left(
-            f"NCCL_IB_HCA={here} is set here; without it NCCL takes all active ports by itself,"
+            f"{told(here)}; without it NCCL takes all active ports by itself,"
             f" {len(ours)} that carry training"
         )
     if not others:
-        told = "and all that it would take here carry training"
-        told += "" if by_port else ", if they are up"
-        return left(f"NCCL_IB_HCA: NCCL takes all active ports by itself, {told} ({len(ours)})")
+        up = "" if by_port else ", if they are up"
+        all_ = f"and all that it would take here carry training{up} ({len(ours)})"
+        return left(f"NCCL_IB_HCA: NCCL takes all active ports by itself, {all_}")
     why = (
-        f"the adapters of training; NCCL by itself would take {_told(others)} too."
+        f"the adapters of training; NCCL by itself would take {_shown(others)} too."
         " With = names are compared whole: mlx5_1 is not mlx5_10"
     )
     return Said((Export("NCCL_IB_HCA", "=" + ",".join(ours), why),))
 
 
-def _set_here(host: Host) -> str:
-    """What the variable is set to in the environment that was asked; "" where it is not."""
-    variables = () if isinstance(host.environment, Missing) else host.environment
-    return next((one.value for one in variables if one.name == "NCCL_IB_HCA"), "")
+def switched_on(host: Host) -> Said:
+    """What undoes a setting that keeps NCCL off the adapters of training."""
+    ours = [nic.name for nic in _nics(host) if nic.role == "training"]
+    if not ours or has_efa(host):
+        return Said()
+    past = f"NCCL goes past the adapters that carry training ({len(ours)}), over TCP"
+    off, net = set_here(host, "NCCL_IB_DISABLE"), set_here(host, "NCCL_NET")
+    lines = [f"{told(net)}: {past}; unset it"] if net and net.value == "Socket" else []
+    if off is None or off.value == "0":
+        return left(*lines)
+    why = f"{told(off)}: {past}. Leave this out where they lead to no other host"
+    return Said((Export("NCCL_IB_DISABLE", "0", why),), tuple(lines))
 
 
 def _named(nic: NicPlace) -> bool:
@@ -134,7 +143,7 @@ def _kind(port: NicPort) -> str:
     return f"{port.link_layer}{rate}"
 
 
-def _told(names: list[str]) -> str:
+def _shown(names: list[str]) -> str:
     shown = ", ".join(names[:4])
     return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
 
