@@ -247,10 +247,17 @@ BASES |= {
             8, lambda *_: "NV18", nics=["mlx5_0", "mlx5_1"],
             near=lambda gpu, _: "NODE" if gpu < 4 else "SYS",
         ),
+        "matrix-odd-node": topology.matrix(
+            8, lambda *_: "NV18", nics=[f"mlx5_{at}" for at in range(8)], near=topology.rail,
+            node=lambda gpu: str(int(gpu // 4 == 1 or gpu == 2)),
+        ),
         "matrix-vm": topology.matrix(8, lambda *_: "NV18", node=lambda _: "0"),
     }.items()
 }  # fmt: skip
 BASES["matrix-pcie"] = {"nvidia-smi-topo": topology.pcie()}
+BASES["matrix-seven-gpus"] = {"nvidia-smi-topo": topology.matrix(7, lambda *_: "NV18")}
+BASES["matrix-bridges"] = {"nvidia-smi-topo": topology.pcie(bridges=True)}
+BASES["matrix-three-bridges"] = {"nvidia-smi-topo": topology.pcie(bridges=True, without=2)}
 BASES["p2p"] = {"nvidia-smi-p2p": "topo/h100_x8_p2p_r_all_ok.txt"}
 BASES["table"] = {"nvidia-smi-table": "nvidia_smi_table/h100_sxm_x8_550.90_idle.txt"}
 #: A run of the bundled loop; and with one part of each step longer, on one rank or on both.

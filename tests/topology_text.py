@@ -47,11 +47,12 @@ def hgx(links: int = 18, *, odd: dict[int, str] | None = None, nics: int = 8) ->
     return matrix(8, path, nics=[f"mlx5_{at}" for at in range(nics)], near=rail)
 
 
-def pcie(*, bridges: bool = False) -> str:
-    """Eight PCIe cards, four below the switch of each processor; `bridges` join two and two."""
+def pcie(*, bridges: bool = False, without: int | None = None) -> str:
+    """Eight PCIe cards, four below the switch of each processor; `bridges` join two and two,
+    `without` the one of this number."""
 
     def path(one: int, other: int) -> str:
-        if bridges and one // 2 == other // 2:
+        if bridges and one // 2 == other // 2 != without:
             return "NV4"
         return "PXB" if one // 4 == other // 4 else "SYS"
 

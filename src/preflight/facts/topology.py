@@ -87,6 +87,9 @@ class GpuPlace(Struct, frozen=True):
     #: Whether one of these is below the same PCIe switch, where most GPUs of the host have one.
     nic_beside: Known[bool] = NOT_IN_INPUT
     p2p: Known[str] = NOT_IN_INPUT  # the worst status to a peer that P2pPair knows: OK ...
+    bridged: Known[bool] = NOT_IN_INPUT  # a card that NVLink joins to another, as most here
+    #: "fits", or what is within a NUMA node with it and said to be of another one.
+    node_fits: Known[str] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""
 
@@ -153,6 +156,7 @@ class Topology(Struct, frozen=True):
     #: The best path between two GPUs of one NUMA node that NVLink does not join.
     node_path: Known[str] = NOT_IN_INPUT
     gpu_nodes: Known[int] = NOT_IN_INPUT  # NUMA nodes of the GPUs of a board with NVSwitches
+    board_gpus: Known[int] = NOT_IN_INPUT  # that a board with NVSwitches shows
     training_places: Known[int] = NOT_IN_INPUT  # PCIe switches or slots with adapters of training
     line: int = 1
     probe: str = ""

@@ -3,11 +3,11 @@ where each hangs on PCI."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
+from preflight.assemble.joined.boards import board_gpus, bridged
 from preflight.assemble.joined.devices import Devices, devices_of, rows_of
 from preflight.assemble.joined.domains import (
     Board,
@@ -17,10 +17,10 @@ from preflight.assemble.joined.domains import (
     domains_of,
     links_of,
     links_within,
-    on_board,
     pairs,
     peers_of,
 )
+from preflight.assemble.joined.nodes import gpu_nodes, node_fits, node_path
 from preflight.assemble.joined.p2p import gpu_p2p
 from preflight.assemble.network.places import (
     Near,
@@ -36,7 +36,6 @@ from preflight.facts.host import Host
 from preflight.facts.nics import Nic
 from preflight.facts.pci_tree import PciTree
 from preflight.facts.topology import (
-    PATHS,
     GpuPlace,
     Link,
     Matrix,
@@ -55,8 +54,6 @@ _LIST_CUT = Missing(
     "the list of PCI functions stops early, or may: a nearer adapter can stand behind its end; "
     "give the whole of `sudo lspci -Dvvvnn`",
 )
-#: As many GPUs as the boards with NVSwitches that span two processors have.
-_TWO_SOCKETS = 8
 
 
 def topology_of(host: Host, matrix: Known[Matrix], p2p: Known[tuple[P2p, ...]]) -> Topology:
@@ -84,7 +81,7 @@ def topology_of(host: Host, matrix: Known[Matrix], p2p: Known[tuple[P2p, ...]]) 
 
 
 #: What is missing where no GPU is known.
-_OF_GPUS = ("gpus", "domains", "gpu_p2p", "node_path", "gpu_nodes")
+_OF_GPUS = ("gpus", "domains", "gpu_p2p", "node_path", "gpu_nodes", "board_gpus")
 
 
 def _links(known: Devices, why: Missing) -> Known[tuple[Link, ...]]:
@@ -142,12 +139,19 @@ def _of_gpus(
     judged = gpu_p2p(known.names, p2p, known.gpus, domains, known.host.virtualization)
     places = [_gpu(known, of, name, domains, near[name]) for name in known.names]
     status = {one.name: one.status for one in judged}
-    gpus = tuple(replace(one, nic_beside=by_side[one.name], p2p=status[one.name]) for one in places)
+    fits = node_fits(known.host, known.matrix, places, nics, known.between)
+    bridges = bridged(known.names, known.gpus, domains)
+    gpus = tuple(
+        replace(one, nic_beside=by_side[one.name], p2p=status[one.name], bridged=bridges[one.name],
+                node_fits=fits[one.name])
+        for one in places
+    )  # fmt: skip
     return {
         "gpus": gpus,
         "gpu_p2p": judged,
-        "node_path": _node_path(of, gpus, domains),
-        "gpu_nodes": _gpu_nodes(known.host, gpus, domains),
+        "node_path": node_path(of, gpus, domains),
+        "gpu_nodes": gpu_nodes(known.host, gpus, domains),
+        "board_gpus": board_gpus(known.host, known.names, domains),
     }
 
 
@@ -255,41 +259,3 @@ def _matrix_gpus(matrix: Known[Matrix]) -> Known[int]:
     if matrix.whole:
         return sum(each.kind == "gpu" for each in matrix.devices)
     return next((link.path for link in matrix.links if isinstance(link.path, Missing)), _CUT)
-
-
-def _node_path(
-    of: Pairs, gpus: Sequence[GpuPlace], domains: Known[tuple[NvlinkDomain, ...]]
-) -> Known[str]:
-    """The best path between two GPUs of one node without NVLink; those near the same processors
-    are of one node where the node itself is not told."""
-    if isinstance(domains, Missing):
-        return domains
-    if any(on_board(one) for one in domains):
-        return Missing("not-applicable", "a board joins the GPUs of this host by NVLink")
-    nodes = {gpu.name: gpu.cpus if isinstance(gpu.numa_node, Missing) else gpu.numa_node
-             for gpu in gpus}  # fmt: skip
-    found = {
-        link.path
-        for (a, b), link in of.between.items()
-        if nodes[a] == nodes[b] and not isinstance(nodes[a], Missing) and link.path != "NV"
-    }
-    known = [path for path in found if not isinstance(path, Missing)]
-    if known:
-        return min(known, key=PATHS.index)
-    unread = next((path for path in found if isinstance(path, Missing)), None)
-    return unread or Missing("not-applicable", "no two GPUs of one NUMA node without NVLink")
-
-
-def _gpu_nodes(
-    host: Host, gpus: Sequence[GpuPlace], domains: Known[tuple[NvlinkDomain, ...]]
-) -> Known[int]:
-    """How many nodes the GPUs of such a board are on, unless the host has but one processor."""
-    if isinstance(domains, Missing):
-        return domains
-    if not any(one.switched is True and len(one.gpus) >= _TWO_SOCKETS for one in domains):
-        return Missing("not-applicable", f"no {_TWO_SOCKETS} GPUs on a board with NVSwitches")
-    sockets = NOT_IN_INPUT if isinstance(host.cpu, Missing) else host.cpu.sockets
-    if sockets == 1 and host.virtualization == "none":
-        return Missing("not-applicable", "the host has one processor")
-    unknown = next((gpu.numa_node for gpu in gpus if isinstance(gpu.numa_node, Missing)), None)
-    return unknown or len({gpu.numa_node for gpu in gpus})
