@@ -65,6 +65,8 @@ def _facts(told: Told) -> Training:
     failed = failures(told)
     return Training(
         cannot=told.cannot(),
+        lacks_torch=told.lacks_torch(),
+        busy=told.busy(),
         interrupted=bool(told.of["interrupted"]),
         **_about(told),
         **timed,
