@@ -132,7 +132,8 @@ def test_what_cannot_be_done_is_an_error_with_its_sentence() -> None:
 
 
 def test_without_torch_it_is_left_out_unless_it_was_asked_for() -> None:
-    told = written([{"kind": "cannot", "text": "python3 cannot import it: No module 'torch'"}])
+    text = "python3 cannot import it: No module named 'torch'"
+    told = written([{"kind": "cannot", "why": "no-torch", "text": text}])
     assert {one.status for one in judged(told).results} == {Status.SKIP}
     asked = mark(CHECKS, ["training.*"], asked=True)
     report = examine("input", [Raw("input", "micro-train", (), 0, told)], asked)
