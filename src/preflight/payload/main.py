@@ -62,8 +62,11 @@ def _train(plan: str, lines: Lines) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     end_with_reader(lines.fd)
+    from .scratch import scratch
+
     try:
-        _trained(plan, lines)
+        with scratch():
+            _trained(plan, lines)
     except (KeyboardInterrupt, BrokenPipeError):
         with contextlib.suppress(BrokenPipeError):
             lines.write({"kind": "interrupted"})
@@ -90,7 +93,7 @@ def _trained(plan: str, lines: Lines) -> None:
     except (ImportError, OSError) as error:  # OSError: a library of CUDA that does not load
         _remove_self()
         text = f"{sys.executable} cannot import what trains: {error}"
-        lines.write({"preflight": FORM, "kind": "cannot", "text": text})
+        lines.write({"preflight": FORM, "kind": "cannot", "why": "no-torch", "text": text})
         return
     _remove_self()
     harness(read(plan), lines.write)
