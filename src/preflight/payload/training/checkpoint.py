@@ -78,13 +78,27 @@ class Writer:
             if self.place.rank == 0:
                 commit(part)
                 self._rotate()
-        except Exception as error:  # noqa: BLE001 - told in the report, training goes on
-            self.failed = f"{part.stem}: {type(error).__name__}: {error}"[:500]
+        # torch's CheckpointException is no Exception. Told in the report: training goes on.
+        except BaseException as error:  # noqa: BLE001
+            self.failed = f"{part.stem}: {_reason(error)[:400]} ({_free_mib(self.folder)} MiB free)"
         self.written_s.append(time.perf_counter() - began)
 
     def _rotate(self) -> None:
         for old in committed(self.folder)[: -self.keep]:
             shutil.rmtree(old, ignore_errors=True)
+
+
+def _reason(error: BaseException) -> str:
+    """Of one rank that could not write, without the traces that torch puts around it."""
+    for rank, (cause, _) in getattr(error, "failures", {}).items():
+        return f"rank {rank}: {type(cause).__name__}: {cause}"
+    return f"{type(error).__name__}: {error}"
+
+
+def _free_mib(folder: Path) -> int:
+    """What torch says of a write that fails seldom tells that the disk is full."""
+    there = os.statvfs(folder)
+    return there.f_bavail * there.f_frsize >> 20
 
 
 def commit(part: Path) -> None:
