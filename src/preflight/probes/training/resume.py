@@ -30,6 +30,8 @@ def resume(told: Told, failures: tuple[TrainFailure, ...]) -> Resume:
         trouble: Known[str] = f"{failed.name}: {failed.text}"
     elif causes(failures, WHOLE) and not resumed:
         return _none(Missing("not-applicable", "the whole run did not come to its end"))
+    elif not resumed and any(one["failed"] for one in told.where("done", launch=WHOLE)):
+        return _none(Missing("not-applicable", "no checkpoint could be written"))
     else:
         trouble = "" if done else told.unfinished()
     if not resumed:
