@@ -56,7 +56,7 @@ FIRST_UID = 31000
 
 
 class LabHost(Struct, frozen=True, kw_only=True):
-    """One host. `tools`: more fake commands, or others than those it has, as text of a sh script.
+    """One host. `user`: one of USERS, or root, for work with this machine's Python. `tools`: more fake commands, or others than those it has, as text of a sh script.
 
     `key`: what known_hosts has of it. `sshd`: more of its sshd's configuration. `mounts`: lines of
     sh that are run before its sshd starts, in a mount namespace of its own. `hostname`, `boot_id`:
@@ -137,6 +137,7 @@ def write_users(base: Path, public_key: str) -> None:
     which OpenSSH finds its files, is the client's."""
     passwd = ["root:*:0:0:root:/srv/client:/bin/bash", "sshd:*:30999:65534::/run/sshd:/bin/false"]
     (base / "keys").mkdir()
+    (base / "keys" / "root").write_text(public_key, encoding="utf-8")
     for uid, (user, (shell, rc, text)) in enumerate(USERS.items(), FIRST_UID):
         home = base / "home" / user
         home.mkdir(parents=True)

@@ -150,7 +150,7 @@ def lacking(hosts: Mapping[str, LabHost]) -> str:
     if os.geteuid() != 0:
         return "root"
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    shells = {USERS[host.user][0] for host in hosts.values()}
+    shells = {USERS[host.user][0] for host in hosts.values() if host.user in USERS}
     return ", ".join(tool for tool in (*_TOOLS, *shells) if not shutil.which(tool, path=path))
 
 
