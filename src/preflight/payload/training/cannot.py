@@ -59,7 +59,11 @@ def _mesh(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
 
 
 def _hook(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
-    if plan.comm_hook == "none" or plan.sharding == "ddp":
+    if plan.comm_hook == "none":
+        return ""
+    if plan.sharding == "ddp" and (plan.comm_hook, plan.device) == ("bf16", "cpu"):
+        return "torch has a communication hook of bf16 for NCCL only: take fp16, or none"
+    if plan.sharding == "ddp":
         return ""
     return (
         f"a communication hook ({plan.comm_hook}) is for ddp, and the sharding is {plan.sharding}"

@@ -24,6 +24,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import Tensor
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
 from .layout import Place
@@ -78,13 +79,21 @@ class Writer:
             if self.place.rank == 0:
                 commit(part)
                 self._rotate()
-        except Exception as error:  # noqa: BLE001 - told in the report, training goes on
-            self.failed = f"{part.stem}: {type(error).__name__}: {error}"[:500]
+        except (Exception, CheckpointException) as error:  # noqa: BLE001 - told; training goes on
+            self.failed = f"{part.stem}: {_reason(error)}"[:500]
         self.written_s.append(time.perf_counter() - began)
 
     def _rotate(self) -> None:
         for old in committed(self.folder)[: -self.keep]:
             shutil.rmtree(old, ignore_errors=True)
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong on the first rank that failed: torch gathers all of them in one exception,
+    which is no Exception."""
+    failures = getattr(error, "failures", None)
+    first = next(iter(failures.values()))[0] if failures else error
+    return f"{type(first).__name__}: {first}"
 
 
 def commit(part: Path) -> None:

@@ -9,6 +9,8 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +22,12 @@ from . import cannot, checkpoint, devices, hosts, shards
 from .model import flops_per_token, parameters
 from .plan import KILLED, RESUMED, WHOLE, Plan, PlanError
 from .presets import PRESETS, Preset
+from .warm import warm
 from .work import saved_at, shape_of, work
 
 #: A synthetic run reads each sample once: a shard for each worker of each rank, at least two.
 _SHARDS = 2
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: Until the first step: kernels that are loaded, and compiled where that is asked for.
 _START_S, _COMPILED_S = 120.0, 400.0
 
@@ -50,6 +54,7 @@ def harness(plan: Plan, tell: Tell) -> None:
     folder = ""
     try:
         folder = tempfile.mkdtemp(prefix=".preflight-train-", dir=plan.folder or None)
+        warm()
         with hosts.checkpoints(plan, at, folder) as kept:
             plan = replace(plan, folder=folder, checkpoints=kept)
             _launches(plan, at, tell, current)
@@ -63,13 +68,21 @@ def harness(plan: Plan, tell: Tell) -> None:
         tell({"kind": "failed", "launch": WHOLE, "error": "OSError",
               "text": f"{error.filename or folder or plan.folder}: {error.strerror}"})  # fmt: skip
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # asked once, it is ending already
-        for one in current:
-            one.kill()
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
+        with _undisturbed():
+            for one in current:
+                one.kill()
+            if folder:
+                shutil.rmtree(folder, ignore_errors=True)
     tell({"kind": "end", "elapsed_s": round(time.monotonic() - began, 3)})
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Whoever asks twice to end it does not get it half cleaned up."""
+    before = [(one, signal.signal(one, signal.SIG_IGN)) for one in _ENDING]
+    yield
+    for number, handler in before:
+        signal.signal(number, handler)
 
 
 def _named(host: str, tell: Tell) -> Tell:

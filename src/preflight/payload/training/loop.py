@@ -79,9 +79,11 @@ class Run:
     recompute: bool = False
     rate_factor: float = 1.0
     spoiled_step: int = -1  # whose targets are noise
-    #: Called with the step before it begins, and with its gradients: injected faults.
+    #: Called with the step before it begins, and with its gradients as they are: injected faults.
     before: Callable[[int], None] = lambda _: None
     on_gradients: Callable[[int, nn.Module], None] = lambda _, __: None
+    #: Called with its gradients before they are clipped: to look at them.
+    on_unscaled: Callable[[int, nn.Module], None] = lambda _, __: None
     #: Called after each step; a checkpoint is begun here.
     after: Callable[[State], None] = lambda _: None
 
@@ -148,8 +150,9 @@ def steps(run: Run, state: State, last_step: int) -> Iterator[Step]:
             exposed.end_backward()
             total += loss.detach()
 
-        state.scaler.unscale_(state.optimizer)
         run.on_gradients(state.step, state.model)
+        state.scaler.unscale_(state.optimizer)
+        run.on_unscaled(state.step, state.model)
         norm = nn.utils.clip_grad_norm_(state.model.parameters(), run.clip)
         scale = state.scaler.scale(torch.ones((), device=place.device))
         state.scaler.step(state.optimizer)

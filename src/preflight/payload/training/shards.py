@@ -69,9 +69,12 @@ def floor_nats() -> float:
 def write_synthetic(folder: str, *, vocabulary: int, tokens: int, shards: int, seed: int) -> None:
     """Write shards of a seeded chain, each whole or not at all."""
     draw = torch.Generator().manual_seed(seed)
-    # Every token has its own successors, and every token is the successor of as many: no shortcut.
+    # Every token has as many successors, all of them different, and is the successor of as many: no
+    # shortcut, and the entropy is exact.
     used = min(_USED, vocabulary)
-    follow = torch.stack([torch.randperm(used, generator=draw) for _ in range(SUCCESSORS)])
+    mixed = torch.randperm(used, generator=draw)
+    shifts = torch.randperm(used, generator=draw)[:SUCCESSORS]
+    follow = torch.stack([mixed.roll(int(shift)) for shift in shifts])
     for number in range(shards):
         ids = _walk(follow, tokens // shards, draw) * (vocabulary // used)
         path = os.path.join(folder, f"synthetic-{number:03d}.bin")  # noqa: PTH118

@@ -93,16 +93,15 @@ def _train(run: loop.Run, state: loop.State, place: layout.Place, tell: Tell) ->
 
 
 def _norms_told(run: loop.Run, tell: Tell) -> None:
-    """Norms by layer every few steps, after what faults did to the gradients."""
-    how, earlier = layout.Spread(run.sharding, run.mesh), run.on_gradients
+    """Norms by layer every few steps."""
+    how = layout.Spread(run.sharding, run.mesh)
 
     def look(step: int, model: torch.nn.Module) -> None:
-        earlier(step, model)
         if step % _LOOK == 0:
             layers = norms.by_layer(model, run.place, how)
             tell({"kind": "norms", "step": step, "layers": layers})
 
-    run.on_gradients = look
+    run.on_unscaled = look
 
 
 def _fill_disk() -> None:

@@ -1,0 +1,140 @@
+"""Whole runs, small: what they tell, and that a resumed one goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.payload.training.runs import TINY, Line, losses, of, told
+
+
+@pytest.fixture(scope="module", params=["ddp", "fsdp"])
+def run(request: pytest.FixtureRequest) -> list[Line]:
+    """Two ranks: a whole run, one that is killed in a save, one that resumes."""
+    return told(ranks=2, sharding=request.param, workers=1)
+
+
+def test_everything_is_told_and_nothing_failed(run: list[Line]) -> None:
+    assert run[0]["preflight"] == "micro-train/1"
+    assert [one["launch"] for one in of(run, "launched")] == ["whole", "killed", "resumed"]
+    assert not of(run, "failed") + of(run, "died") + of(run, "silent") + of(run, "cannot")
+    assert run[-1]["kind"] == "end"
+    assert len(losses(run, "whole")) == TINY["steps"]
+
+
+def test_the_run_begins_at_chance(run: list[Line]) -> None:
+    assert abs(losses(run, "whole")[0] - math.log(TINY["vocabulary"])) < 0.5
+
+
+def test_parts_of_a_step_are_all_of_it(run: list[Line]) -> None:
+    for one in of(run, "step"):
+        assert min(one["seconds"].values()) >= 0.0
+        assert sum(one["seconds"].values()) > 0.0
+
+
+def test_a_resumed_run_is_the_whole_one_bit_for_bit(run: list[Line]) -> None:
+    whole, resumed = losses(run, "whole"), losses(run, "resumed")
+    assert len(resumed) == TINY["steps"] // 2
+    assert resumed == {step: whole[step] for step in resumed}
+    for rank in (0, 1):
+        read = {one["step"]: one["samples"] for one in of(run, "step", launch="whole", rank=rank)}
+        for one in of(run, "step", launch="resumed", rank=rank):
+            assert one["samples"] == read[one["step"]]
+        ends = {one["launch"]: one["digest"] for one in of(run, "done", rank=rank)}
+        assert ends["whole"] == ends["resumed"]
+
+
+def test_what_is_loaded_is_what_was_saved(run: list[Line]) -> None:
+    for back in of(run, "resumed"):
+        saved = of(run, "saved", launch="whole", rank=back["rank"], step_at=back["step_from"])
+        assert [one["digest"] for one in saved] == [back["digest"]]
+        assert not back["wrong"]
+
+
+def test_the_kill_met_a_save(run: list[Line]) -> None:
+    (killed,) = of(run, "killed")
+    assert any(name.startswith("step-00000009") for name in killed["left"])
+
+
+def test_norms_by_layer_add_up_to_the_norm(run: list[Line]) -> None:
+    looked = of(run, "norms", launch="whole", rank=0)
+    assert [one["step"] for one in looked] == [0, 10]
+    for one in looked:
+        (step,) = of(run, "step", launch="whole", rank=0, step=one["step"])
+        assert set(one["layers"]) == {"embedding", "blocks.0", "norm", "head"}
+        assert math.sqrt(sum(each**2 for each in one["layers"].values())) == pytest.approx(
+            step["norm"], rel=1e-4
+        )
+
+
+def test_what_is_measured_beside_the_steps(run: list[Line]) -> None:
+    for rank in (0, 1):
+        (alone,) = of(run, "loader_alone", rank=rank)
+        assert alone["tokens_per_s"] > 0
+        (pauses,) = of(run, "gc", rank=rank, launch="whole")
+        assert 0 <= pauses["longest_s"] <= pauses["seconds"]
+        (memory,) = of(run, "memory", rank=rank, launch="whole")
+        assert memory["optimizer_bytes"] >= 2 * memory["weights_bytes"]
+
+
+def test_proofs_hold(run: list[Line]) -> None:
+    for one in of(run, "proof", name="accumulation") + of(run, "proof", name="attention"):
+        assert one["loss"] < 1e-5
+        assert one["gradient"] < 1e-4
+        assert one["norm_ratio"] == pytest.approx(1.0, abs=1e-4)
+    hashes = {tuple(each) for one in of(run, "proof", name="repeated") for each in one["hashes"]}
+    assert len(hashes) == 1
+    for one in of(run, "proof", name="membership"):
+        assert one["trained"] > 0
+        assert not one["missing"] + one["foreign"] + one["repeated"]
+
+
+def test_the_loss_falls_to_the_floor() -> None:
+    changes = {"steps": 300, "batch": 8, "vocabulary": 16, "learning_rate": 1e-2}
+    run = told(ranks=1, resume=False, workers=0, changes=changes)
+    found = losses(run, "whole")
+    last = sum(found[step] for step in range(290, 300)) / 10
+    assert run[0]["floor_nats"] == pytest.approx(math.log(4))
+    assert run[0]["floor_nats"] - 0.05 < last < run[0]["floor_nats"] + 0.25
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"ranks": 2, "comm_hook": "fp16"},
+        {"ranks": 2, "changes": {"accumulation": 2}},
+        {"ranks": 4, "sharding": "fsdp", "mesh": "2x2"},
+        {"ranks": 1, "recompute": True, "changes": {"precision": "bf16"}},
+    ],
+)
+def test_each_way_trains(asked: dict[str, Any]) -> None:
+    run = told(resume=False, workers=0, **asked)
+    assert not of(run, "failed") + of(run, "died")
+    found = losses(run, "whole")
+    assert len(found) == TINY["steps"]
+    assert found[11] < found[0]
+
+
+def test_ways_that_change_nothing_give_the_same_losses() -> None:
+    plain = losses(told(ranks=1, resume=False, workers=0), "whole")
+    again = losses(told(ranks=1, resume=False, workers=0, recompute=True), "whole")
+    twice = losses(told(ranks=2, resume=False, workers=1, changes={"batch": 4}), "whole")
+    assert again == plain
+    assert [twice[step] for step in plain] == pytest.approx(list(plain.values()), abs=1e-4)
+
+
+def test_a_loss_scale_that_falls_is_told() -> None:
+    run = told(ranks=1, resume=False, workers=0, inject={"nan": "4"}, changes={"precision": "fp16"})
+    (change,) = of(run, "scale")
+    assert (change["step"], change["from"], change["to"]) == (4, 65536.0, 32768.0)
+    assert [one["step"] for one in of(run, "step") if one["skipped"]] == [4]
+
+
+def test_nothing_stays_in_the_folder(tmp_path: Path) -> None:
+    told(ranks=1, folder=str(tmp_path), workers=0)
+    assert not list(tmp_path.iterdir())
