@@ -101,6 +101,7 @@ SHARED_WITHIN = {
     "expect.bound": "what every bound is",
     "expect.system": "bounds of a topic of their own, listed with the others",
     "expect.topology": "bounds of a topic of their own, listed with the others",
+    "expect.models": "the rows of a table that bounds are made of",
     "expect.training": "bounds of a topic of their own, listed with the others",
     "expect.heat": "bounds of a topic of their own, listed with the others",
     "probes.nvidia_smi.topo_table": "the table that both questions of nvidia-smi topo print",

@@ -59,7 +59,7 @@ def slowed(part: str, seconds: float, *, rank: int | None = None) -> str:
 def _begin(*, gpu: bool) -> _Line:
     device = {"name": "NVIDIA H100 80GB HBM3", "capability": "9.0"}
     return {
-        "preflight": "micro-train/1", "kind": "begin",
+        "kind": "begin", "preflight": "micro-train/1",
         "plan": {
             "preset": "gpu-small" if gpu else "cpu-tiny", "device": "cuda" if gpu else "cpu",
             "ranks": RANKS, "sharding": "ddp", "seed": 1, "threads": 1, "compiled": gpu,

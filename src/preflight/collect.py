@@ -62,6 +62,7 @@ class Examined(Struct, frozen=True):
 
     report: HostReport
     readings: Readings | None = None  # of what is no host there are none
+    measured: tuple[dict[str, Any], ...] = ()  # tables
 
 
 def examine(
@@ -99,7 +100,8 @@ def examine_one_of_many(
     )
     if drawn:
         _draw(report, assembled.host)
-    return Examined(report, readings(assembled.host, checks, lines, told))
+    found = readings(assembled.host, checks, lines, told)
+    return Examined(report, found, _measured(assembled.host))
 
 
 def _faults(raws: Sequence[Raw]) -> Iterator[MissingProbe]:
@@ -114,6 +116,15 @@ def _draw(report: HostReport, host: Host) -> None:
     from preflight.placement.map import map_of
 
     report.map, report.advice = map_of(host), advise(host)
+
+
+def _measured(host: Host) -> tuple[dict[str, Any], ...]:
+    """What active work measured."""
+    if isinstance(host.training, Missing):
+        return ()
+    from preflight.reports.training import training_tables
+
+    return training_tables(host)
 
 
 def _facts(host: Host) -> dict[str, Any]:

@@ -66,8 +66,10 @@ def judge_and_report(
     with opened_targets(options, drawn=bool(plan.facts)) as targets:
         began, started_at = time.monotonic(), now()
         many = many_hosts(options, plan.commands, streams)
-        hosts, fleet = _judged(plan, options, streams, captures, many)
+        found = _examined(plan, options, streams, captures, many)
+        hosts, fleet = _judged(plan, options, found, many)
         report = _report(question, plan, options, hosts, fleet, started_at, began)
+        report.measurements = tuple(table for one in found for table in one.measured)
         if options.slurm:
             from preflight.reports.drain import drain_lines
 
@@ -87,22 +89,32 @@ def _write_lock(report: Report, options: Options, streams: Streams) -> None:
         write(report, options, streams)
 
 
-def _judged(
+def _examined(
     plan: Plan, options: Options, streams: Streams, captures: Captures, many: Asking | None
+) -> list[Examined]:
+    """Every host, asked or read, and judged by itself."""
+    if many:
+        return _asked(plan, options, streams, captures, many)
+    if options.from_:
+        return list(_recorded(plan, options, streams, captures))
+    raws = ask_here(plan.commands(), options, streams, captures)
+    facts, drawn = _wants_facts(options), bool(plan.facts)
+    checks = _checks_of(plan, options, many)
+    return [examine_one_of_many(raws[0].host, raws, checks, facts=facts, drawn=drawn)]
+
+
+def _checks_of(plan: Plan, options: Options, many: Asking | None) -> list[Check]:
+    """Of what hosts have in common this machine alone has what was stated."""
+    if many or options.from_:
+        return plan.checks
+    return [one for one in plan.checks if one.across != "fleet" or one.row.get("stated")]
+
+
+def _judged(
+    plan: Plan, options: Options, found: Sequence[Examined], many: Asking | None
 ) -> tuple[list[HostReport], list[Result]]:
     """Every host, and what only their comparison shows."""
-    checks = plan.checks
-    if many:
-        found = _asked(plan, options, streams, captures, many)
-    elif options.from_:
-        found = list(_recorded(plan, options, streams, captures))
-    else:
-        raws = ask_here(plan.commands(), options, streams, captures)
-        # Of what hosts have in common this one alone has what was stated.
-        checks = [one for one in checks if one.across != "fleet" or one.row.get("stated")]
-        facts = _wants_facts(options)
-        drawn = bool(plan.facts)
-        found = [examine_one_of_many(raws[0].host, raws, checks, facts=facts, drawn=drawn)]
+    checks = _checks_of(plan, options, many)
     hosts = [one.report for one in found]
     read = [one.readings for one in found if one.readings and one.readings.of]
     if not read:

@@ -22,6 +22,7 @@ from preflight.expect.training import (
     training_gradient,
     training_jitter,
     training_learned,
+    training_loader,
     training_rest,
     training_resume_loss,
     training_stall,
@@ -258,6 +259,7 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "training_data": training_data,
     "training_data_most": training_data_most,
     "training_jitter": training_jitter,
+    "training_loader": training_loader,
     "training_rest": training_rest,
     "training_stall": training_stall,
 }

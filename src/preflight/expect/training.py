@@ -25,8 +25,10 @@ _LEARNED = {"cpu": 50.0, "cuda": 5.0}
 #: Percent. A GPU has its own time; processors are shared with loaders and with whoever else is
 #: there, and steps are of milliseconds.
 _BEHIND = {"cpu": 100.0, "cuda": 10.0}
-_DATA = {"cpu": 35.0, "cuda": 5.0}
-_DATA_MOST = {"cpu": 60.0, "cuda": 20.0}
+_DATA = {"cpu": 50.0, "cuda": 5.0}
+_DATA_MOST = {"cpu": 80.0, "cuda": 20.0}
+#: Times what training takes.
+_LOADER = {"cuda": 1.5}
 _JITTER = {"cuda": 20.0}
 _REST = {"cuda": 15.0}
 _SHARED = Missing("not-applicable", "processors are shared with the rest of the host: shown only")
@@ -95,5 +97,6 @@ training_resume_loss = _by_device(_RESUME_LOSS, "", "Nats between a resumed run 
 training_behind = _by_device(_BEHIND, "", "Percent that one rank may be busy longer.")
 training_data = _by_device(_DATA, "", "Percent of a step that waits for data.")
 training_data_most = _by_device(_DATA_MOST, "", "The same where it is the loader that decides.")
+training_loader = _by_device(_LOADER, "", "Times what training takes, of the loader alone.")
 training_jitter = _by_device(_JITTER, "", "Percent of the 90th percentile over the median.")
 training_rest = _by_device(_REST, "", "Percent of a step that belongs to no part of it.")

@@ -26,4 +26,5 @@ class Design(Struct, frozen=True, kw_only=True):
     pcie_width: Known[int] = _NOT_PROMISED
     power_w: Known[float] = _NOT_PROMISED
     memory_gbps: Known[float] = _NOT_PROMISED
+    half_tflops: Known[float] = _NOT_PROMISED
     source: str

@@ -126,9 +126,11 @@ def select(
 
 
 def mark(checks: Sequence[Check], names: Iterable[str], **marks: bool) -> list[Check]:
-    """Tell the checks of these names what the user asked about or stated."""
-    marked = set(names)
+    """Tell the checks that these names or globs fit what the user asked about or stated."""
+    globs = tuple(names)
     return [
-        replace(check, row={**check.row, **marks}) if check.id in marked else check
+        replace(check, row={**check.row, **marks})
+        if any(fnmatchcase(check.id, glob) for glob in globs)
+        else check
         for check in checks
     ]

@@ -42,6 +42,10 @@ HOST_TOLD = tuple(
         ("allocnode", rf"\bAllocNode:Sid={_NAME}:"),
         ("error: ", r"\b(?:srun|slurmstepd): error: (?P<v>[\w.,\[\]-]{1,4096}): task"),
         (" cancelled at", rf"\*\*\* (?:JOB|STEP) [\w.+]{{1,30}} ON {_NAME} CANCELLED AT"),
+        # a training run of preflight: its own host, all of them, where they meet
+        ('"host"', rf"\"host\": ?\"{_NAME}\""),
+        ('"hosts"', rf"\"{_NAME}\"(?=(?:, ?\"[\w.-]{{1,253}}\"){{0,512}}\], ?\"master\":)"),
+        ('"master"', rf"\"master\": ?\"{_NAME}\""),
         ("master|rdzv", rf"(?i)(?:master[_-]addr|rdzv[_-]endpoint)[ =:]{{1,3}}[\"']?{_NAME}"),
         ("network address", rf"network address of \({_NAME}, \d{{1,5}}\)"),
         # Open MPI: [node-07:04711], and its host files

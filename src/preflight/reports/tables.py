@@ -20,7 +20,8 @@ def measurement(table: dict[str, Any], view: View) -> Iterator[Line]:
     grid = [columns, *([_cell(row.get(column)) for column in columns] for row in rows)]
     widths = [max(cells(row[at]) for row in grid) for at in range(len(columns))]
     if sum(widths) + 2 * len(widths) <= view.width:
-        yield from _aligned(grid, widths)
+        texts = [any(isinstance(row.get(column), str) for row in rows) for column in columns]
+        yield from _aligned(grid, widths, texts)
         return
     for row in grid[1:]:
         text = ", ".join(f"{column} {told}" for column, told in zip(columns, row, strict=True))
@@ -32,10 +33,15 @@ def _cell(told: Any) -> str:
     return printable(value(told) if plain else str(told))
 
 
-def _aligned(grid: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[Line]:
+def _aligned(
+    grid: Sequence[Sequence[str]], widths: Sequence[int], texts: Sequence[bool]
+) -> Iterator[Line]:
+    """Numbers end below each other, texts begin there."""
     for at, row in enumerate(grid):
-        text = "".join(
-            f"  {' ' * (width - cells(told))}{told}"
-            for told, width in zip(row, widths, strict=True)
-        )
-        yield (Span(text, "" if at else "dim"),)
+        found = [
+            f"  {told}{' ' * (width - cells(told))}"
+            if is_text
+            else f"  {' ' * (width - cells(told))}{told}"
+            for told, width, is_text in zip(row, widths, texts, strict=True)
+        ]
+        yield (Span("".join(found).rstrip(), "" if at else "dim"),)

@@ -90,10 +90,13 @@ class Writer:
 
 def _reason(error: BaseException) -> str:
     """What went wrong on the first rank that failed: torch gathers all of them in one exception,
-    which is no Exception."""
+    which is no Exception. Where the system refused to write, that comes first."""
     failures = getattr(error, "failures", None)
-    first = next(iter(failures.values()))[0] if failures else error
-    return f"{type(first).__name__}: {first}"
+    first = at = next(iter(failures.values()))[0] if failures else error
+    while at is not None and not isinstance(at, OSError):
+        at = at.__cause__ or at.__context__
+    found = at or first
+    return f"{type(found).__name__}: {found}"
 
 
 def commit(part: Path) -> None:

@@ -114,10 +114,10 @@ def spread(model: Decoder, place: Place, how: Spread, precision: str) -> nn.Modu
 
 def _replicated(model: Decoder, place: Place, how: Spread) -> nn.Module:
     on = [place.local_rank] if place.gpu else None
-    # The buffers are constants. Sending them around would wait for the slowest rank in forward.
     ddp = nn.parallel.DistributedDataParallel(
-        model, device_ids=on, gradient_as_bucket_view=True, broadcast_buffers=False
-    )
+        # Its buffers are constants: to send them at each forward is a wait that looks like work.
+        model, device_ids=on, gradient_as_bucket_view=True, broadcast_buffers=False,
+    )  # fmt: skip
     if how.comm_hook != "none":
         from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 

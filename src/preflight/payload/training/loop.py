@@ -164,6 +164,7 @@ def steps(run: Run, state: State, last_step: int) -> Iterator[Step]:
         run.after(state)
         clock.mark("checkpoint")
         numbers = _numbers(total, norm, scale, place)
+        clock.mark("communication" if place.ranks > 1 else "rest")
         yield Step(state.step - 1, rate, samples, numbers, state.scaler.is_enabled(), clock.end())
     exposed.close()
 

@@ -14,7 +14,7 @@ _SHARED = Missing("not-asked", "over several hosts it needs --folder, on storage
 _NOT_BITWISE = Missing(
     "not-applicable", "on a GPU the order of sums may differ: the loss is compared"
 )
-_LAUNCHES = (WHOLE, "killed", RESUMED)
+_LAUNCHES = ("killed", RESUMED)
 
 
 def resume(told: Told, failures: tuple[TrainFailure, ...]) -> Resume:
@@ -23,11 +23,15 @@ def resume(told: Told, failures: tuple[TrainFailure, ...]) -> Resume:
         return _none(_SHARED if told.hosts() > 1 else _NOT_RUN)
     resumed = told.where("resumed", launch=RESUMED)
     done = told.where("done", launch=RESUMED)
-    failed = next((one for each in _LAUNCHES[1:] for one in causes(failures, each)), None)
+    # Whoever was killed on purpose takes others with it.
+    launches = (RESUMED,) if told.of["killed"] else _LAUNCHES
+    failed = next((one for each in launches for one in causes(failures, each)), None)
     if failed is not None:
         trouble: Known[str] = f"{failed.name}: {failed.text}"
     elif causes(failures, WHOLE) and not resumed:
         return _none(Missing("not-applicable", "the whole run did not come to its end"))
+    elif not resumed and any(one["failed"] for one in told.where("done", launch=WHOLE)):
+        return _none(Missing("not-applicable", "no checkpoint could be written"))
     else:
         trouble = "" if done else told.unfinished()
     if not resumed:

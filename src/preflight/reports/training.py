@@ -1,0 +1,133 @@
+"""What a training run measured, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from preflight.expect.mfu import Mfu, mfu
+from preflight.facts.host import Host
+from preflight.facts.training import Resume, Training, TrainRank
+from preflight.model import Known, Missing
+from preflight.units import format_bytes
+
+Row = dict[str, Any]
+_MEMORY = {
+    "weights_bytes": "weights", "gradients_bytes": "gradients", "optimizer_bytes": "optimizer",
+    "activations_bytes": "activations", "peak_bytes": "peak", "reserved_peak_bytes": "reserved",
+    "device_used_bytes": "all of the GPU that is used", "host_peak_bytes": "of the host",
+}  # fmt: skip
+
+
+def training_tables(host: Host) -> tuple[dict[str, Any], ...]:
+    """The tables of one host's run; none where it has no run, or none that came to a step."""
+    run = host.training
+    if isinstance(run, Missing) or isinstance(run.step_s, Missing):
+        return ()
+    rate = mfu(run)
+    tables = {
+        "training": list(_run(run, rate)),
+        "training: where a step's time goes": _shares(run),
+        "training: from peak to MFU": [] if isinstance(rate, Missing) else _ledger(rate),
+        "training: memory of the rank that needs most": list(_memory(run)),
+    }
+    return tuple(
+        {"table": name, "host": host.name, "rows": rows} for name, rows in tables.items() if rows
+    )
+
+
+def _run(run: Training, rate: Known[Mfu]) -> Iterator[Row]:
+    for name, told in (
+        ("trained", _what(run)),
+        ("tokens/s", _number(run.tokens_per_s, ",.0f")),
+        ("step", _step(run)),
+        ("MFU", rate.text if isinstance(rate, Missing) else f"{rate.percent:.1f} %"),
+        ("", "" if isinstance(rate, Missing) else rate.formula),
+        ("peak", "" if isinstance(rate, Missing) else rate.source),
+        ("loss", _loss(run)),
+        ("resume", _resume(run.resume)),
+        ("GPU", _load(run)),
+    ):
+        if told:
+            yield {"measure": name, "value": told}
+
+
+def _what(run: Training) -> str:
+    """Preset, precision, sharding, ranks, devices: what decides the rest."""
+    products = run.products if isinstance(run.products, tuple) and run.products else ()
+    on = ", ".join(products) or ("processors" if run.device == "cpu" else str(run.device))
+    ranks = f"{run.world} rank" if run.world == 1 else f"{run.world} ranks"
+    told = [run.preset, run.precision, run.sharding, f"{ranks} on {on}"]
+    if run.device == "cpu" and isinstance(run.threads, int):
+        told.append(f"{run.threads} thread{'' if run.threads == 1 else 's'} each")
+    told += ["compiled"] if run.compiled is True else []
+    told += [f"injected: {', '.join(run.injected)}"] if run.injected else []
+    return ", ".join(str(one) for one in told if not isinstance(one, Missing))
+
+
+def _step(run: Training) -> str:
+    step = run.step_s
+    if isinstance(step, Missing):
+        return ""
+    low, half, high = (1000.0 * one for one in (step.low, step.median, step.high))
+    return f"{half:.1f} ms [{low:.1f} to {high:.1f}: 10 to 90 %] of {step.n} steps"
+
+
+def _loss(run: Training) -> str:
+    if isinstance(run.first_loss, Missing) or isinstance(run.last_loss, Missing):
+        return ""
+    floor = "" if isinstance(run.floor_loss, Missing) else f" (floor {run.floor_loss:.2f})"
+    return f"{run.first_loss:.2f} -> {run.last_loss:.2f}{floor}"
+
+
+def _resume(told: Resume) -> str:
+    if isinstance(told.step, Missing):
+        return told.step.text if isinstance(told.trouble, Missing) else str(told.trouble)
+    apart = _number(told.loss_difference, ".2g")
+    after = f", loss {apart} apart" if apart else ""
+    return f"at step {told.step} in {_number(told.elapsed_s, '.1f')} s{after}"
+
+
+def _load(run: Training) -> str:
+    """Shown beside the steps, never judged."""
+    ranks = () if isinstance(run.ranks, Missing) else run.ranks
+    told = [one.load for one in ranks if not isinstance(one.load, Missing)]
+    parts = []
+    for name, unit in (("power_w", "W"), ("sm_clock_mhz", "MHz"), ("sm_percent", "% busy")):
+        found = [value for one in told if isinstance(value := getattr(one, name), float)]
+        if found:
+            low, high = min(found), max(found)
+            span = f"{low:.0f}" if low == high else f"{low:.0f} to {high:.0f}"
+            parts.append(f"{span} {unit}")
+    return ", ".join(parts)
+
+
+def _shares(run: Training) -> list[Row]:
+    return [{"part": part, "percent": round(share, 1)} for part, share in run.shares.items()]
+
+
+def _ledger(rate: Mfu) -> list[Row]:
+    return [
+        {"part": one.name, "tflops": round(one.tflops, 1), "percent": round(one.percent, 1)}
+        for one in rate.ledger
+    ]
+
+
+def _memory(run: Training) -> Iterator[Row]:
+    ranks = () if isinstance(run.ranks, Missing) else run.ranks
+    most = max(ranks, key=_peak, default=None)
+    for name, kind in _MEMORY.items() if most else ():
+        value = getattr(most.memory, name) if most else None
+        if isinstance(value, int):
+            yield {"kind": kind, "size": format_bytes(value)}
+
+
+def _peak(rank: TrainRank) -> int:
+    for value in (rank.memory.peak_bytes, rank.memory.host_peak_bytes):
+        if not isinstance(value, Missing):
+            return value
+    return 0
+
+
+def _number(value: Known[float], form: str) -> str:
+    return "" if isinstance(value, Missing) else format(value, form)
