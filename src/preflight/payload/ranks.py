@@ -164,7 +164,9 @@ class Launch:
                     yield from key.data.lines()
                     if key.data.fd < 0:
                         selector.unregister(key.fd)
-                for rank in [one for one in running if one.ended()]:
+                # Of those that ended since, one that was killed is the cause and the others follow.
+                ended = [one for one in running if one.ended()]
+                for rank in sorted(ended, key=lambda one: (one.status or 0) >= 0):
                     running.remove(rank)
                     if rank.fd >= 0:  # something that it started may still hold the pipe
                         selector.unregister(rank.fd)

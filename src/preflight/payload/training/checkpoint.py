@@ -24,7 +24,6 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import Tensor
-from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
 from .layout import Place
@@ -79,8 +78,9 @@ class Writer:
             if self.place.rank == 0:
                 commit(part)
                 self._rotate()
-        except (Exception, CheckpointException) as error:  # noqa: BLE001 - told; training goes on
-            self.failed = f"{part.stem}: {_reason(error)}"[:500]
+        # torch's CheckpointException is no Exception. Told in the report: training goes on.
+        except BaseException as error:  # noqa: BLE001
+            self.failed = f"{part.stem}: {_reason(error)[:400]} ({_free_mib(self.folder)} MiB free)"
         self.written_s.append(time.perf_counter() - began)
 
     def _rotate(self) -> None:
@@ -89,14 +89,16 @@ class Writer:
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong on the first rank that failed: torch gathers all of them in one exception,
-    which is no Exception. Where the system refused to write, that comes first."""
-    failures = getattr(error, "failures", None)
-    first = at = next(iter(failures.values()))[0] if failures else error
-    while at is not None and not isinstance(at, OSError):
-        at = at.__cause__ or at.__context__
-    found = at or first
-    return f"{type(found).__name__}: {found}"
+    """Of one rank that could not write, without the traces that torch puts around it."""
+    for rank, (cause, _) in getattr(error, "failures", {}).items():
+        return f"rank {rank}: {type(cause).__name__}: {cause}"
+    return f"{type(error).__name__}: {error}"
+
+
+def _free_mib(folder: Path) -> int:
+    """What torch says of a write that fails seldom tells that the disk is full."""
+    there = os.statvfs(folder)
+    return there.f_bavail * there.f_frsize >> 20
 
 
 def commit(part: Path) -> None:
