@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from preflight.model import Evidence, Finding, Report, Status
 from preflight.nodesets import fold
@@ -14,6 +15,7 @@ from preflight.reports.commands import Part, parts
 from preflight.reports.groups import LONG, Group, bad, entries, headline, where
 from preflight.reports.matrix import kinds, order
 from preflight.reports.silent import silences
+from preflight.reports.tables import gridded
 from preflight.reports.wording import (
     ACTIONS,
     explain,
@@ -109,6 +111,8 @@ def _ticket(report: Report) -> Iterator[str]:
         from preflight.reports.machine.ticket import machine_sections
 
         yield from machine_sections(report)
+    for table in report.measurements:
+        yield from _measured(table)
     yield from _not_checked(report)
     if report.hints:
         yield from ("", "## Next", "", *(f"- {prose(hint)}" for hint in report.hints))
@@ -257,6 +261,15 @@ def fenced(lines: Sequence[str], language: str) -> Iterator[str]:
     runs = [len(run) for line in lines for run in re.findall("`+", line)]
     fence = "`" * max(3, 1 + max(runs, default=0))
     yield from (f"{fence}{language}", *lines, fence)
+
+
+def _measured(table: dict[str, Any]) -> Iterator[str]:
+    """One entry of `measurements` as a table."""
+    heading, columns, grid = gridded(table)
+    yield from ("", f"## {escape(heading)}", "")
+    yield f"| {' | '.join(map(escape, columns))} |"
+    yield f"|{'---|' * len(columns)}"
+    yield from (f"| {' | '.join(map(escape, row))} |" for row in grid)
 
 
 def _not_checked(report: Report) -> Iterator[str]:

@@ -11,21 +11,31 @@ from preflight.reports.layout import Line, Span, cells, flow
 from preflight.reports.wording import value
 
 
+def gridded(table: dict[str, Any]) -> tuple[str, list[str], list[list[str]]]:
+    """One entry of `measurements` as it is shown: its name with its host, columns, rows."""
+    name = " on ".join(_cell(table[key]) for key in ("table", "host") if table.get(key))
+    rows = _rows(table)
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    return name, columns, [[_cell(row.get(column)) for column in columns] for row in rows]
+
+
 def measurement(table: dict[str, Any], view: View) -> Iterator[Line]:
     """One entry of `measurements`: its name, its host, its rows."""
-    name = " on ".join(_cell(table[key]) for key in ("table", "host") if table.get(key))
+    name, columns, grid = gridded(table)
     yield from flow([], [Span(name, "bold")], hang=2, width=view.width)
-    rows = [row for row in table.get("rows") or () if isinstance(row, dict)]
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    grid = [columns, *([_cell(row.get(column)) for column in columns] for row in rows)]
-    widths = [max(cells(row[at]) for row in grid) for at in range(len(columns))]
+    widths = [max(map(cells, column)) for column in zip(columns, *grid, strict=True)]
     if sum(widths) + 2 * len(widths) <= view.width:
+        rows = _rows(table)
         texts = [any(isinstance(row.get(column), str) for row in rows) for column in columns]
-        yield from _aligned(grid, widths, texts)
+        yield from _aligned([columns, *grid], widths, texts)
         return
-    for row in grid[1:]:
+    for row in grid:
         text = ", ".join(f"{column} {told}" for column, told in zip(columns, row, strict=True))
         yield from flow([Span("  ")], [Span(text)], hang=4, width=view.width)
+
+
+def _rows(table: dict[str, Any]) -> list[dict[str, Any]]:
+    return [row for row in table.get("rows") or () if isinstance(row, dict)]
 
 
 def _cell(told: Any) -> str:

@@ -1,0 +1,190 @@
+"""Runs of the bundled training loop: sound, with each fault, cut, interrupted, and lines that are
+none."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from preflight.collect import examine
+from preflight.errors import ParseError
+from preflight.judge.load import load
+from preflight.judge.overrides import mark
+from preflight.model import HostReport, Missing, Raw, Status
+from preflight.probes.training.run import training
+from preflight.recognise import recognise
+from tests.conftest import SAMPLES, sample, sample_bytes
+from tests.training_lines import lines, text
+
+CHECKS = load(("training",)).checks
+
+#: sample -> the verdict, then one line per check that did not pass: status, check, subject.
+TABLE: dict[str, tuple[str, ...]] = {
+    "cpu_ddp_x2": ("PASS",),
+    "cpu_fsdp_x2": ("PASS",),
+    "cpu_single_fp16": ("PASS",),
+    "injected_slow_rank": ("WARN", "WARN training.straggler rank 1"),
+    "injected_slow_loader": ("WARN", "WARN training.data.wait input"),
+    "injected_kill": ("FAIL", "FAIL training.ranks rank 1"),
+    "injected_stop": ("FAIL", "FAIL training.ranks rank 1"),
+    "injected_nan": ("FAIL", "FAIL training.finite input"),
+    "injected_lost_optimizer": (
+        "FAIL", "FAIL training.resume.loss input", "FAIL training.resume.parameters input",
+    ),
+    "injected_flip_weight": ("FAIL", "FAIL training.replicas input"),
+}  # fmt: skip
+
+
+def judged(told: str, *, rc: int | None = 0, argv: tuple[str, ...] = ()) -> HostReport:
+    return examine("input", [Raw("input", "micro-train", argv, rc, told)], CHECKS)
+
+
+def unsound(report: HostReport) -> set[str]:
+    return {
+        f"{one.status.value} {one.check} {one.subject}"
+        for one in report.results
+        if one.status not in (Status.PASS, Status.SKIP)
+    }
+
+
+def written(told: list[dict[str, Any]]) -> str:
+    return "".join(f"{json.dumps(one)}\n" for one in told)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_recorded_run_is_recognised_and_judged(name: str) -> None:
+    (raw,) = recognise(sample_bytes(f"micro_train/{name}.jsonl"), name)
+    assert raw.probe == "micro-train"
+    report = judged(str(raw.stdout))
+    assert unsound(report) == set(TABLE[name][1:])
+    assert report.verdict.value == TABLE[name][0]
+
+
+def test_every_sample_is_in_the_table() -> None:
+    assert {path.stem for path in (SAMPLES / "micro_train").glob("*.jsonl")} == set(TABLE)
+
+
+def test_the_rank_that_went_first_is_named_and_the_other_is_not_at_fault() -> None:
+    found = {one.name: one for one in _ranks(sample("micro_train/injected_kill.jsonl"))}
+    assert (found["rank 1"].ended, found["rank 1"].trouble) == (
+        False, "ended by signal 9 after step 12",
+    )  # fmt: skip
+    assert found["rank 0"].ended == Missing("not-applicable", "it was ended because of rank 1")
+    stopped, *_ = training(sample("micro_train/injected_stop.jsonl")).failures
+    assert (stopped.name, stopped.kind) == ("rank 1", "silent")
+    assert stopped.text.endswith("stopped by a signal")
+
+
+def test_an_error_of_its_own_counts_before_a_connection_that_was_lost() -> None:
+    told = [one for one in lines() if (one["kind"], one.get("launch")) != ("done", "whole")]
+    lost = {"launch": "whole", "kind": "failed", "error": "RuntimeError",
+            "text": "gloo: Connection closed by peer", "rank": 0}  # fmt: skip
+    memory = {"launch": "whole", "kind": "failed", "error": "OutOfMemoryError",
+              "text": "CUDA out of memory", "rank": 1}  # fmt: skip
+    found = {one.name: one for one in _ranks(written([*told[:60], lost, memory]))}
+    assert found["rank 1"].trouble == "OutOfMemoryError: CUDA out of memory"
+    assert isinstance(found["rank 0"].ended, Missing)
+
+
+def test_figures_of_a_sound_run() -> None:
+    told = training(text(gpu=True))
+    assert isinstance(told.tokens_per_s, float)
+    assert told.tokens_per_s == pytest.approx(2 * 8 * 128 / 0.02)
+    assert sum(told.shares.values()) == pytest.approx(100)
+    assert told.loader_ratio == pytest.approx(900000 * 2 / told.tokens_per_s)
+    assert told.first_loss == 5.55
+    assert told.chance_loss == pytest.approx(5.545, abs=1e-3)
+    assert [one.name for one in told.layers] == ["embedding", "blocks.0"]
+    first = _ranks(text(gpu=True))[0]
+    assert not isinstance(first.load, Missing)
+    assert (first.load.power_w, first.load.samples) == (650, 32)
+    assert first.memory.inactive_split_percent == pytest.approx(10)
+    assert first.gc_percent == pytest.approx(100 * 0.004 / (32 * 0.02))
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.9])
+def test_a_run_that_is_cut_short_passes_for_nothing_that_comes_later(share: float) -> None:
+    whole = text()
+    report = judged(whole[: int(len(whole) * share)])
+    assert report.verdict is Status.ERROR
+    later = {one.check: one.status for one in report.results}
+    assert later["training.resume.loss"] is Status.ERROR or share > 0.8
+    assert later["training.resume"] is Status.ERROR
+    assert Status.FAIL not in later.values()
+
+
+def test_an_interrupted_run_is_judged_as_far_as_it_came() -> None:
+    told = written([*list(lines())[:60], {"kind": "interrupted"}])
+    report = judged(told, rc=130, argv=("python3",))
+    reasons = {one.reason for one in report.results if one.status is Status.ERROR}
+    assert reasons == {"the run was interrupted"}
+    assert any(one.status is Status.PASS for one in report.results)
+
+
+def test_what_cannot_be_done_is_an_error_with_its_sentence() -> None:
+    report = judged(written([{"kind": "cannot", "text": "2 GPUs are asked for, and 1 is here"}]))
+    assert report.verdict is Status.ERROR
+    assert {one.reason for one in report.results} == {"2 GPUs are asked for, and 1 is here"}
+
+
+def test_without_torch_it_is_left_out_unless_it_was_asked_for() -> None:
+    told = written([{"kind": "cannot", "text": "python3 cannot import it: No module 'torch'"}])
+    assert {one.status for one in judged(told).results} == {Status.SKIP}
+    asked = mark(CHECKS, ["training.*"], asked=True)
+    report = examine("input", [Raw("input", "micro-train", (), 0, told)], asked)
+    assert {one.status for one in report.results} == {Status.ERROR}
+
+
+def test_a_host_that_was_not_asked_is_told_how() -> None:
+    report = examine("n", [Raw("n", "identity", ("sh",), 0, "hostname n\nuid 0\n")], CHECKS)
+    assert {one.status for one in report.results} == {Status.SKIP}
+    assert all("preflight micro-train" in one.reason for one in report.results)
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["", "\n", "nothing\n", "[]\n", "{}\n", '{"kind": 1}\n',
+     '{"kind":"step","rank":0}\n', '{"kind":"begin","plan":7}\n',
+     '{"kind":"step","launch":"whole","rank":"x"}\n'],
+)  # fmt: skip
+def test_lines_that_are_none_are_refused(told: str) -> None:
+    with pytest.raises(ParseError):
+        training(told)
+
+
+def test_a_kind_that_is_not_known_is_no_fault() -> None:
+    assert judged('{"kind":"of a later version","rank":0}\n' + text()).verdict is Status.PASS
+
+
+def test_a_scale_that_collapses_and_a_loss_that_is_no_number() -> None:
+    half = re.sub(r'"scale":65536.0', '"scale":0.25', text(gpu=True))
+    assert "FAIL training.scale.collapsed input" in unsound(judged(half))
+    odd = re.sub(r'("step":0,"loss":)[\d.]+', r"\1NaN", text())
+    assert "FAIL training.finite input" in unsound(judged(odd))
+
+
+def test_over_several_hosts_the_kill_is_not_taken_for_a_failure() -> None:
+    told = []
+    for one in lines():
+        told.append(one)
+        if one["kind"] == "killed":
+            told.append({"launch": "killed", "kind": "failed", "rank": 0, "error": "RuntimeError",
+                         "text": "Connection reset by peer"})  # fmt: skip
+    assert judged(written(told)).verdict is Status.PASS
+
+
+def test_ranks_are_those_of_this_host_and_the_rate_is_of_all() -> None:
+    told = [{**one, "plan": {**one["plan"], "hosts": ["a", "b"], "resume": False}}
+            if one["kind"] == "begin" else one for one in lines()]  # fmt: skip
+    run = training(written(told))
+    assert (run.world, run.hosts) == (4, 2)
+    assert run.tokens_per_s == pytest.approx(4 * 8 * 128 / 0.02)
+    assert isinstance(run.resume.trouble, Missing)
+    assert "--folder" in run.resume.trouble.text
+
+
+def _ranks(told: str) -> Any:
+    return training(told).ranks
