@@ -9,10 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import json
 import zipfile
+from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from preflight.errors import PreflightError
 from preflight.model import Command
@@ -24,6 +27,10 @@ _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 #: Seconds that a watch takes at most beyond its duration: a driver that starts (30), a GPU that
 #: falls silent at the end (10), the first question to the driver, Python. See payload/watch.py.
 BEYOND_S = 60
+#: The question that trains, and most seconds of it: three launches, the first with kernels to load.
+TRAINS, TRAIN_S = "micro-train", 600
+#: The question before it where several hosts train together: NVML starts a driver that sleeps.
+SITE, SITE_S = "micro-train-site", 60
 #: Samples of a GPU at most; a day is watched every 24 s.
 _MOST_SAMPLES = 3600
 
@@ -97,21 +104,59 @@ def _pynvml() -> Path:
 
 def watch_command(seconds: float, python: tuple[str, ...] = ("python3",)) -> Command:
     """The question that watches all GPUs for so many seconds. `python` starts Python there."""
+    # Five looks at least, one a second at most, and so few that they fit into memory.
+    interval_s = max(min(1.0, seconds / 5), seconds / _MOST_SAMPLES)
+    words = ("watch", "--seconds", f"{seconds:g}", "--interval", f"{interval_s:g}")
+    return Command(
+        "watch",
+        _argv(python, *words),
+        timeout_s=int(seconds) + BEYOND_S,
+        stdin=_launch(),
+        waits_for="driver",
+        note=f"{seconds:g} s; {_shipped()}",
+    )
+
+
+def train_command(
+    plan: Mapping[str, Any], python: tuple[str, ...] = ("python3",), note: str = ""
+) -> Command:
+    """The question that trains by this plan (payload/training/plan.py). `note`: what it takes."""
+    return Command(
+        TRAINS,
+        _argv(python, "train", "--plan", _json(plan)),
+        timeout_s=TRAIN_S,
+        stdin=_launch(),
+        note="; ".join(filter(None, (note, _shipped()))),
+    )
+
+
+def site_command(plan: Mapping[str, Any], python: tuple[str, ...] = ("python3",)) -> Command:
+    """The question what a host has for a job over several."""
+    argv = _argv(python, "site", "--plan", _json(plan))
+    return Command(SITE, argv, timeout_s=SITE_S, stdin=_launch(), note=_shipped())
+
+
+def _json(plan: Mapping[str, Any]) -> str:
+    return json.dumps(plan, separators=(",", ":"))
+
+
+def _argv(python: tuple[str, ...], *words: str) -> tuple[str, ...]:
+    # -I: neither the working directory nor the user's own modules get in the way.
+    return (*python, "-I", "-", *words)
+
+
+def _launch() -> str:
     data = pyz()
-    launch = _LAUNCH.format(
+    return _LAUNCH.format(
         data=base64.b64encode(data).decode(),
         digest=hashlib.sha256(data).hexdigest(),
         folders=repr(_FOLDERS),
     )
-    # Five looks at least, one a second at most, and so few that they fit into memory.
-    interval_s = max(min(1.0, seconds / 5), seconds / _MOST_SAMPLES)
-    return Command(
-        "watch",
-        # -I: neither the working directory nor the user's own modules get in the way.
-        (*python, "-I", "-", "watch", "--seconds", f"{seconds:g}", "--interval", f"{interval_s:g}"),
-        timeout_s=int(seconds) + BEYOND_S,
-        stdin=launch,
-        waits_for="driver",
-        note=f"{seconds:g} s; {format_bytes(len(data))} are put into the first of "
-        f"{', '.join(_FOLDERS)} that takes them, and removed",
+
+
+def _shipped() -> str:
+    places = ", ".join(_FOLDERS)
+    return (
+        f"{format_bytes(len(pyz()))} are put into the first of {places} that takes them, "
+        "and removed"
     )

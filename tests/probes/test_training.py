@@ -16,6 +16,7 @@ from preflight.judge.overrides import mark
 from preflight.model import HostReport, Missing, Raw, Status
 from preflight.probes.training.run import training
 from preflight.recognise import recognise
+from preflight.redact.redactor import Redactor
 from tests.conftest import SAMPLES, sample, sample_bytes
 from tests.training_lines import lines, text
 
@@ -131,7 +132,8 @@ def test_what_cannot_be_done_is_an_error_with_its_sentence() -> None:
 
 
 def test_without_torch_it_is_left_out_unless_it_was_asked_for() -> None:
-    told = written([{"kind": "cannot", "text": "python3 cannot import it: No module 'torch'"}])
+    text = "python3 cannot import it: No module named 'torch'"
+    told = written([{"kind": "cannot", "why": "no-torch", "text": text}])
     assert {one.status for one in judged(told).results} == {Status.SKIP}
     asked = mark(CHECKS, ["training.*"], asked=True)
     report = examine("input", [Raw("input", "micro-train", (), 0, told)], asked)
@@ -184,6 +186,23 @@ def test_ranks_are_those_of_this_host_and_the_rate_is_of_all() -> None:
     assert run.tokens_per_s == pytest.approx(4 * 8 * 128 / 0.02)
     assert isinstance(run.resume.trouble, Missing)
     assert "--folder" in run.resume.trouble.text
+
+
+def test_the_line_that_shows_it_is_the_evidence() -> None:
+    report = judged(sample("micro_train/injected_nan.jsonl"))
+    (found,) = [one for one in report.results if one.check == "training.finite"]
+    (evidence,) = found.evidence
+    assert "NaN" in evidence.text
+
+
+def test_names_of_hosts_and_users_are_redacted_and_the_facts_stay() -> None:
+    told = [{**one, "host": "gpu7.example"} for one in lines()]
+    told[0]["plan"] |= {"hosts": ["node-01", "gpu7.example"], "master": "node-01", "resume": False}
+    told[-1] |= {"text": "/home/bob/run: denied"}
+    clean = Redactor().full("".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in told))
+    assert not re.search(r"node-01|gpu7|bob", clean)
+    before, after = training(written(told)), training(clean)
+    assert (before.tokens_per_s, before.hosts) == (after.tokens_per_s, after.hosts)
 
 
 def _ranks(told: str) -> Any:

@@ -27,18 +27,20 @@ _NO_LOG = Missing(
 )
 
 _NO_TRAINING = Missing("not-asked", "needs --level standard, or `preflight micro-train`")
-#: torch cannot be imported: what there is to tell is how to get it.
-_NO_TORCH = "cannot import"
 
 
 def training_of(training: Known[Training], *, asked: bool) -> Known[Training]:
     """The run, or why there is none: nobody asked for it, or the host cannot train."""
     if training is NOT_IN_INPUT:
         return _NO_TRAINING if asked else training
-    if isinstance(training, Missing) or not training.cannot:
+    if isinstance(training, Missing):
         return training
-    lacks = _NO_TORCH in training.cannot
-    return Missing("no-tool" if lacks else "exited", training.cannot)
+    if training.busy:  # active work never competes
+        return Missing("not-asked", training.busy)
+    if not training.cannot:
+        return training
+    # Without torch what there is to tell is how to get it.
+    return Missing("no-tool" if training.lacks_torch else "exited", training.cannot)
 
 
 def watch_of(

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from preflight import __version__
 from preflight.cli.exit import Exit
-from preflight.cli.options import FIX, HOSTS, JUDGE, RUN, WHERE, WRITE, Options, command
+from preflight.cli.options import FIX, HOSTS, JUDGE, RUN, TRAIN, WHERE, WRITE, Options, command
 from preflight.cli.standard import hold_streams
 from preflight.errors import PreflightError, ToldInterrupt
 
@@ -81,6 +81,18 @@ COMMANDS = (
          "preflight versions --python /venv/bin/python",
          "preflight versions --pid 4711 --only 'versions.env.*'",
          "python -m torch.utils.collect_env | preflight versions --from -"),
+    ),
+    Spec(
+        "micro-train", "micro_train",
+        "Train a small model for a minute: speed, numerics, ranks, kill and resume.",
+        (*(name for name in WHERE if name not in ("sudo", "duration")), *TRAIN,
+         *(name for name in JUDGE if name != "level"), *WRITE, *RUN),
+        ("preflight micro-train", "preflight micro-train --preset gpu-1b --compile",
+         "preflight micro-train --sharding fsdp --ranks 4",
+         "preflight micro-train --hosts 'node[01-04]' --interface bond0",
+         "preflight micro-train --slurm --python /venv/bin/python3 --folder /scratch/me",
+         "preflight micro-train --inject slow-rank:1",
+         "preflight micro-train --from train.capture.gz"),
     ),
     Spec(
         "capture", "capture",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,7 +101,7 @@ def ask_here(
     from preflight.transports.local import Local
 
     timeout_s = host_timeout_s(commands, options)
-    transport = Local(socket.gethostname(), timeout_s, options.sudo)
+    transport = Local(socket.gethostname(), timeout_s, options.sudo, _told(commands, streams))
     kept: list[Raw] = []
     try:
         with captures.opened() as keeper:
@@ -117,6 +117,20 @@ def ask_here(
         rescue(kept, captures, streams)
         raise ToldInterrupt from None
     return kept
+
+
+def _told(commands: Sequence[Command], streams: Streams) -> Callable[[str], None]:
+    """What shows the news of a training run; of other questions none comes before the answer."""
+    if not streams.progress or not any(one.probe == "micro-train" for one in commands):
+        return lambda _: None
+    from preflight.cli.training import told_by
+
+    def told(line: str) -> None:
+        news = told_by(line)
+        if news:
+            streams.step(f"micro-train: {news}")
+
+    return told
 
 
 def host_timeout_s(commands: Sequence[Command], options: Options) -> float:

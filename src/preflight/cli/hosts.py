@@ -15,12 +15,14 @@ from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from preflight.assemble.same_host import told_apart
 from preflight.capture import pack, unpack
 from preflight.cli.asking import Captures, Keeper, host_timeout_s, rescue
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
+from preflight.cli.training import TRAINS, told_by
 from preflight.collect import trimmed
 from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
@@ -213,7 +215,9 @@ def _from_files(names: Sequence[str]) -> Iterator[str]:
 
 def _progress(streams: Streams, limit_s: float) -> Callable[[Progress], None]:
     def told(progress: Progress) -> None:
-        streams.step(progress_line(progress, limit_s))
+        news = told_by(progress.latest) if progress.waits_for == TRAINS else ""
+        shown = replace(progress, waits_for=news) if news else progress
+        streams.step(progress_line(shown, limit_s))
 
     return told
 

@@ -50,6 +50,11 @@ NO_GPU_HINT = "no GPU was judged; where there should be some: "
 LEVEL_HINT = (
     "quick looked on, nothing was put under load; --duration 60s watches the GPUs, best at work"
 )
+#: What the next level of the whole checklist adds.
+NEXT_LEVEL_HINT = (
+    "--level standard also trains a small model, for about a minute on each host: 16 MB in a "
+    "temporary folder, 4 GB where there are GPUs, removed"
+)
 
 
 def judge_and_report(
@@ -66,6 +71,10 @@ def judge_and_report(
     with opened_targets(options, drawn=bool(plan.facts)) as targets:
         began, started_at = time.monotonic(), now()
         many = many_hosts(options, plan.commands, streams)
+        if many and question.trains is not None:
+            from preflight.cli.one_job import OneJob
+
+            many.fleet = OneJob(many.fleet, many.interrupted, plan.python)
         found = _examined(plan, options, streams, captures, many)
         hosts, fleet = _judged(plan, options, found, many)
         report = _report(question, plan, options, hosts, fleet, started_at, began)
@@ -210,12 +219,14 @@ def _report(
         profile=options.profile,
         overrides=plan.overrides,
         fleet=tuple(fleet),
-        hints=tuple(_hints(plan, options, hosts)),
+        hints=tuple(_hints(question, plan, options, hosts)),
         preflight=__version__,
     )
 
 
-def _hints(plan: Plan, options: Options, hosts: Sequence[HostReport]) -> Iterator[str]:
+def _hints(
+    question: Question, plan: Plan, options: Options, hosts: Sequence[HostReport]
+) -> Iterator[str]:
     """What a user would want to do next."""
     if any(map(_is_without, hosts)) and not options.set_:
         counted = any(check.id == "gpu.count" for check in plan.checks)
@@ -227,8 +238,10 @@ def _hints(plan: Plan, options: Options, hosts: Sequence[HostReport]) -> Iterato
         yield from old_pins(against(options))
     if _finds_variables(hosts) and not (options.from_ or options.pid):
         yield SHELL_HINT
-    if not options.from_:
+    if not options.from_ and options.level == "quick":
         yield LEVEL_HINT
+        if question.command == "run":
+            yield NEXT_LEVEL_HINT
 
 
 def _is_without(host: HostReport) -> bool:

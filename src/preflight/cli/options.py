@@ -52,6 +52,27 @@ class Options(Struct):
     apply: bool = False
     undo: str | None = None
     undo_file: str | None = None
+    preset: str | None = None
+    ranks: int | None = None
+    sharding: str | None = None
+    mesh: str | None = None
+    precision: str | None = None
+    steps: int | None = None
+    batch: int | None = None
+    length: int | None = None
+    accumulation: int | None = None
+    compiled: bool = False
+    recompute: bool = False
+    comm_hook: str | None = None
+    data: str | None = None
+    folder: str | None = None
+    workers: int | None = None
+    threads: int | None = None
+    seed: int | None = None
+    no_resume: bool = False
+    interface: str | None = None
+    even_if_busy: bool = False
+    inject: list[str] = []
 
 
 def are_many(options: Options) -> bool:
@@ -177,6 +198,58 @@ OPTIONS: dict[str, Option] = {
         str, ("--undo-file",), "Where --apply writes it, else /var/lib/preflight.", "FILE"
     ),
     "output": Option(str, ("--output", "-o"), "The capture to write.", "FILE"),
+    "preset": Option(
+        str, ("--preset",),
+        "What is trained: cpu-tiny, gpu-small (8 GB), gpu-1b (24 GB), gpu-7b-slice (32 GB). By the "
+        "device where none is named.", "NAME",
+    ),
+    "ranks": Option(
+        int, ("--ranks",), "Processes on each host: one for each GPU, or two.", "N"
+    ),
+    "sharding": Option(
+        str, ("--sharding",), "How several ranks share the work; ddp.", "single|ddp|fsdp"
+    ),
+    "mesh": Option(
+        str, ("--mesh",), "FSDP in R replicas, each sharded over S ranks.", "RxS"
+    ),
+    "precision": Option(
+        str, ("--precision",), "Else the preset's. fp16 scales the loss.", "bf16|fp16|fp32"
+    ),
+    "steps": Option(int, ("--steps",), "Optimizer steps.", "N"),
+    "batch": Option(int, ("--batch",), "Sequences of one rank and pass.", "N"),
+    "length": Option(int, ("--length",), "Tokens of a sequence.", "N"),
+    "accumulation": Option(int, ("--accumulation",), "Passes of a step.", "N"),
+    "compiled": Option(bool, ("--compile",), "By torch.compile."),
+    "recompute": Option(
+        bool, ("--activation-checkpointing",), "Compute activations twice, to keep fewer."
+    ),
+    "comm_hook": Option(
+        str, ("--comm-hook",), "What DDP makes of gradients on their way.", "none|bf16|fp16"
+    ),
+    "data": Option(
+        str, ("--data",),
+        "Your own token shards: .bin (uint16), .npy, .arrow. Else synthetic ones.", "DIR",
+    ),
+    "folder": Option(
+        str, ("--folder",),
+        "For shards and checkpoints, else the temporary folder. One that all hosts share, for a "
+        "run over several to be killed and resumed.", "DIR",
+    ),
+    "workers": Option(int, ("--workers",), "Processes of a rank that load.", "N"),
+    "threads": Option(int, ("--threads",), "Threads of a rank on CPUs.", "N"),
+    "seed": Option(int, ("--seed",), "Of weights, data and order.", "N"),
+    "no_resume": Option(bool, ("--no-resume",), "Train once; kill and resume nothing."),
+    "interface": Option(
+        str, ("--interface",), "Over which several hosts talk, else the default route's.", "NAME"
+    ),
+    "even_if_busy": Option(
+        bool, ("--even-if-busy",), "Train beside what others run on the GPUs."
+    ),
+    "inject": Option(
+        list[str], ("--inject",),
+        "A fault on purpose, to see it told: slow-rank, slow-loader, stop, nan ... Repeatable.",
+        "NAME[:N]",
+    ),
 }  # fmt: skip
 
 ARGUMENTS: dict[str, Option] = {
@@ -198,6 +271,11 @@ WRITE = (
     "verbose", "color",
 )  # fmt: skip
 RUN = ("dry_run", "debug")
+TRAIN = (
+    "preset", "ranks", "sharding", "mesh", "precision", "steps", "batch", "length", "accumulation",
+    "compiled", "recompute", "comm_hook", "data", "folder", "workers", "threads", "seed",
+    "no_resume", "interface", "even_if_busy", "inject",
+)  # fmt: skip
 FIX = ("fix_script", "apply", "undo", "undo_file")
 
 

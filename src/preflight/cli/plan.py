@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,6 +38,8 @@ class Plan(Struct):
     python: tuple[str, ...] = ()
     pids: tuple[int, ...] = ()
     facts: tuple[str, ...] = ()
+    #: What is trained (cli/training.py); None where nothing is.
+    trains: dict[str, Any] | None = None
 
     def commands(self) -> list[Command]:
         """The questions that it takes; recorded answers need none, nor the modules that ask."""
@@ -46,11 +49,19 @@ class Plan(Struct):
         if self.pids:
             asked.append(_of_processes(self.pids))
         asked = [self._with_environment(one) for one in asked]
-        if not self.watch_s:
-            return asked
-        from preflight.ship import watch_command
+        return [*asked, *self._shipped()]
 
-        return [*asked, watch_command(self.watch_s, self.python)]
+    def _shipped(self) -> Iterator[Command]:
+        """The questions that the payload answers. What trains comes last: nothing runs beside."""
+        if self.watch_s:
+            from preflight.ship import watch_command
+
+            yield watch_command(self.watch_s, self.python)
+        if self.trains is not None:
+            from preflight.cli.training import estimate
+            from preflight.ship import train_command
+
+            yield train_command(self.trains, self.python, estimate(self.trains))
 
     def _with_environment(self, command: Command) -> Command:
         """Whose environment counts: that of the processes that the user named, else the shell's."""
@@ -84,6 +95,8 @@ class Question(Struct, frozen=True):
     fleet: tuple[str, ...] = EVERYTHING
     parts: dict[str, tuple[str, ...]] = {}
     facts: tuple[str, ...] = ()
+    #: The plan of a training run, where its options were asked for.
+    trains: dict[str, Any] | None = None
 
 
 def hold(options: Options) -> None:
@@ -148,8 +161,11 @@ def make_plan(question: Question, options: Options) -> Plan:
     level = next(level for level in LEVELS if level == options.level)
     checks = overrides.select(checks, only=options.only, skip=options.skip, level=level)
     watch_s = 0.0 if options.duration is None else parse_duration(options.duration)
+    trains = question.trains
+    if trains is None and any(one.domain == "training" for one in checks) and not options.from_:
+        trains = {}
     return Plan(checks, catalogue.probes, stated, watch_s, tuple(shlex.split(options.python)),
-                tuple(options.pid), question.facts)  # fmt: skip
+                tuple(options.pid), question.facts, trains)  # fmt: skip
 
 
 def _on_lock(checks: list[Check], options: Options) -> list[Check]:

@@ -118,6 +118,8 @@ class Training(Struct, frozen=True):
     """One run. `shares`: of the step by part, of the rank whose step is longest."""
 
     cannot: str = ""  # why nothing was trained
+    lacks_torch: bool = False  # which is why
+    busy: str = ""  # whose work on the host was not disturbed
     interrupted: bool = False
     preset: Known[str] = NOT_IN_INPUT
     device: Known[str] = NOT_IN_INPUT  # cuda | cpu

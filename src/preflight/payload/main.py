@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import signal
 import sys
+from typing import Any
 
 from .lines import Lines
-from .parent import die_with_launcher
+from .parent import die_with_launcher, end_with_reader
 from .watch import Watch
+
+#: The form of what `train` tells, in its first line.
+FORM = "micro-train/1"
 
 
 def main() -> None:
@@ -23,6 +28,8 @@ def main() -> None:
     watch.add_argument("--interval", type=float, default=1.0)
     train = commands.add_parser("train", help="a small training run, as JSON lines")
     train.add_argument("--plan", default="{}", help="what to do, as JSON: training/plan.py")
+    site = commands.add_parser("site", help="what this host has for a job over several")
+    site.add_argument("--plan", default="{}", help="of that job, as JSON")
     asked = parser.parse_args()
     if asked.command == "watch" and not (0 < asked.interval <= asked.seconds):
         parser.error("expected 0 < --interval <= --seconds")
@@ -30,6 +37,8 @@ def main() -> None:
     lines = Lines()
     if asked.command == "train":
         status = _train(asked.plan, lines)
+    elif asked.command == "site":
+        status = _site(json.loads(asked.plan), lines)
     else:
         _remove_self()
         status = Watch(asked.seconds, asked.interval, lines).run()
@@ -38,30 +47,69 @@ def main() -> None:
     os._exit(status)
 
 
+def _site(plan: dict[str, Any], lines: Lines) -> int:
+    from . import pythons
+    from .site import site
+
+    _remove_self()
+    pythons.add_users_modules()
+    lines.write(site(plan["interface"], plan["job"], even_if_busy=plan["even_if_busy"]))
+    return 0
+
+
 def _train(plan: str, lines: Lines) -> int:
+    """To its end, or until it is interrupted: by a signal, or because nobody reads any more."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    end_with_reader(lines.fd)
+    from .scratch import scratch
+
+    try:
+        with scratch():
+            _trained(plan, lines)
+    except (KeyboardInterrupt, BrokenPipeError):
+        with contextlib.suppress(BrokenPipeError):
+            lines.write({"kind": "interrupted"})
+        return 130
+    return 0
+
+
+def _trained(plan: str, lines: Lines) -> None:
     """Torch may be missing, or may not load: then that is what there is to tell."""
     import warnings
 
+    from . import pythons
+
     warnings.filterwarnings("ignore")  # of torch, about itself: they would be told per rank
+    pythons.add_users_modules()
+    why = _stands_in_the_way(json.loads(plan))
+    if why:
+        _remove_self()
+        lines.write({"preflight": FORM, **why})
+        return
     try:
         from .training.harness import harness
         from .training.plan import read
     except (ImportError, OSError) as error:  # OSError: a library of CUDA that does not load
         _remove_self()
         text = f"{sys.executable} cannot import what trains: {error}"
-        lines.write({"kind": "cannot", "text": text})
-        return 0
+        lines.write({"preflight": FORM, "kind": "cannot", "why": "no-torch", "text": text})
+        return
     _remove_self()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
-    try:
-        harness(read(plan), lines.write)
-    except KeyboardInterrupt:
-        lines.write({"kind": "interrupted"})
-        return 130
-    except BrokenPipeError:  # nobody reads any more
-        return 130
-    return 0
+    harness(read(plan), lines.write)
+
+
+def _stands_in_the_way(plan: dict[str, Any]) -> dict[str, Any]:
+    """A line that says why nothing is begun; empty where nothing is against it."""
+    from . import alone, pythons
+    from .site import torch_version
+
+    if not torch_version():
+        return {"kind": "cannot", "why": "no-torch", "text": pythons.no_torch()}
+    gpus = plan.get("device") != "cpu"
+    even_if_busy = bool(plan.get("even_if_busy"))
+    busy = alone.others(str(plan.get("job", "")), gpus=gpus, even_if_busy=even_if_busy)
+    return {"kind": "busy", "text": busy} if busy else {}
 
 
 def _remove_self() -> None:

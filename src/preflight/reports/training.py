@@ -45,6 +45,8 @@ def _run(run: Training, rate: Known[Mfu]) -> Iterator[Row]:
         ("", "" if isinstance(rate, Missing) else rate.formula),
         ("peak", "" if isinstance(rate, Missing) else rate.source),
         ("loss", _loss(run)),
+        ("loss scale", _scale(run)),
+        ("gradients", _layers(run)),
         ("resume", _resume(run.resume)),
         ("GPU", _load(run)),
     ):
@@ -78,6 +80,23 @@ def _loss(run: Training) -> str:
         return ""
     floor = "" if isinstance(run.floor_loss, Missing) else f" (floor {run.floor_loss:.2f})"
     return f"{run.first_loss:.2f} -> {run.last_loss:.2f}{floor}"
+
+
+def _scale(run: Training) -> str:
+    """What the scaler of fp16 did; nothing in other precisions."""
+    if isinstance(run.scale_low, Missing):
+        return ""
+    skipped = _number(run.skipped_percent, ".3g")
+    return f"lowest {run.scale_low:g}, {run.scale_changes} changes, {skipped} % of steps left out"
+
+
+def _layers(run: Training) -> str:
+    """The norm of the first step, and the layers whose mean norm is lowest and highest."""
+    told = [f"norm {run.norm_first:.2g} at first"] if isinstance(run.norm_first, float) else []
+    if len(run.layers) > 1:
+        low, *_, high = sorted(run.layers, key=lambda one: one.mean)
+        told.append(f"by layer {low.mean:.2g} ({low.name}) to {high.mean:.2g} ({high.name})")
+    return ", ".join(told)
 
 
 def _resume(told: Resume) -> str:

@@ -49,7 +49,7 @@ class Conversation:
     @property
     def script(self) -> bytes:
         """What goes to the standard input of `sh -s`."""
-        return render(self.commands, self._mark, sudo=self._sudo).encode()
+        return render(self.commands, self._mark, sudo=self._sudo, host=self.host).encode()
 
     @property
     def done(self) -> bool:
@@ -77,6 +77,11 @@ class Conversation:
         """The probe whose answer is due; empty at the end."""
         at = len(self.told)
         return self.commands[at].probe if at < len(self.commands) else ""
+
+    @property
+    def latest(self) -> str:
+        """The last whole line of the answer that is coming in; empty where there is none yet."""
+        return self._readers[OUT].latest.decode(errors="replace")
 
     def stream_done(self, stream: int) -> bool:
         """Whether that stream came to its last mark: more of it is nobody's answer."""

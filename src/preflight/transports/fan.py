@@ -254,7 +254,8 @@ class _Loop(threading.Thread):
             return Progress(len(self._fan.hosts), self._done)
         waits_for = slowest.conversation.waits_for if slowest.session else slowest.phase
         taken_s = time.monotonic() - slowest.began_s
-        return Progress(len(self._fan.hosts), self._done, slowest.host, waits_for, taken_s)
+        latest = slowest.conversation.latest
+        return Progress(len(self._fan.hosts), self._done, slowest.host, waits_for, taken_s, latest)
 
 
 def _arrives(talk: _Talk, now_s: float) -> bool:

@@ -7,7 +7,7 @@ import os
 import selectors
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
 from msgspec import Struct
@@ -22,6 +22,8 @@ class Local(Struct, frozen=True):
     host: str
     deadline_s: float = 60.0
     sudo: bool = False
+    #: Told of the last line of an answer as it comes in.
+    latest: Callable[[str], None] = lambda _: None
 
     def run(self, commands: Sequence[Command]) -> Iterator[Raw]:
         """Ask all commands in one `sh -s`; yield each answer as it ends, in order.
@@ -42,7 +44,8 @@ class Local(Struct, frozen=True):
         try:
             _send(process.stdin, talk.script)
             try:
-                yield from _answers(talk, process.stdout, process.stderr, deadline_s)
+                streams = (process.stdout, process.stderr)
+                yield from _answers(talk, streams, deadline_s, self.latest)
             except KeyboardInterrupt:  # half of a long watch is worth keeping
                 yield from talk.cut(Missing("timeout", "it was interrupted"), time.monotonic())
                 raise
@@ -57,17 +60,19 @@ class Local(Struct, frozen=True):
 
 
 def _answers(
-    talk: Conversation, stdout: IO[bytes], stderr: IO[bytes], deadline_s: float
-) -> Iterator[Raw]:
+    talk: Conversation, streams: tuple[IO[bytes], IO[bytes]], deadline_s: float,
+    latest: Callable[[str], None],
+) -> Iterator[Raw]:  # fmt: skip
     """Answers as they end; stops at the last mark, at end of file, in time."""
     with selectors.DefaultSelector() as selector:
-        for stream, pipe in ((OUT, stdout), (ERR, stderr)):
+        for stream, pipe in zip((OUT, ERR), streams, strict=True):
             os.set_blocking(pipe.fileno(), False)
             selector.register(pipe, selectors.EVENT_READ, stream)
         while selector.get_map() and time.monotonic() < deadline_s:
             for key, _ in selector.select(max(deadline_s - time.monotonic(), 0)):
                 data = os.read(key.fd, 1 << 16)
                 yield from talk.feed(key.data, data, time.monotonic())
+                latest(talk.latest)
                 if not data or talk.stream_done(key.data):
                     selector.unregister(key.fileobj)
 

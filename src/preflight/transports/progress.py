@@ -14,3 +14,5 @@ class Progress(Struct, frozen=True):
     slowest: str = ""
     waits_for: str = ""
     slowest_s: float = 0.0
+    #: The last line of the answer that comes in there.
+    latest: str = ""

@@ -45,13 +45,20 @@ NOT_ASKED = 1000
 
 #: What a login shell says in place of running the script is told; so much of it.
 _STRAY_BYTES = 1000
+#: Of an answer that comes in so much is looked at for its last line.
+_LATEST_BYTES = 4000
 
 #: timeout(1) says 125 for its own failure, 126 for a command that cannot be run, 127 for none.
 _NO_TIMEOUT = """\
 command -v timeout >/dev/null 2>&1 || timeout() { return 125; }"""
 
 
-def render(commands: Sequence[Command], mark: str, *, sudo: bool = False) -> str:
+#: The name by which a host was asked, for work that several do together; under Slurm each task gets
+#: the same script.
+_HOST = "PREFLIGHT_HOST=${SLURMD_NODENAME:-}"
+
+
+def render(commands: Sequence[Command], mark: str, *, sudo: bool = False, host: str = "") -> str:
     """The script for `sh -s`. All of it is one function that the last line calls, so that a script
     cut short on its way does nothing."""
     asks = [
@@ -60,7 +67,9 @@ def render(commands: Sequence[Command], mark: str, *, sudo: bool = False) -> str
         for line in _ask_lines(number, command, sudo)
     ]
     body = [
-        "LC_ALL=C; PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/opt/rocm/bin; export LC_ALL PATH",
+        f"PREFLIGHT_HOST={shlex.quote(host)}" if host else _HOST,
+        "LC_ALL=C; PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/opt/rocm/bin",
+        "export LC_ALL PATH PREFLIGHT_HOST",
         f"mark={shlex.quote(mark)}; asked={len(commands)}; feed=; hung=; not_asked={NOT_ASKED}",
         _NO_TIMEOUT,
         _MARK,
@@ -116,6 +125,14 @@ class FrameReader:
     def kept_bytes(self) -> int:
         """How much of all answers so far was kept."""
         return self._most - self._left
+
+    @property
+    def latest(self) -> bytes:
+        """The last whole line of the frame that is coming in."""
+        if self._open is None:
+            return b""
+        coming = bytes(self._kept[-_LATEST_BYTES:]) + bytes(self._pending)
+        return coming.rpartition(b"\n")[0].rpartition(b"\n")[2]
 
     def feed(self, data: bytes, now_s: float) -> Iterator[Frame]:
         """Take `data`, yield the frames that it completes. `now_s`: the reader's own clock."""

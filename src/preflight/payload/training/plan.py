@@ -35,6 +35,8 @@ class Plan:
     changes: dict[str, Any] = field(default_factory=dict)
     inject: dict[str, str] = field(default_factory=dict)
     silent_s: float = 20.0  # a rank that says nothing for so long is lost, once it has trained
+    even_if_busy: bool = False  # beside somebody else's work on the GPUs
+    job: str = ""  # of several hosts: what tells our own processes on one of them
     # One run over several hosts; all of them get the same plan.
     hosts: list[str] = field(default_factory=list)  # names in the order of their ranks
     master: str = ""  # address of the first of them

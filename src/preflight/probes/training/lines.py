@@ -39,6 +39,14 @@ class Told:
         """Why nothing could be trained; "" where it could."""
         return next((str(one["text"]) for one in self.of["cannot"]), "")
 
+    def lacks_torch(self) -> bool:
+        """Whether that is because torch is not there, or cannot be imported."""
+        return any(one.get("why") == "no-torch" for one in self.of["cannot"])
+
+    def busy(self) -> str:
+        """Whose work it did not disturb; "" where nobody's was there."""
+        return next((str(one["text"]) for one in self.of["busy"]), "")
+
     def unfinished(self) -> Missing:
         """Why something that comes later in a run was not told."""
         lost = self.of["died"] + self.of["silent"] + self.of["failed"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from preflight.errors import ParseError
@@ -25,8 +26,27 @@ from preflight.probes.training.ranks import ranks
 from preflight.probes.training.resume import resume
 from preflight.probes.training.timing import loader_ratio, times, total
 
+#: A field of the run -> the line that shows it best.
+_STEP = r'"kind": ?"step"'
+_SHOWS = {
+    "not_finite": rf"{_STEP}.*(?:NaN|Infinity)",
+    "start_off_nats": _STEP,
+    "norm_first": _STEP,
+    "outside_optimizer": r'"name": ?"membership"',
+    "twice_in_optimizer": r'"name": ?"membership"',
+    "checkpoint_failed": r'"failed": ?"[^"]',
+    "loader_ratio": r'"kind": ?"loader_alone"',
+}
 
-@probe(PROBE, ["python3", "-I", "-", "train"], timeout_s=3600)
+
+def _locate(text: str, line: int, field: str) -> int:
+    """The first line that shows a field of the run; `line` where none does."""
+    pattern = _SHOWS.get(field)
+    found = re.search(rf"(?m)^.*{pattern}", text) if pattern else None
+    return text.count("\n", 0, found.start()) + 1 if found else line
+
+
+@probe(PROBE, ["python3", "-I", "-", "train"], timeout_s=3600, locate=_locate)
 def training(text: str) -> Training:
     """One run. Raises ParseError where a line is no JSON of ours, or none is there."""
     try:
@@ -45,6 +65,8 @@ def _facts(told: Told) -> Training:
     failed = failures(told)
     return Training(
         cannot=told.cannot(),
+        lacks_torch=told.lacks_torch(),
+        busy=told.busy(),
         interrupted=bool(told.of["interrupted"]),
         **_about(told),
         **timed,

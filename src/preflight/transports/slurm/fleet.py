@@ -172,4 +172,5 @@ def _progress(step: Step, before: int) -> Progress:
     talk = step.slowest
     if talk is None:
         return Progress(hosts, done)
-    return Progress(hosts, done, talk.host, talk.waits_for, time.monotonic() - step.launched_s)
+    taken_s = time.monotonic() - step.launched_s
+    return Progress(hosts, done, talk.host, talk.waits_for, taken_s, talk.latest)

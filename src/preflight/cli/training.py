@@ -1,0 +1,190 @@
+"""What --preset, --ranks and the like ask of a training run, as the plan that travels to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from preflight.cli.options import Options, are_many
+from preflight.errors import UsageError
+from preflight.units import format_bytes
+
+#: The question that trains.
+TRAINS = "micro-train"
+
+
+class Preset(Struct, frozen=True):
+    """What a preset takes, for --dry-run: seconds, and bytes of one checkpoint (payload/training:
+    weights and both moments of AdamW in fp32)."""
+
+    seconds: int
+    checkpoint_bytes: float
+    needs: str
+
+
+#: Those of payload/training/presets.py; a test holds them together.
+PRESETS = {
+    "cpu-tiny": Preset(30, 5.2e6, "any machine"),
+    "gpu-small": Preset(60, 1.2e9, "8 GB of GPU memory"),
+    "gpu-1b": Preset(120, 13.2e9, "24 GB of GPU memory and 40 GB of disk"),
+    "gpu-7b-slice": Preset(120, 13.6e9, "32 GB of GPU memory and 40 GB of disk"),
+}
+#: Checkpoints that are there at the same time, the one being written among them.
+_CHECKPOINTS = 3
+#: Those of payload/training/inject.py; a test holds them together.
+FAULTS = (
+    "slow-rank", "slow-loader", "pickle-heavy", "stall", "kill", "stop", "flip-weight",
+    "flip-gradient", "nan", "rate-x100", "bad-batch", "lost-optimizer", "repeated-data",
+    "corrupt-checkpoint", "half-checkpoint", "full-disk", "pageable", "tiny-kernels", "churn",
+    "gc-pauses",
+)  # fmt: skip
+_CHOICES = {
+    "preset": tuple(PRESETS),
+    "sharding": ("single", "ddp", "fsdp"),
+    "precision": ("bf16", "fp16", "fp32"),
+    "comm_hook": ("none", "bf16", "fp16"),
+}
+#: Least values of numbers. More steps than a warm-up, and a quarter of them to each checkpoint.
+_LEAST = {
+    "ranks": 1, "steps": 12, "batch": 1, "length": 8, "accumulation": 1, "workers": 0,
+    "threads": 1, "seed": 0,
+}  # fmt: skip
+_OF_PRESET = ("steps", "batch", "length", "accumulation", "precision")
+_OF_PLAN = (
+    "preset", "ranks", "sharding", "mesh", "comm_hook", "data", "folder", "workers", "threads",
+    "seed", "interface",
+)  # fmt: skip
+
+
+def plan_of(options: Options) -> dict[str, Any]:
+    """The plan: what was asked for, and nothing that was left open. Raises UsageError."""
+    _hold(options)
+    plan = {name: value for name in _OF_PLAN if (value := getattr(options, name)) is not None}
+    for name in ("data", "folder"):
+        if name in plan:
+            plan[name] = str(Path(plan[name]).absolute())
+    changes = {name: value for name in _OF_PRESET if (value := getattr(options, name)) is not None}
+    flags = {
+        "compiled": options.compiled, "recompute": options.recompute,
+        "even_if_busy": options.even_if_busy,
+    }  # fmt: skip
+    plan |= {name: True for name, value in flags.items() if value}
+    plan |= {"resume": False} if options.no_resume else {}
+    plan |= {"changes": changes} if changes else {}
+    inject = dict(_faults(options.inject))
+    return plan | ({"inject": inject} if inject else {})
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _hold(options: Options) -> None:
+    """Refuse what cannot be, before anything is done."""
+    for name, allowed in _CHOICES.items():
+        value = getattr(options, name)
+        if value is not None and value not in allowed:
+            raise UsageError(
+                f"{_flag(name)} {value!r} is no choice", f"one of {', '.join(allowed)}"
+            )
+    for name, least in _LEAST.items():
+        value = getattr(options, name)
+        if value is not None and value < least:
+            raise UsageError(
+                f"{_flag(name)} {value} is too small", f"{_flag(name)} {least} or more"
+            )
+    if options.sharding == "single" and ((options.ranks or 1) > 1 or are_many(options)):
+        raise UsageError("--sharding single is one rank, and several are asked for",
+                         "--sharding ddp or fsdp, or --ranks 1 on one host")  # fmt: skip
+    if options.comm_hook not in (None, "none") and options.sharding == "fsdp":
+        raise UsageError("--comm-hook is of DDP, and --sharding is fsdp", "leave one of them out")
+    _hold_mesh(options)
+    _hold_here(options)
+
+
+def _hold_mesh(options: Options) -> None:
+    if options.mesh is None:
+        return
+    if not re.fullmatch(r"[1-9]\d{0,5}x[1-9]\d{0,5}", options.mesh):
+        raise UsageError(f"--mesh {options.mesh!r} is no mesh",
+                         "--mesh 2x4: two replicas, each sharded over four ranks")  # fmt: skip
+    if options.sharding != "fsdp":
+        raise UsageError("--mesh says how FSDP shards, and --sharding is not fsdp",
+                         f"--sharding fsdp --mesh {options.mesh}")  # fmt: skip
+
+
+def _hold_here(options: Options) -> None:
+    """Where another host trains the working folder is another."""
+    for name in ("data", "folder"):
+        value = getattr(options, name)
+        if value is not None and are_many(options) and not value.startswith("/"):
+            raise UsageError(f"--{name} {value!r} is in the working folder, and other hosts train",
+                             f"--{name} /a/folder/that/they/have")  # fmt: skip
+    if options.interface is not None and not re.fullmatch(r"[\w.:@-]{1,15}", options.interface):
+        raise UsageError(f"--interface {options.interface!r} is no interface",
+                         "`ip -brief address` names them")  # fmt: skip
+
+
+def _faults(asked: list[str]) -> Iterator[tuple[str, str]]:
+    for one in asked:
+        name, _, argument = one.partition(":")
+        if name not in FAULTS:
+            raise UsageError(f"--inject {name!r} is no fault", f"one of {', '.join(FAULTS)}")
+        if argument and not argument.isdigit():
+            raise UsageError(f"--inject {one}: {argument!r} is no rank or step", f"{name}:1")
+        yield name, argument
+
+
+def estimate(plan: dict[str, Any]) -> str:
+    """What it takes, for --dry-run."""
+    named = plan.get("preset", "")
+    folder = plan.get("folder") or "the temporary folder"
+    shown = [named] if named else ["cpu-tiny", "gpu-small"]
+    pieces = []
+    for name in shown:
+        of = PRESETS[name]
+        written = format_bytes(int(_CHECKPOINTS * of.checkpoint_bytes))
+        pieces.append(f"{name} about {of.seconds} s and {written} in {folder}, removed")
+    return ", or on GPUs ".join(pieces)
+
+
+def told_by(line: str) -> str:
+    """A line of the payload in words for a terminal; "" for one that is no news."""
+    told = _decoded(line)
+    say = _NEWS.get(told.get("kind", ""))
+    try:
+        return say(told) if say else ""
+    except (KeyError, TypeError, ValueError):
+        return ""
+
+
+def _decoded(line: str) -> dict[str, Any]:
+    import json
+
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+_LAUNCHES = {"whole": "training", "killed": "training, to be killed", "resumed": "resumed"}
+
+
+def _step(told: dict[str, Any]) -> str:
+    launch = _LAUNCHES.get(told.get("launch", ""), "training")
+    return f"{launch}: step {int(told['step'])}, loss {float(told['loss']):.3f}"
+
+
+_NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "begin": lambda told: f"{told['plan']['preset']}: the ranks start",
+    "proof": lambda told: f"proving: {told['name']}",
+    "step": _step,
+    "saving": lambda told: f"saving at step {int(told['step_at'])}",
+    "killed": lambda told: f"rank {int(told['rank'])} was killed; resuming",
+    "resumed": lambda told: f"resumed from step {int(told['step_from'])}",
+}
