@@ -40,8 +40,10 @@ def clean(sharding: str, seed: int, shape: dict[str, Any], *, resume: bool) -> d
 
 
 #: Timings that wander where ranks share their processors with others.
-_TIMES = ("training.jitter", "training.rest", "training.straggler", "training.data.wait",
-          "training.data.loader", "training.data.longest", "training.checkpoint.stall")  # fmt: skip
+TIMES = frozenset({
+    "training.jitter", "training.rest", "training.straggler", "training.data.wait",
+    "training.data.loader", "training.data.longest", "training.checkpoint.stall",
+})  # fmt: skip
 _LOSS = ("training.loss.learned", "training.loss.jump")
 _RESUMED = ("training.resume.loss", "training.resume.parameters")
 _NO_TWIN = "no other rank holds the same parameters: what one bit does to the loss is too little"
@@ -64,7 +66,7 @@ FAULTS = (
     Fault("repeated-data", ("training.resume.samples",), _RESUMED, resume=True),
     Fault("corrupt-checkpoint", ("training.checkpoint.sound",), resume=True),
     Fault("half-checkpoint", ("training.checkpoint.sound",), resume=True),
-    Fault("full-disk", ("training.checkpoint.written",)),
+    Fault("full-disk", ("training.checkpoint.written",), ("training.resume",), resume=True),
     Fault("gc-pauses", ("training.gc",)),
     Fault("pageable", why="a CPU copies nothing"),
     Fault("tiny-kernels", why="on a CPU an operation costs nothing to launch"),
@@ -79,14 +81,15 @@ class Seen:
     failed: frozenset[str]
     warned: frozenset[str]
 
-    def wrong(self, fault: Fault | None) -> str:
+    def wrong(self, fault: Fault | None, *, steady: bool = True) -> str:
         """What should be otherwise; "" where the report is as it should be. Warnings about times
-        are the machine's where a fault was injected."""
-        raised = self.failed | self.warned
+        are the machine's where a fault was injected, or where it is not a steady one."""
+        times = frozenset() if steady else TIMES
+        raised = (self.failed | self.warned) - times
         if fault is None:
             return f"raised {', '.join(sorted(raised))}" if raised else ""
         expected = {*fault.seen, *fault.also}
-        if fault.seen and not raised & set(fault.seen):
+        if fault.seen and not (self.failed | self.warned) & set(fault.seen):
             return f"not seen by {' or '.join(fault.seen)}"
-        stray = self.failed - expected | (self.warned - expected - set(_TIMES))
+        stray = (self.failed - times | self.warned - TIMES) - expected
         return f"raised {', '.join(sorted(stray))}" if stray else ""

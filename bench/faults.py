@@ -77,12 +77,12 @@ def without(number: int, shape: dict[str, Any]) -> list[Tried]:
     return found
 
 
-def judged(runs: Sequence[Tried]) -> dict[str, str]:
+def judged(runs: Sequence[Tried], *, steady: bool = True) -> dict[str, str]:
     """What is wrong with the report of each run, by its name."""
     with tempfile.TemporaryDirectory() as folder:
         texts = told({one.name: one.plan for one in runs}, Path(folder),
                      timeout_s=_RUN_S * len(runs))  # fmt: skip
-    return {one.name: seen(texts[one.name]).wrong(one.fault) for one in runs}
+    return {one.name: seen(texts[one.name]).wrong(one.fault, steady=steady) for one in runs}
 
 
 def rows(runs: Sequence[Tried], wrong: dict[str, str]) -> list[Row]:

@@ -142,11 +142,22 @@ def mfu(bench: Bench) -> list[Row]:
         told.append(Row(what, f"{used:.1f} %", f">= {MFU_PERCENT:.0f} %", used >= MFU_PERCENT))
     elif bench.device == "cuda":
         told.append(Row(f"MFU: no peak is known of {name}", "", f">= {MFU_PERCENT:.0f} %", False))
+    told += power(lines)
     if "peak_bytes" in memory:
         told.append(
             Row("memory at the peak", f"{memory['peak_bytes'] / 1e9:.1f} GB", "shown", True)
         )
     return told
+
+
+def power(lines: Lines) -> list[Row]:
+    """What the device drew beside the steps, where NVML's Python module is there to ask."""
+    sampled = [one for one in lines if one["kind"] == "device" and one["power_w"] is not None]
+    if not sampled:
+        return []
+    watts = fmean(one["power_w"] for one in sampled)
+    clock = fmean(one["sm_clock_mhz"] or math.nan for one in sampled)
+    return [Row("power and SM clock beside it", f"{watts:.0f} W, {clock:.0f} MHz", "shown", True)]
 
 
 def overhead(bench: Bench) -> list[Row]:

@@ -4,7 +4,8 @@
 
 Four trainings of one model take turns within one process: the bundled loop as it is, the same
 without its clocks and lines, that once more (how far two equal ones are apart: the floor), and a
-plain loop in the manner of nanoGPT. All four see the same samples and end with the same loss.
+plain loop in the manner of nanoGPT. All four see the same samples and end with the same loss. What
+watching holds: the clock, a line for each step, norms by layer at every tenth.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from unittest import mock
 
 import torch
 
-from bench.plain_loop import Plain
+from bench.plain_loop import LOOK, Plain
 from bench.table import Row, show
 from bench.turns import PROCESSOR, WARM, Rounds, ratio, taken
 from preflight.payload.ranks import Launch
-from preflight.payload.training import layout, loader, loop, shards
+from preflight.payload.training import layout, loader, loop, norms, shards
 from preflight.payload.training.presets import Preset, chosen
 
 OVERHEAD_PERCENT = 2.0
@@ -87,10 +88,22 @@ def unwatched() -> Iterator[None]:
         yield
 
 
+def norms_looked_at(run: loop.Run) -> loop.Run:
+    """With norms by layer every few steps, as a run has them."""
+    how = layout.Spread(run.sharding)
+
+    def look(step: int, model: torch.nn.Module) -> None:
+        if step % LOOK == 0:
+            norms.by_layer(model, run.place, how)
+
+    return replace(run, on_gradients=look)
+
+
 class Bundled:
     """The bundled loop, a step at a time; watched, it tells a line for each step, as a run does."""
 
     def __init__(self, run: loop.Run, *, watched: bool) -> None:
+        run = norms_looked_at(run) if watched else run
         self.steps = loop.train(run, loop.begin(run, SEED), run.shape.steps)
         self.watched = watched
         self.losses: dict[int, float] = {}

@@ -60,6 +60,18 @@ def test_without_a_gpu_nothing_is_measured() -> None:
     assert "GPU" in done.stderr or "torch" in done.stderr
 
 
+def test_the_gpu_test_needs_nothing_but_torch() -> None:
+    require("torch", importlib.util.find_spec("torch") is not None)
+    text = (
+        "import sys, bench.gpu, bench.training, preflight.payload.training.harness as _\n"
+        "print({'msgspec', 'yaml', 'typer', 'rich'} & set(sys.modules))"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+    done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True,
+                          text=True, check=True)  # fmt: skip
+    assert done.stdout == "set()\n"
+
+
 def test_the_gpu_test_in_rehearsal(tmp_path: Path) -> None:
     require("torch", importlib.util.find_spec("torch") is not None)
     figures = tmp_path / "figures.json"
@@ -71,6 +83,25 @@ def test_the_gpu_test_in_rehearsal(tmp_path: Path) -> None:
     assert rows["resumed, samples"]["reached"] == "the same"
     assert rows["fp16, lowest scale of the loss"]["met"]
     assert all(what in done.stdout for what in rows)
+
+
+def test_the_four_loops_do_the_same_work(tmp_path: Path) -> None:
+    """How fast is another matter: other tests run beside."""
+    require("torch", importlib.util.find_spec("torch") is not None)
+    figures = tmp_path / "figures.json"
+    ran("--device", "cpu", "--only", "overhead", "--json", str(figures))
+    rows = {row["what"]: row for row in json.loads(figures.read_text())["rows"]}
+    assert rows["cpu-tiny, 1 x cpu: losses of the four apart"]["reached"] == "0.0e+00"
+    assert "cpu-tiny, 1 x cpu: speed beside a plain loop" in rows
+
+
+def test_what_the_device_drew_is_told_where_it_was_sampled() -> None:
+    from bench import gpu
+
+    assert gpu.power([{"kind": "device", "power_w": None, "sm_clock_mhz": 1980}]) == []
+    told = [{"kind": "device", "power_w": 500.0 + 100 * at, "sm_clock_mhz": 1900} for at in (0, 1)]
+    (row,) = gpu.power(told)
+    assert row.reached == "550 W, 1900 MHz"
 
 
 def test_a_part_that_fails_is_a_missed_target() -> None:
