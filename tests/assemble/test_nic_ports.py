@@ -13,6 +13,7 @@ from preflight.facts.pci_tree import PciDevice, PciTree
 from preflight.facts.topology import NicPlace, Topology
 from preflight.model import NOT_IN_INPUT, Missing
 from preflight.probes.nics import nics
+from preflight.redact.redactor import Redactor
 from tests.network_text import sysfs
 
 
@@ -91,6 +92,14 @@ def test_the_index_of_the_address_that_is_routed(
     text = sysfs(roce=True, logins=False, most=2)
     gone = "|".join(str(at) for at in range(4) if at not in entries) or "9"
     text = re.sub(rf"mlx5_0/ports/1/(?:gids|gid_attrs/\w+)/(?:{gone}):.*\n", "", text)
+    for told in (text, Redactor().full(text)):
+        (first, *_) = with_purpose(nics(told)).ports
+        assert (None if isinstance(first.gid_index, Missing) else first.gid_index) == index
+        assert first.roce_v2 is (index is not None)
+
+
+def test_an_address_of_which_nothing_is_left_is_no_address_of_the_link() -> None:
+    """As older versions redacted all of them."""
+    text = re.sub(r"(?m)(/gids/\d+:).*", r"\1ipv6-1", sysfs(roce=True, logins=False, most=2))
     (first, *_) = with_purpose(nics(text)).ports
-    assert (None if isinstance(first.gid_index, Missing) else first.gid_index) == index
-    assert first.roce_v2 is (index is not None)
+    assert isinstance(first.roce_v2, Missing)

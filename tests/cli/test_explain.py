@@ -53,6 +53,14 @@ def test_what_is_told_first(words: list[str], first: str) -> None:
     assert len(ran.out.splitlines()) <= 60
 
 
+def test_the_overview_folds_domains_of_many_names() -> None:
+    told = preflight("explain").out
+    assert re.search(r"  gpu\.\* \(\d+\)  ", told)
+    assert "network.port.* (" in told
+    assert "gpu.ecc" not in told
+    assert len(told.splitlines()) <= 50
+
+
 def test_a_traceback_on_standard_input_or_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "err.txt"
     path.write_text(TRACEBACK, encoding="utf-8")
@@ -191,6 +199,9 @@ def test_versions_known_to_be_bad_are_told_with_who_says_so() -> None:
         ("system.shm.size", "bound shared_memory_floor\nbound      More than the 64 MiB that a"),
         ("system.disk.free", "bound disk_floor\nbound      500 MB; of a small file system 5 %"),
         ("gpu.temperature.absolute", "bound      89 C, where the card's own limit is not known"),
+        ("topo.file.read", "fails      unless it is read"),
+        ("topo.process.cpus", "fails      unless it is near"),
+        ("gpu.reset_required", "fails      if it is yes"),
         ("system.limits.configured", "unless equal to the fact configured"),
         ("system.sysctl.unsaved", "warns      unless what was set by hand stands in a file too"),
         ("gpu.present", "judged     by the rule gpu-present"),

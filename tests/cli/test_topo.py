@@ -14,6 +14,7 @@ from preflight.redact.redactor import Redactor, redact_report
 from preflight.reports import render
 from tests.cli.command import preflight
 from tests.conftest import SAMPLES
+from tests.nccl_lines import Job
 from tests.reports.drawn import drawn, topo
 
 DEVICES = str(SAMPLES / "lspci" / "xe9680_h100_x8_cx7_vvv_devices.txt")
@@ -223,3 +224,11 @@ def test_of_several_nodes_a_gpu_is_on_the_one_with_its_processors(tmp_path: Path
     ran = preflight("topo", "--from", f"n={matrix}", "--from", f"n={nodes}")
     assert "numactl --cpunodebind=0 --membind=0" in ran.out
     assert "numactl --cpunodebind=1 --membind=1" in ran.out
+
+
+def test_what_a_log_alone_needs_besides_is_told(tmp_path: Path) -> None:
+    log = tmp_path / "nccl.log"
+    log.write_text(Job().text(), encoding="utf-8")
+    hint = "the log alone does not tell what its hosts have"
+    assert hint in preflight("topo", "--from", str(log)).out
+    assert hint not in preflight("topo", "--from", str(log), "--from", DEVICES).out

@@ -87,26 +87,40 @@ def _error_number(words: str, by_id: dict[str, Check]) -> Check | None:
     return by_id.get(f"gpu.{kind}.{match[2]}") or (same or [by_id[f"gpu.{kind}.other"]])[0]
 
 
-#: So many checks of one beginning are shown as one, `gpu.ecc.* (12)`.
-_FOLD = 2
+#: So many checks of one beginning are shown as one, `gpu.ecc.* (12)`; and of more names than these
+#: a whole domain, `gpu.* (169)`.
+_FOLD, _NAMES_MAX = 2, 12
 
 
 def _overview(checks: list[Check]) -> Iterator[str]:
     """One screen: what can be asked for."""
-    kinds: dict[str, list[str]] = {}
-    for check in checks:
-        kinds.setdefault(".".join(check.id.split(".")[:2]), []).append(check.id)
-    names = [
-        name
-        for kind, ids in kinds.items()
-        for name in ([f"{kind}.*\xa0({len(ids)})"] if len(ids) >= _FOLD else ids)
-    ]
-    yield f"{len(checks)} checks: preflight explain ID; of a kind: preflight explain 'gpu.ecc.*'\n"
+    names = [name for domain in _by(1, [check.id for check in checks]) for name in _folded(domain)]
+    yield f"{len(checks)} checks: preflight explain ID; of a kind: preflight explain 'gpu.*'\n"
     yield from (line.replace("\xa0", " ") for line in wrapped("  ".join(names), "  "))
     yield f"\n{len(runbooks.load())} runbooks: preflight explain NAME, or the words of a symptom\n"
     yield from wrapped("  ".join(runbooks.load()), "  ")
     yield "\nan error: preflight explain 'RuntimeError: ...', or preflight explain - < err.txt\n"
     yield "an Xid: preflight explain 79\n"
+
+
+def _by(parts: int, ids: list[str]) -> list[list[str]]:
+    """Ids of one beginning together, in the order of the first of each."""
+    found: dict[str, list[str]] = {}
+    for each in ids:
+        found.setdefault(".".join(each.split(".")[:parts]), []).append(each)
+    return list(found.values())
+
+
+def _folded(domain: list[str]) -> list[str]:
+    """The kinds of one domain, or the domain alone where they are many."""
+    kinds = _by(2, domain)
+    if len(kinds) > _NAMES_MAX:
+        return [_beginning(1, domain)]
+    return [_beginning(2, ids) if len(ids) >= _FOLD else ids[0] for ids in kinds]
+
+
+def _beginning(parts: int, ids: list[str]) -> str:
+    return f"{'.'.join(ids[0].split('.')[:parts])}.*\xa0({len(ids)})"
 
 
 def _catalogue(checks: list[Check]) -> Iterator[str]:
@@ -132,7 +146,7 @@ def _check(check: Check, stated: Sequence[Override] = ()) -> Iterator[str]:
     yield from known_bad(check)
     for name, label in (("fail_unless", "fails"), ("warn_unless", "warns")):
         for operator, argument in getattr(check, name).items():
-            yield f"{label:<10} unless {_argument(operator, argument)}\n"
+            yield f"{label:<10} {_told(operator, argument)}\n"
             yield from _formula(argument)
     yield from judged_by_rule(check)
     for one in stated:
@@ -182,6 +196,14 @@ def _over_the_fleet(check: Check) -> Iterator[str]:
         yield f"{'everywhere':<10} what half of the hosts or more have and one has not is odd too\n"
     least = declared.get("outlier", {}).get("of", 1 if "median" in declared else 2)
     yield f"{'least':<10} {least} {'host' if least == 1 else 'values'}\n"
+
+
+def _told(operator: str, argument: object) -> str:
+    """unless at least 40; unless it is near; if it is yes."""
+    if operator == "equals" and isinstance(argument, bool):
+        return f"if it is {shown(not argument)}"
+    plain = operator == "equals" and not isinstance(argument, dict)
+    return f"unless {'it is ' if plain else ''}{_argument(operator, argument)}"
 
 
 def _argument(operator: str, argument: object) -> str:

@@ -55,6 +55,12 @@ NEXT_LEVEL_HINT = (
     "--level standard also trains a small model, for about a minute on each host: 16 MB in a "
     "temporary folder, 4 GB where there are GPUs, removed"
 )
+#: What the log of NCCL is held against.
+_OF_MACHINES = ("topo.", "network.", "pcie.")
+LOG_HINT = (
+    "the log alone does not tell what its hosts have; with `ibstat` and `nvidia-smi topo -m` of "
+    "one: preflight topo --from nccl.log --from ibstat.txt --from topo.txt"
+)
 
 
 def judge_and_report(
@@ -238,6 +244,8 @@ def _hints(
         yield from old_pins(against(options))
     if _finds_variables(hosts) and not (options.from_ or options.pid):
         yield SHELL_HINT
+    if any(map(_is_log_alone, hosts)):
+        yield LOG_HINT
     if not options.from_ and options.level == "quick":
         yield LEVEL_HINT
         if question.command == "run":
@@ -248,6 +256,13 @@ def _is_without(host: HostReport) -> bool:
     """Whether it has no GPU, nor an accelerator of another maker."""
     others = any(one in host.summary for one in _OTHERS)
     return host.summary.startswith(NO_GPU) and not others
+
+
+def _is_log_alone(host: HostReport) -> bool:
+    """Whether NCCL's log is judged and nothing of the machines that wrote it."""
+    told = [one.check for one in host.results if one.status is not Status.SKIP]
+    logged = any(check.startswith("nccl.") for check in told)
+    return logged and not any(check.startswith(_OF_MACHINES) for check in told)
 
 
 def _finds_variables(hosts: Sequence[HostReport]) -> bool:

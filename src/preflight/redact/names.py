@@ -35,6 +35,8 @@ SUBJECT = re.compile(
 )
 
 _HH = "[0-9A-Fa-f]{2}"
+_HHHH = "[0-9A-Fa-f]{4}"
+_IN_A_TABLE = r"(?:/gids/\d{1,4}:|(?<![\w:]))"
 # Organisation codes of makers of InfiniBand adapters and switches (https://standards-oui.ieee.org):
 # they tell a GUID from a register of 64 bits.
 _OUI = (
@@ -150,6 +152,14 @@ ADDRESSES = (
 )  # fmt: skip
 #: After them.
 NUMBERS = (
+    # Of a port's address the kind stays: of the link alone, or one of IPv4 as an adapter has it.
+    rule("guid", "gid[", r"(?i)\bgid\[ {0,3}\d{1,4}\]:[ \t]{1,8}fe80::"
+         r"(?P<v>[0-9a-f]{1,4}(?::[0-9a-f]{1,4}){3})\b"),
+    rule(
+        "guid", "fe80:",
+        rf"(?i){_IN_A_TABLE}fe80(?::0000){{3}}:(?P<v>{_HHHH}(?::{_HHHH}){{3}})\b",
+    ),
+    rule("ipv4", ":ffff:", rf"(?i){_IN_A_TABLE}(?:0000:){{5}}ffff:(?P<v>{_HHHH}:{_HHHH})\b"),
     # A file of a port's addresses in sysfs, as grep names it before what stands in it.
     rule("ipv6", "gids/", r"/gids/\d{1,4}:(?P<v>(?:[0-9a-f]{4}:){7}[0-9a-f]{4})\b"),
     # NCCL puts no blank before the address of the other side.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
@@ -142,6 +143,8 @@ class Redactor:
         short = original if kind == "file" else original.lower()
         # 0x506b4b0300c0ffee is 506b:4b03:00c0:ffee in other places.
         key = kind, re.sub("[:-]", "", short) if kind in ("guid", "mac") else short
+        if kind == "ipv4" and ":" in short:  # 0a00:000b, as the end of an address of IPv6
+            key = kind, str(ipaddress.IPv4Address(int(short.replace(":", ""), 16)))
         if key not in self._given:
             self._given[key] = self._next(kind)
             if kind == "serial" and len(short) >= 8:

@@ -253,10 +253,10 @@ def _gid_index(port: NicPort) -> Known[int]:
         return port.gids
     if any(isinstance(gid.kind, Missing) for gid in port.gids):
         return Missing("not-in-input", "the type of the entries is not in the input")
-    if any(gid.gid.count("-") for gid in port.gids):
-        return Missing("not-in-input", "the addresses are redacted")
     second = [gid for gid in port.gids if gid.kind == "RoCE v2"]
     v4 = [gid.index for gid in second if isinstance(gid.ipv4, str)]
+    if not v4 and any(gid.gid.startswith("ipv6-") for gid in second):
+        return Missing("not-in-input", "the addresses are redacted")
     routed = [gid.index for gid in second if not gid.gid.startswith("fe8")]
     found = v4 or routed
     return min(found) if found else _NO_V2

@@ -23,8 +23,9 @@ _STATE = re.compile(r"(?:[0-9]{1,2}: ?)?(?:PORT_)?(\S.{0,40}?)(?: \([0-9]{1,2}\)
 _PHYSICAL = {"link_up": "LinkUp", "linkup": "LinkUp", "polling": "Polling", "disabled": "Disabled",
              "sleep": "Sleep"}  # fmt: skip
 _NUMBER = re.compile(r"0x[0-9a-fA-F]{1,8}|-?[0-9]{1,9}", re.ASCII)
+_NO_IPV4 = Missing("not-applicable", "its address is one of IPv6")
 #: What stands for an address in a capture that was redacted.
-_STAND_IN = re.compile(r"ipv[46]-(?:[0-9a-f]{4}-)?[0-9]{1,6}$")
+_STAND_IN = re.compile(r"(?:ipv[46]|guid)-(?:[0-9a-f]{4}-)?[0-9]{1,6}$")
 _GID = re.compile(r"(?:[0-9a-f]{4}:){7}[0-9a-f]{4}")
 
 
@@ -60,7 +61,7 @@ def gid_of(index: int, told: str, kind: Known[str], netdev: Known[str]) -> Gid |
     """An entry of the table; None where it is empty or none."""
     told = told.strip().lower()
     if _STAND_IN.search(told):
-        return Gid(index, told, kind, netdev, Missing("not-in-input", "its address is redacted"))
+        return Gid(index, told, kind, netdev, _redacted(told))
     try:
         address = ipaddress.IPv6Address(told)
     except ValueError:
@@ -69,8 +70,15 @@ def gid_of(index: int, told: str, kind: Known[str], netdev: Known[str]) -> Gid |
         return None
     full = told if _GID.fullmatch(told) else address.exploded
     v4 = address.ipv4_mapped
-    none = Missing("not-applicable", "its address is one of IPv6")
-    return Gid(index, full, kind, netdev, str(v4) if v4 else none)
+    return Gid(index, full, kind, netdev, str(v4) if v4 else _NO_IPV4)
+
+
+def _redacted(told: str) -> Known[str]:
+    """What is left of an address: fe80:0000:0000:0000:guid-1, 0000: ... :ffff:ipv4-1."""
+    if told.startswith("fe80:"):
+        return _NO_IPV4
+    of_ipv4 = ":ffff:ipv4-" in told
+    return told.rpartition(":")[2] if of_ipv4 else Missing("not-in-input", "it is redacted")
 
 
 def answer(nics: Iterable[Nic], ports: Iterable[NicPort], probe: str) -> Nics:
