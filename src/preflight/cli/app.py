@@ -148,14 +148,13 @@ class _Call(Struct, frozen=True):
     def run(self, options: Options) -> int:
         from preflight.cli.streams import open_streams
 
-        module = import_module(f"preflight.cli.{self.spec.module}")
         streams = open_streams(options.color)
         try:
+            module = import_module(f"preflight.cli.{self.spec.module}")
             status: int = module.run(options, streams)
-        except KeyboardInterrupt as error:  # typer makes a bare exit status of it
+        except KeyboardInterrupt as error:
             streams.done()
-            _interrupted(error)
-            raise
+            return _interrupted(error)
         finally:
             streams.done()
         return status
@@ -179,10 +178,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit: the only place that catches everything."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in arguments
-    # A scheduler that ends the job, or a closed terminal, must leave the partial capture too.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
     try:
+        _take_signals()
         hold_streams()
         status = _dispatch(arguments)
     except KeyboardInterrupt as error:
@@ -200,6 +197,16 @@ def main(argv: Sequence[str] | None = None) -> None:
              "run it again with --debug and report what it prints")  # fmt: skip
         status = Exit.BUG
     sys.exit(status)
+
+
+def _take_signals() -> None:
+    """A scheduler that ends the job, or a closed terminal, must leave the partial capture too; what
+    the caller has ignored (nohup, a shell's &) stays so."""
+    handlers = {signal.SIGTERM: _interrupt, signal.SIGHUP: _interrupt,
+                signal.SIGINT: signal.default_int_handler}  # fmt: skip
+    for number, handler in handlers.items():
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def _interrupt(number: int, _frame: Any) -> None:
@@ -231,6 +238,8 @@ def _dispatch(arguments: list[str]) -> int:
         if shown:
             _say(shown, f"{path} --help")
         return Exit.COULD_NOT_START
+    if status == Exit.INTERRUPTED and not isinstance(status, Exit):
+        return _interrupted(None)  # typer makes a bare number of what came outside of a command
     return status if isinstance(status, int) else Exit.OK
 
 
