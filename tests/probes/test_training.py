@@ -35,6 +35,8 @@ TABLE: dict[str, tuple[str, ...]] = {
     "injected_lost_optimizer": (
         "FAIL", "FAIL training.resume.loss input", "FAIL training.resume.parameters input",
     ),
+    "injected_full_disk": ("FAIL", "FAIL training.checkpoint.written input"),
+    "injected_corrupt_checkpoint": ("FAIL", "FAIL training.checkpoint.sound input"),
     "injected_flip_weight": ("FAIL", "FAIL training.replicas input"),
 }  # fmt: skip
 
