@@ -51,7 +51,16 @@ _NO_TWIN = "no other rank holds the same parameters: what one bit does to the lo
 FAULTS = (
     Fault("slow-rank", ("training.straggler",), shardings=("ddp", "fsdp")),
     Fault("slow-loader", ("training.data.wait",)),
-    Fault("pickle-heavy", ("training.data.wait", "training.data.loader")),
+    Fault(
+        "pickle-heavy", ("training.data.wait", "training.data.loader"), shardings=("ddp", "single")
+    ),
+    # Its steps are longer: as much beside them is still hidden.
+    Fault(
+        "pickle-heavy",
+        ("training.data.wait", "training.data.loader"),
+        argument="1000000",
+        shardings=("fsdp",),
+    ),
     Fault("stall", ("training.data.longest",)),
     Fault("kill", ("training.ranks",)),
     Fault("stop", ("training.ranks",), plan={"silent_s": 3.0}),
