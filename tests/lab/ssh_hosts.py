@@ -56,7 +56,8 @@ FIRST_UID = 31000
 
 
 class LabHost(Struct, frozen=True, kw_only=True):
-    """One host. `user`: one of USERS, or root, for work with this machine's Python. `tools`: more fake commands, or others than those it has, as text of a sh script.
+    """One host. `user`: one of USERS, or root, for work with this machine's Python. `tools`: more
+    fake commands, or others than those it has, as text of a sh script.
 
     `key`: what known_hosts has of it. `sshd`: more of its sshd's configuration. `mounts`: lines of
     sh that are run before its sshd starts, in a mount namespace of its own. `hostname`, `boot_id`:

@@ -112,12 +112,16 @@ def test_interrupted_all_ranks_on_all_hosts_are_gone(made: Lab) -> None:
         made.inside(argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as run:
         ours = _begun(before)
-        client = next(one for one in psutil.process_iter() if list(_words(one))[-1:] == ["20000"])
+        client = next(one for one in psutil.process_iter() if _is_client(_words(one)))
         client.terminate()
         out, _ = run.communicate(timeout=30)
         _, alive = psutil.wait_procs(ours, timeout=5)
     assert alive == []
     assert set(hosts_of(out)) == {"node-1", "node-2"}
+
+
+def _is_client(words: Sequence[str]) -> bool:
+    return words[0] == sys.executable and words[-1] == "20000"
 
 
 def _begun(before: set[int]) -> list[psutil.Process]:
