@@ -50,7 +50,7 @@ def test_what_is_told_first(words: list[str], first: str) -> None:
     ran = preflight("explain", *words)
     assert (ran.rc, ran.err) == (0, "")
     assert ran.out.startswith(first)
-    assert len(ran.out.splitlines()) <= 60
+    assert len(ran.out.splitlines()) <= 70
 
 
 def test_a_traceback_on_standard_input_or_in_a_file(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ TABLE: dict[str, tuple[str, ...]] = {
     "injected_lost_optimizer": (
         "FAIL", "FAIL training.resume.loss input", "FAIL training.resume.parameters input",
     ),
+    "injected_full_disk": ("FAIL", "FAIL training.checkpoint.written input"),
+    "injected_corrupt_checkpoint": ("FAIL", "FAIL training.checkpoint.sound input"),
     "injected_flip_weight": ("FAIL", "FAIL training.replicas input"),
 }  # fmt: skip
 
@@ -186,6 +188,36 @@ def test_ranks_are_those_of_this_host_and_the_rate_is_of_all() -> None:
     assert run.tokens_per_s == pytest.approx(4 * 8 * 128 / 0.02)
     assert isinstance(run.resume.trouble, Missing)
     assert "--folder" in run.resume.trouble.text
+
+
+def test_on_one_of_several_hosts_a_lost_connection_is_not_its_ranks_fault() -> None:
+    told = [{**one, "plan": {**one["plan"], "hosts": ["a", "b"], "resume": False}}
+            if one["kind"] == "begin" else one for one in lines()][:60]  # fmt: skip
+    lost = {"launch": "whole", "kind": "failed", "error": "RuntimeError",
+            "text": "gloo: Connection closed by peer"}  # fmt: skip
+    report = judged(written([*told, {**lost, "rank": 0}, {**lost, "rank": 1}, {"kind": "end"}]))
+    assert report.verdict is Status.ERROR
+    reasons = {one.reason for one in report.results if one.check == "training.ranks"}
+    assert any("rank 0 lost its connection" in one for one in reasons)
+
+
+def test_devices_of_another_model_are_not_compared() -> None:
+    told = list(lines(gpu=True))
+    devices = told[0]["devices"]
+    told[0] = {**told[0], "devices": [*devices, {"name": "NVIDIA A10"}]}
+    extra = [{**one, "rank": 2, "hashes": [["x"], ["x"]]} for one in told
+             if one.get("name") == "repeated" and one["rank"] == 0]  # fmt: skip
+    ranks = _ranks(written([*told, *extra]))
+    assert ranks[0].peer_hashes == ranks[0].hashes
+    assert isinstance(ranks[2].peer_hashes, Missing)
+
+
+def test_free_pieces_between_steps_are_not_taken_for_those_at_the_peak() -> None:
+    whole = text(gpu=True)
+    split = '"inactive_split_peak_bytes":'
+    most = re.sub(rf"{split}\d+", f"{split}4294967296", whole)
+    assert _ranks(most)[0].memory.inactive_split_percent == pytest.approx(20)
+    assert unsound(judged(most)) == set()
 
 
 def test_the_line_that_shows_it_is_the_evidence() -> None:

@@ -58,6 +58,8 @@ class TrainRank(Struct, frozen=True):
     gc_longest_s: Known[float] = NOT_IN_INPUT
     #: Hashes of losses, gradients and parameters after a few steps from one seed, the first try.
     hashes: Known[tuple[str, ...]] = NOT_IN_INPUT
+    #: The same where its device is of the model that most of the host's are.
+    peer_hashes: Known[tuple[str, ...]] = NOT_IN_INPUT
     #: Whether a second try gave the same.
     repeats: Known[bool] = NOT_IN_INPUT
     #: The hash of its parameters where replicas were first not alike, or were last looked at.

@@ -71,6 +71,9 @@ def ended(told: Told, rank: int, found: tuple[TrainFailure, ...]) -> tuple[Known
         return True, ""
     first = causes(found, WHOLE)
     mine = next((one for one in first if one.name in (f"rank {rank}", "all ranks")), None)
+    if first and told.hosts() > 1 and _kind(first[0]) == "followed":
+        text = f"{first[0].name} lost its connection, and no rank of this host is why"
+        return Missing("exited", f"{text}: {first[0].text}"[:400]), ""
     if mine is not None:
         return False, mine.text
     if first:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from statistics import median
 from typing import Any
 
@@ -21,6 +22,7 @@ from preflight.probes.training.lines import (
 from preflight.probes.training.timing import behind, busy, length, spent, total, warm
 
 _NO_REPLICA = Missing("not-applicable", "no two ranks hold the same parameters")
+_OTHER_MODEL = Missing("not-applicable", "its device is of another model than most of the host's")
 _NO_GPU = Missing("not-applicable", "it runs on processors")
 _LOADS = ("power_w", "sm_clock_mhz", "sm_percent", "memory_percent")
 
@@ -28,17 +30,19 @@ _LOADS = ("power_w", "sm_clock_mhz", "sm_percent", "memory_percent")
 def ranks(told: Told, failures: tuple[TrainFailure, ...]) -> tuple[TrainRank, ...]:
     """All ranks of this host."""
     numbers = told.ranks()
+    devices = [_device(told, local) for local in range(len(numbers))]
+    usual = Counter(map(str, devices)).most_common(1)
     of = {number: busy(told.steps[WHOLE].get(number, [])) for number in numbers}
     return tuple(
         TrainRank(
             name=f"rank {number}",
-            device=_device(told, local),
+            device=devices[local],
             behind_percent=behind(of, number),
             busy_s=of[number],
             load=_load(told, local),
             **_end(told, number, failures),
             **_of_steps(told, number),
-            **_hashes(told, number),
+            **_hashes(told, number, alike=str(devices[local]) == usual[0][0]),
             replica=_replica(told, number),
             memory=_memory(told, number),
             probe=PROBE,
@@ -76,12 +80,17 @@ def _of_steps(told: Told, number: int) -> dict[str, Any]:
     }
 
 
-def _hashes(told: Told, number: int) -> dict[str, Any]:
+def _hashes(told: Told, number: int, *, alike: bool) -> dict[str, Any]:
     lines = told.where("proof", name="repeated", rank=number)
     if not lines:
-        return dict.fromkeys(("hashes", "repeats"), told.unfinished())
+        return dict.fromkeys(("hashes", "peer_hashes", "repeats"), told.unfinished())
     first, second = lines[0]["hashes"][:2]
-    return {"hashes": tuple(map(str, first)), "repeats": first == second}
+    hashes = tuple(map(str, first))
+    return {
+        "hashes": hashes,
+        "peer_hashes": hashes if alike else _OTHER_MODEL,
+        "repeats": first == second,
+    }
 
 
 def _replica(told: Told, number: int) -> Known[str]:
@@ -91,11 +100,12 @@ def _replica(told: Told, number: int) -> Known[str]:
     at: dict[int, dict[int, str]] = {}
     for one in told.where("replica", launch=WHOLE):
         at.setdefault(one["step_at"], {})[one["rank"]] = one["digest"]
-    mine = [found for _, found in sorted(at.items()) if number in found]
-    if not mine:
+    # A rank that was lost is behind the others, which is no difference.
+    of_all = [found for _, found in sorted(at.items()) if set(found) == set(told.ranks())]
+    if not of_all:
         return told.unfinished()
-    odd = [found for found in mine if len(set(found.values())) > 1]
-    return str((odd or mine[-1:])[0][number])
+    odd = [found for found in of_all if len(set(found.values())) > 1]
+    return str((odd or of_all[-1:])[0][number])
 
 
 def _memory(told: Told, number: int) -> RankMemory:
@@ -111,10 +121,15 @@ def _memory(told: Told, number: int) -> RankMemory:
 
 
 def _split_percent(line: Line, unknown: Missing) -> Known[float]:
-    reserved, split = line.get("reserved_peak_bytes"), line.get("inactive_split_peak_bytes")
-    if not finite(reserved) or not finite(split) or not reserved:
+    """Free pieces at the moment when most was allocated. The allocator's own peak of them is of any
+    moment, and between steps many are free; more than what was reserved beyond that peak they were
+    not."""
+    reserved, split, peak = (
+        line.get(f"{name}_bytes") for name in ("reserved_peak", "inactive_split_peak", "peak")
+    )
+    if not (finite(reserved) and finite(split) and finite(peak)) or not reserved:
         return unknown
-    return 100.0 * split / reserved
+    return 100.0 * max(0.0, min(split, reserved - peak)) / reserved
 
 
 def _load(told: Told, local: int) -> Known[DeviceLoad]:
