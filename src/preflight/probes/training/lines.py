@@ -61,7 +61,9 @@ class Told:
     def ranks(self) -> list[int]:
         """The numbers of this host's ranks, of all hosts' ranks: those that told something, and
         on one host those that were asked for."""
-        told = {int(one["rank"]) for one in self.lines if "rank" in one}
+        # Whom the harness has killed is told on every host.
+        own = (one for one in self.lines if one["kind"] != "killed")
+        told = {rank for one in own if isinstance(rank := one.get("rank"), int)}
         asked = self.plan.get("ranks", 0) if self.hosts() == 1 and self.begin else 0
         return sorted(told | set(range(min(int(asked), 1024))))
 
