@@ -172,6 +172,18 @@ def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:
     ]
 
 
+def test_a_mistyped_name_is_answered_by_its_likes_and_no_list_of_tools(tmp_path: Path) -> None:
+    (tmp_path / "ibstat.txt").touch()
+    for name, hint in {
+        "ibstta.txt": f"did you mean {tmp_path / 'ibstat.txt'}?",
+        "nccl-job-7.log": f"ls -l {tmp_path}",
+        "no-folder/a.txt": f"ls -l {tmp_path / 'no-folder'}",
+    }.items():
+        with pytest.raises(UsageError, match="cannot be read: No such file") as raised:
+            recorded(tmp_path / name)
+        assert raised.value.hint == hint
+
+
 def test_nothing_at_all_could_be_used(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
     with pytest.raises(UsageError) as raised:

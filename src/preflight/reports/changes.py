@@ -100,8 +100,8 @@ _ABOUT = {"host": "", "device": "", "summary": "", "reboot": ""}
 _PLAIN = {
     ("gone", "host"): "not in this report",
     ("new", "host"): "not in the earlier report",
-    ("gone", "device"): "nothing is told of it any more",
-    ("new", "device"): "nothing was told of it before",
+    ("gone", "device"): "this report tells nothing of {it}",
+    ("new", "device"): "the earlier report told nothing of {it}",
     ("changed", "reboot"): "rebooted",
 }
 
@@ -110,7 +110,8 @@ def _told(group: Sequence[Change], hosts: bool) -> str:
     first = group[0]
     plain = _PLAIN.get((first.kind, first.about))
     if plain:
-        return plain
+        several = len({one.subject for one in group}) > 1 or re.search(r"[\[,]", first.subject)
+        return plain.format(it="them" if several else "it")
     pairs = {(one.was, one.now): one for one in group}
     if len(pairs) == 1:
         return _pair(first)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,6 +16,8 @@ from preflight.recognise import recognise
 SMALLEST_BYTES = 2 << 20
 #: Of a stream no more is held before it is a file.
 SPOOL_BYTES = 32 << 20
+#: So many names of a folder are looked at for the one that was meant.
+_NAMES_MAX = 2000
 
 
 def answers_of(path: Path, label: str) -> Reader | list[Raw]:
@@ -78,7 +81,22 @@ def _opened(path: Path, label: str) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
-        raise UsageError(f"{label} cannot be read: {error.strerror}") from error
+        raise UsageError(f"{label} cannot be read: {error.strerror}", _instead(path)) from error
+
+
+def _instead(path: Path) -> str:
+    """The file whose name is nearly the same, else where to look."""
+    import difflib  # for mistakes only
+    import shlex
+
+    try:
+        names = [one.name for one in islice(path.parent.iterdir(), _NAMES_MAX)]
+    except OSError:
+        names = []
+    near = [name for name in difflib.get_close_matches(path.name, names, 2) if name != path.name]
+    if near:
+        return f"did you mean {' or '.join(str(path.with_name(name)) for name in near)}?"
+    return f"ls -l {shlex.quote(str(path if path.name in names else path.parent))}"
 
 
 def _of(file: BinaryIO, size: int, label: str) -> bytes:

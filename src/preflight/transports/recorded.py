@@ -224,7 +224,8 @@ def _nothing(bad: Bad, hints: set[str]) -> UsageError:
     if len(bad) > _TOLD:
         lines.append(f"and {len(bad) - _TOLD} files more")
     head = [] if len(lines) == 1 else ["none of the files could be used:"]
-    return UsageError("\n  ".join([*head, *lines]), hints.pop() if len(hints) == 1 else READS)
+    hint = READS if READS in hints else min(hints, default=READS)
+    return UsageError("\n  ".join([*head, *lines]), hint)
 
 
 def _files(
