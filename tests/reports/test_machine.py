@@ -15,6 +15,7 @@ from preflight.model import (
     Map,
     MapNode,
     Seat,
+    Status,
 )
 from preflight.reports.json import read
 from preflight.reports.layout import plain
@@ -77,6 +78,16 @@ def test_hosts_that_are_alike_are_drawn_once_and_of_many_kinds_some_are_counted(
     assert text_of(report(*kinds), verbose=1).count("topology of") == 6
     ticket = "".join(reports.render(report(*kinds), "markdown"))
     assert "and 3 more kinds of machine on 3 hosts, in the JSON report" in ticket
+
+
+def test_a_machine_with_a_failure_is_drawn_before_those_of_more_hosts() -> None:
+    kinds = [plain_host(f"n{number}", f"gpu{number // 2}") for number in range(8)]
+    alone = plain_host("z", "gpu9")
+    alone.verdict = Status.WARN
+    kinds[6].verdict = Status.FAIL
+    text = text_of(report(*kinds, alone))
+    heads = [line for line in text.splitlines() if line.startswith("topology of")]
+    assert heads == ["topology of n[6-7]", "topology of z", "topology of n[0-1]"]
 
 
 def plain_host(name: str, gpu: str) -> HostReport:
