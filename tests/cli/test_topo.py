@@ -62,6 +62,17 @@ def test_the_picture_is_saved_beside_the_report_and_drawn_again_from_it(tmp_path
     assert files[3].read_text(encoding="utf-8") == picture
 
 
+def test_a_picture_of_nothing_is_not_called_saved(tmp_path: Path) -> None:
+    given = tmp_path / "dmesg.txt"
+    given.write_text("[    1.000000] usb 1-2: new high-speed USB device number 2 using xhci_hcd\n")
+    path = tmp_path / "topo.svg"
+    ran = preflight("topo", "--from", str(given), "--save", str(path))
+    assert ran.rc == 3
+    assert f"error: {path} was not written: there is nothing to draw" in ran.err
+    assert "saved" not in ran.err
+    assert not path.exists()
+
+
 def test_what_draws_nothing_refuses_a_picture_and_says_what_does(tmp_path: Path) -> None:
     path = str(tmp_path / "health.svg")
     ran = preflight("gpu-health", "--from", DEVICES, "--save", path)

@@ -128,6 +128,16 @@ def test_torchrun_gives_each_rank_its_seat(name: str, tmp_path: Path) -> None:
     assert f"--nproc-per-node={len(binds)}" in options
 
 
+@pytest.mark.parametrize("name", HOSTS)
+def test_comments_of_what_is_pasted_mean_nothing_to_the_prompt_of_zsh(name: str) -> None:
+    """It takes # for a command: what is behind `;` is run, a quote swallows what follows."""
+    text = snippet(advise(HOSTS[name]), "torchrun")
+    comments = [line for line in text.splitlines() if line.startswith("#")]
+    assert comments
+    assert not [line for line in comments if set(line) & set(";&|<>()[]*?$`'\"!=~\\")]
+    assert " # " not in text
+
+
 def test_sbatch_asks_for_the_whole_host() -> None:
     lines = snippet(advise(HOSTS["DGX"]), "sbatch").splitlines()
     assert [line for line in lines if line.startswith("#SBATCH")] == [

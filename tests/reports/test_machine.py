@@ -15,11 +15,12 @@ from preflight.model import (
     Map,
     MapNode,
     Seat,
+    Status,
 )
 from preflight.reports.json import read
 from preflight.reports.layout import plain
 from preflight.reports.machine.links import link_lines
-from preflight.reports.machine.placing import export_lines, seat_lines
+from preflight.reports.machine.placing import advice_lines, export_lines, seat_lines
 from preflight.reports.machine.tree import tree
 from preflight.reports.merge import merge
 from preflight.reports.text import lines
@@ -77,6 +78,16 @@ def test_hosts_that_are_alike_are_drawn_once_and_of_many_kinds_some_are_counted(
     assert text_of(report(*kinds), verbose=1).count("topology of") == 6
     ticket = "".join(reports.render(report(*kinds), "markdown"))
     assert "and 3 more kinds of machine on 3 hosts, in the JSON report" in ticket
+
+
+def test_a_machine_with_a_failure_is_drawn_before_those_of_more_hosts() -> None:
+    kinds = [plain_host(f"n{number}", f"gpu{number // 2}") for number in range(8)]
+    alone = plain_host("z", "gpu9")
+    alone.verdict = Status.WARN
+    kinds[6].verdict = Status.FAIL
+    text = text_of(report(*kinds, alone))
+    heads = [line for line in text.splitlines() if line.startswith("topology of")]
+    assert heads == ["topology of n[6-7]", "topology of z", "topology of n[0-1]"]
 
 
 def plain_host(name: str, gpu: str) -> HostReport:
@@ -147,20 +158,25 @@ def test_more_columns_than_fit_go_on_below() -> None:
 
 
 def test_the_exports_are_what_a_shell_makes_of_them() -> None:
-    text = "\n".join(export_lines(advice(8).exports, 100))
+    text = "\n".join(export_lines(advice(8).exports))
     asked = 'printf "%s\\n" "$NCCL_IB_HCA" "$NCCL_SOCKET_IFNAME" "$SPACED"'
     done = subprocess.run(
         ["sh", "-euc", f"{text}\n{asked}"], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines() == [one.value for one in advice(8).exports]
-    assert "export NCCL_SOCKET_IFNAME='=eth0'   # the way to the other hosts" in text
-    assert "# the adapters beside the GPUs" in text  # above: there is no room behind it
+    assert "#" not in text  # to zsh at its prompt that is no comment
+    shown = text_of(topo(drawn("eight"))).splitlines()
+    at = shown.index("export NCCL_SOCKET_IFNAME='=eth0'")
+    assert shown[at - 1].startswith("export NCCL_IB_HCA")
+    assert "note  NCCL_SOCKET_IFNAME: the way to the other hosts" in shown[at:]
 
 
 def test_what_a_host_says_is_no_second_command() -> None:
     one = Export("NAME", "x\nrm -rf /", "why\nrm -rf /")
-    (line,) = export_lines((one,), 100)
-    assert line == "export NAME='x\\x0arm -rf /'   # why\\x0arm -rf /"
+    (line,) = export_lines((one,))
+    assert line == "export NAME='x\\x0arm -rf /'"
+    text = [plain(line) for line in advice_lines(Advice(exports=(one,)), width=100)]
+    assert text == [line, "note  NAME: why\\x0arm -rf /"]
 
 
 def test_seats_lack_the_columns_that_none_fills_and_the_processors_where_they_do_not_fit() -> None:

@@ -35,7 +35,10 @@ class Target(Struct):
         return render(report, self.format, verbose=1, facts=facts)
 
     def write(self, report: Report, *, facts: bool) -> None:
-        """Write and put in place at once; PreflightError where the disk refuses."""
+        """Write and put in place at once; PreflightError where the disk refuses, or nothing is
+        there to be drawn."""
+        if self.format in FILES_ONLY:
+            self._hold_something(report)
         try:
             with self.part.open("w", encoding="utf-8", newline="\n") as file:
                 file.writelines(self.pieces(report, facts))
@@ -47,6 +50,15 @@ class Target(Struct):
                 f"{self.path} was not written: {error.strerror}",
                 f"make room (df -h {self.path.parent}) or --save elsewhere; the report was printed",
             ) from None
+
+    def _hold_something(self, report: Report) -> None:
+        from preflight.reports.machine.sections import drawn
+
+        if not drawn(report):
+            raise PreflightError(
+                f"{self.path} was not written: there is nothing to draw in this report",
+                "draw this machine: preflight topo; recorded: `nvidia-smi topo -m` or `lspci -vvv`",
+            )
 
 
 class HostFile(Target):

@@ -81,6 +81,7 @@ def _binds(seats: Sequence[Seat]) -> bool:
 
 
 def _torchrun(seats: Sequence[Seat], exports: Sequence[Export], torch: str) -> str:
+    """To be pasted: zsh takes # at its prompt for a command, so that comments are plain words."""
     by_itself = software.reaches(torch, _TORCHRUN_BINDS)
     own = _binds(seats) and not by_itself
     program = "TRAIN.py"
@@ -89,13 +90,13 @@ def _torchrun(seats: Sequence[Seat], exports: Sequence[Export], torch: str) -> s
     elif _binds(seats):
         program = "--numa-binding=node TRAIN.py"
     lines = [
-        *_exports(exports),
+        *([*map(shell_line, exports), ""] if exports else []),
         *(
             ("# In each process: its seat on this machine.", *_task(seats, exports, ()))
             if own
             else ()
         ),
-        "# On each of NODES hosts; RENDEZVOUS_HOST is one of them.",
+        "# On each of NODES hosts, of which RENDEZVOUS_HOST is one.",
         f"torchrun --nnodes=NODES --nproc-per-node={len(seats)} \\",
         "  --rdzv-backend=c10d --rdzv-endpoint=RENDEZVOUS_HOST:29500 --rdzv-id=train \\",
         f"  {program}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from preflight.model import Advice, Export, Group, Seat
@@ -28,9 +27,8 @@ def advice_lines(advice: Advice, *, width: int, verbose: int = 0) -> Iterator[Li
     for group in advice.groups:
         yield from _group(group, width)
     yield from seat_lines(advice.seats, width)
-    for line in export_lines(advice.exports, width):
-        yield (Span(line, "dim" if line.startswith("#") else ""),)
-    for text in advice.left:
+    yield from ((Span(line),) for line in export_lines(advice.exports))
+    for text in notes(advice):
         yield from flow([Span("note  ", "dim")], [Span(text)], hang=6, width=width)
     if not verbose and advice.snippets:
         kinds = ", ".join(printable(one.kind) for one in advice.snippets)
@@ -76,21 +74,18 @@ def _broad(rows: Sequence[Sequence[str]], kept: Sequence[int]) -> int:
     return 2 + sum(2 + max(cells(row[at]) for row in rows) for at in kept)
 
 
-def export_lines(exports: Sequence[Export], width: int) -> Iterator[str]:
-    """Lines for a shell: why stands behind an export that leaves room for it, else above it."""
+def export_lines(exports: Sequence[Export]) -> Iterator[str]:
+    """Lines for a shell, and nothing else: the prompt of zsh takes no comments, and would run what
+    stands in them."""
     for one in exports:
         value = printable(one.value)
         quoted = value if _PLAIN.fullmatch(value) else _quoted(value)
-        line = f"export {printable(one.name)}={quoted}"
-        why = printable(one.why)
-        if cells(f"{line}   # {why}") <= width:
-            yield f"{line}   # {why}" if why else line
-            continue
-        yield from textwrap.wrap(
-            why, width, initial_indent="# ", subsequent_indent="# ", break_long_words=False,
-            break_on_hyphens=False,
-        )  # fmt: skip
-        yield line
+        yield f"export {printable(one.name)}={quoted}"
+
+
+def notes(advice: Advice) -> tuple[str, ...]:
+    """Why each of these is set, then what is left to NCCL."""
+    return (*(f"{one.name}: {one.why}" for one in advice.exports if one.why), *advice.left)
 
 
 def _quoted(value: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import Struct
 
-from preflight.model import Advice, HostReport, Map, Report
+from preflight.model import SEVERITY, Advice, HostReport, Map, Report
 from preflight.nodesets import fold
 from preflight.reports.groups import LONG
 from preflight.reports.layout import Line, Span, flow
@@ -36,8 +36,8 @@ class Machine(Struct, frozen=True):
 
 
 def drawn(report: Report) -> list[Machine]:
-    """The different machines of a report of which there is anything to draw, those of the most
-    hosts first."""
+    """The different machines of a report of which there is anything to draw: what is wrong first,
+    then those of the most hosts."""
     alike: dict[bytes, list[HostReport]] = {}
     for host in report.hosts:
         if host.map is not None and (host.map.nodes or host.map.table):
@@ -47,7 +47,8 @@ def drawn(report: Report) -> list[Machine]:
         for hosts in alike.values()
         if hosts[0].map
     ]
-    return sorted(found, key=lambda one: -len(one.hosts))
+    bad = {host.host: SEVERITY.index(host.verdict) for host in report.hosts}
+    return sorted(found, key=lambda one: (min(map(bad.__getitem__, one.hosts)), -len(one.hosts)))
 
 
 def machine_lines(

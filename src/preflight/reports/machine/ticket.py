@@ -8,7 +8,7 @@ from preflight.model import Advice, Report, Snippet
 from preflight.nodesets import fold
 from preflight.printable import printable
 from preflight.reports.layout import plain
-from preflight.reports.machine.placing import export_lines, is_some, seat_lines
+from preflight.reports.machine.placing import export_lines, is_some, notes, seat_lines
 from preflight.reports.machine.sections import MOST, Machine, drawn, map_lines
 from preflight.reports.markdown import escape, fenced
 from preflight.reports.silent import machines
@@ -45,10 +45,10 @@ def _advice(advice: Advice) -> Iterator[str]:
     for group in advice.groups:
         yield f"- **group {escape(fold(group.members))}** {escape(group.why)}"
     yield from _block([plain(line) for line in seat_lines(advice.seats, _COLUMNS)], "text")
-    yield from _block(list(export_lines(advice.exports, _COLUMNS)), "sh")
-    yield from [""] if advice.left else []
-    for text in advice.left:
-        yield f"- {escape(text)}"
+    yield from _block(list(export_lines(advice.exports)), "sh")
+    told = notes(advice)
+    yield from [""] if told else []
+    yield from (f"- {escape(text)}" for text in told)
     for snippet in advice.snippets:
         yield from _snippet(snippet)
 
