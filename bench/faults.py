@@ -3,8 +3,8 @@
     python -m bench.faults [--seeds 3] [--clean 20] [--only NAME,...]
 
 Every fault of payload/training/inject.py on a small model, spread in each way it acts on, with
-several seeds; and runs of the preset cpu-tiny without a fault, killed and resumed. What each told is
-judged as a recorded run is. It wants a machine on which nobody else works: times count too.
+several seeds; and runs of the preset cpu-tiny without a fault, killed and resumed. What each told
+is judged as a recorded run is. It wants a machine on which nobody else works: times count too.
 """
 
 from __future__ import annotations

@@ -279,7 +279,7 @@ def main() -> int:
         return 3
     import torch
 
-    warnings.filterwarnings("ignore", module="torch")  # of it, about itself
+    warnings.filterwarnings("ignore")  # of torch, about itself
     bench = Bench(asked.device)
     rows = [row for name in names for row in tried(name, bench)]
     title = f"Training on one {device_line() or asked.device}, torch {torch.__version__}"

@@ -15,6 +15,7 @@ import json
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -233,6 +234,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--ranks", type=int, action="append", help="default: 1 and 2")
     asked = parser.parse_args()
+    warnings.filterwarnings("ignore")  # of torch, about itself: they would be told per rank
     counts = asked.ranks or [1, 2]
     each = [Asked(device=asked.device, ranks=count, rounds=asked.rounds) for count in counts]
     return show(title(each[0]), [row for one in each for row in rows(one)])
