@@ -3,7 +3,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test bench fuzz clean packages
+.PHONY: help run test bench gpu-test accuracy fuzz clean packages
 
 # The Python that .venv is made from, once; `make clean` first to change it.
 PYTHON ?= python3
@@ -25,7 +25,10 @@ SERVICES := sshd:openssh-server munged:munge slurmctld:slurmctld slurmd:slurmd
 help:
 	@echo "make run      check this machine: preflight run (ARGS='--level standard' and so on)"
 	@echo "make test     lint, types and tests (PYTEST_ARGS='-k pcie')"
-	@echo "make bench    start-up, a large host, 1,000 hosts, large logs, 128 hosts over SSH, against targets"
+	@echo "make bench    start-up, a large host, 1,000 hosts, large logs, 128 hosts over SSH, the training"
+	@echo "              loop, against targets"
+	@echo "make gpu-test training on one GPU against targets, in minutes; PYTHON is one that has torch"
+	@echo "make accuracy every injected fault of training, in three seeds, and twenty clean runs: 30 min"
 	@echo "make fuzz     a million mutated inputs over every parser (N=20000 for fewer, SEED=2)"
 	@echo "make clean    remove .venv and everything that was built"
 	@echo "PYTHON=python3.12 chooses what .venv is made from"
@@ -60,7 +63,16 @@ bench: $(READY)
 	$(VENV)/bin/python -m bench.kernel_log || status=$$?; \
 	$(VENV)/bin/python -m bench.nccl_log || status=$$?; \
 	$(VENV)/bin/python -m bench.fanout || status=$$?; \
+	$(VENV)/bin/python -m bench.training || status=$$?; \
 	exit $$status
+
+# From a bare clone, without a network and without .venv: PYTHON has torch for the GPU here.
+# For `make gpu-test ARGS='--only mfu --json figures.json'`.
+gpu-test:
+	@PYTHONPATH=src:. $(PYTHON) -m bench.gpu $(ARGS)
+
+accuracy: $(READY)
+	@$(VENV)/bin/python -m bench.faults $(ARGS)
 
 # The first failure of each kind is kept in build/fuzz, made small.
 fuzz: $(READY)

@@ -4,7 +4,8 @@
 
 Four trainings of one model take turns within one process: the bundled loop as it is, the same
 without its clocks and lines, that once more (how far two equal ones are apart: the floor), and a
-plain loop in the manner of nanoGPT. All four see the same samples and end with the same loss.
+plain loop in the manner of nanoGPT. All four see the same samples and end with the same loss. What
+watching holds: the clock, a line for each step, norms by layer at every tenth.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,11 +25,11 @@ from unittest import mock
 
 import torch
 
-from bench.plain_loop import Plain
+from bench.plain_loop import LOOK, Plain
 from bench.table import Row, show
 from bench.turns import PROCESSOR, WARM, Rounds, ratio, taken
 from preflight.payload.ranks import Launch
-from preflight.payload.training import layout, loader, loop, shards
+from preflight.payload.training import layout, loader, loop, norms, shards
 from preflight.payload.training.presets import Preset, chosen
 
 OVERHEAD_PERCENT = 2.0
@@ -87,10 +89,22 @@ def unwatched() -> Iterator[None]:
         yield
 
 
+def norms_looked_at(run: loop.Run) -> loop.Run:
+    """With norms by layer every few steps, as a run has them."""
+    how = layout.Spread(run.sharding)
+
+    def look(step: int, model: torch.nn.Module) -> None:
+        if step % LOOK == 0:
+            norms.by_layer(model, run.place, how)
+
+    return replace(run, on_gradients=look)
+
+
 class Bundled:
     """The bundled loop, a step at a time; watched, it tells a line for each step, as a run does."""
 
     def __init__(self, run: loop.Run, *, watched: bool) -> None:
+        run = norms_looked_at(run) if watched else run
         self.steps = loop.train(run, loop.begin(run, SEED), run.shape.steps)
         self.watched = watched
         self.losses: dict[int, float] = {}
@@ -220,6 +234,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--ranks", type=int, action="append", help="default: 1 and 2")
     asked = parser.parse_args()
+    warnings.filterwarnings("ignore")  # of torch, about itself: they would be told per rank
     counts = asked.ranks or [1, 2]
     each = [Asked(device=asked.device, ranks=count, rounds=asked.rounds) for count in counts]
     return show(title(each[0]), [row for one in each for row in rows(one)])

@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -19,7 +20,7 @@ from .loop import Run
 
 #: What each does, for --help and for a name that is not known.
 FAULTS = {
-    "slow-rank": "rank N (default: the last) waits before each step, half a step long",
+    "slow-rank": "rank N (default: the last) waits before each step, two steps long",
     "slow-loader": "every sample takes 20 ms to prepare",
     "pickle-heavy": "the loader hands large Python objects from process to process",
     "stall": "the loader stands still for 5 s, once",
@@ -73,9 +74,10 @@ def _slow_rank(run: Run, argument: str) -> None:
     seen: list[float] = []
 
     def wait(_: int) -> None:
-        seen.append(time.perf_counter())
-        if len(seen) > 2:
-            time.sleep(min(1.0, max(0.01, 0.5 * (seen[1] - seen[0]))))
+        if len(seen) < 4:  # the first one is longer than the others
+            seen.append(time.perf_counter())
+            return
+        time.sleep(min(1.0, max(0.02, seen[3] - seen[1])))
 
     if _rank(run, argument):
         _before(run, wait)
@@ -87,14 +89,32 @@ def _slow_loader(run: Run, argument: str) -> None:
 
 
 def _pickle_heavy(run: Run, argument: str) -> None:
-    run.settings.extra["collate_fn"] = _heavy
+    run.settings.extra["collate_fn"] = _Heavy(int(argument or "400000"))
 
 
-def _heavy(samples: list[torch.Tensor]) -> torch.Tensor:
-    """A batch that went through lists of Python numbers, as careless collating does."""
-    listed = [sample.tolist() for sample in samples]
-    for _ in range(20):
-        listed = [list(map(int, map(str, row))) for row in listed]
+class _Heavy:
+    """Batches that are Python numbers on their way, with as many others as careless collating
+    hands over beside them: the training process has to make objects of all."""
+
+    def __init__(self, beside: int) -> None:
+        self.beside = list(range(100_000, 100_000 + beside))
+
+    def __call__(self, samples: list[torch.Tensor]) -> Any:
+        listed = [sample.tolist() for sample in samples]
+        if torch.utils.data.get_worker_info() is None:
+            return _rebuilt(listed, self.beside)
+        return _Listed(listed, self.beside)
+
+
+class _Listed:
+    def __init__(self, *what: Any) -> None:
+        self.what = what
+
+    def __reduce__(self) -> Any:
+        return _rebuilt, self.what
+
+
+def _rebuilt(listed: list[list[int]], _: list[int]) -> torch.Tensor:
     return torch.tensor(listed)
 
 

@@ -23,6 +23,9 @@ from torch import Tensor
 
 #: Tokens that may follow a token, each as likely: so the entropy is ln of it.
 SUCCESSORS = 4
+#: Of a larger vocabulary so many tokens are used, spread over all of it: what follows each of them
+#: is seen often enough in a hundred steps to be learned.
+_USED = 256
 #: NumPy's name of a type -> torch's, and its size in bytes.
 _TYPES = {"<u2": (torch.uint16, 2), "<i4": (torch.int32, 4), "<u4": (torch.int32, 4),
           "<i8": (torch.int64, 8)}  # fmt: skip
@@ -68,11 +71,12 @@ def write_synthetic(folder: str, *, vocabulary: int, tokens: int, shards: int, s
     draw = torch.Generator().manual_seed(seed)
     # Every token has as many successors, all of them different, and is the successor of as many: no
     # shortcut, and the entropy is exact.
-    mixed = torch.randperm(vocabulary, generator=draw)
-    shifts = torch.randperm(vocabulary, generator=draw)[:SUCCESSORS]
+    used = min(_USED, vocabulary)
+    mixed = torch.randperm(used, generator=draw)
+    shifts = torch.randperm(used, generator=draw)[:SUCCESSORS]
     follow = torch.stack([mixed.roll(int(shift)) for shift in shifts])
     for number in range(shards):
-        ids = _walk(follow, tokens // shards, draw)
+        ids = _walk(follow, tokens // shards, draw) * (vocabulary // used)
         path = os.path.join(folder, f"synthetic-{number:03d}.bin")  # noqa: PTH118
         data = struct.pack(f"<{len(ids)}H", *ids.tolist())
         Path(f"{path}.part").write_bytes(data)

@@ -4,6 +4,7 @@ spend seconds on it, in every rank."""
 from __future__ import annotations
 
 import contextlib
+import gc
 from importlib import import_module
 
 import torch
@@ -31,3 +32,6 @@ def warm() -> None:
     one = torch.zeros((), requires_grad=True)
     one.grad = torch.zeros(())
     torch.optim.AdamW([one]).step()
+    # What is imported stays: each collection in a rank would look through all of it, and copy it.
+    gc.collect()
+    gc.freeze()

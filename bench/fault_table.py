@@ -1,0 +1,104 @@
+"""Which checks must see which injected fault of training, and on what runs it is tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Learns its chain of tokens in 40 steps of some milliseconds.
+SMALL = {"layers": 1, "width": 64, "heads": 2, "kv_heads": 1, "hidden": 128, "vocabulary": 32,
+         "length": 32, "batch": 8, "steps": 40, "learning_rate": 1e-2, "warmup": 5}  # fmt: skip
+#: The runs that a fault is tried on: two ranks, unless one is enough.
+SHARDINGS = ("ddp", "fsdp", "single")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One injected fault. `seen`: the checks that must say so, by any of them; `also`: others that
+    may, as a consequence. Where nothing can be seen, `why` says why not."""
+
+    name: str
+    seen: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    argument: str = ""
+    resume: bool = False  # it acts on the resume only
+    shardings: tuple[str, ...] = SHARDINGS
+    plan: dict[str, Any] = field(default_factory=dict)
+    why: str = ""
+
+    def asked(self, sharding: str, seed: int, shape: dict[str, Any]) -> dict[str, Any]:
+        """The plan of a run with it."""
+        told = clean(sharding, seed, shape, resume=self.resume)
+        return {**told, "inject": {self.name: self.argument}, **self.plan}
+
+
+def clean(sharding: str, seed: int, shape: dict[str, Any], *, resume: bool) -> dict[str, Any]:
+    """A plan without a fault."""
+    ranks = 1 if sharding == "single" else 2
+    preset = {"preset": "cpu-tiny", "device": "cpu", "changes": shape}
+    return {**preset, "sharding": sharding, "ranks": ranks, "seed": seed, "resume": resume}
+
+
+#: Timings that wander where ranks share their processors with others.
+TIMES = frozenset({
+    "training.jitter", "training.rest", "training.straggler", "training.data.wait",
+    "training.data.loader", "training.data.longest", "training.checkpoint.stall",
+})  # fmt: skip
+_LOSS = ("training.loss.learned", "training.loss.jump")
+_RESUMED = ("training.resume.loss", "training.resume.parameters")
+_NO_TWIN = "no other rank holds the same parameters: what one bit does to the loss is too little"
+
+FAULTS = (
+    Fault("slow-rank", ("training.straggler",), shardings=("ddp", "fsdp")),
+    Fault("slow-loader", ("training.data.wait",)),
+    Fault(
+        "pickle-heavy", ("training.data.wait", "training.data.loader"), shardings=("ddp", "single")
+    ),
+    # Its steps are longer: as much beside them is still hidden.
+    Fault(
+        "pickle-heavy",
+        ("training.data.wait", "training.data.loader"),
+        argument="1000000",
+        shardings=("fsdp",),
+    ),
+    Fault("stall", ("training.data.longest",)),
+    Fault("kill", ("training.ranks",)),
+    Fault("stop", ("training.ranks",), plan={"silent_s": 3.0}),
+    Fault("flip-weight", ("training.replicas",), shardings=("ddp",)),
+    Fault("flip-gradient", ("training.replicas",), shardings=("ddp",)),
+    Fault("flip-weight", shardings=("fsdp", "single"), why=_NO_TWIN),
+    Fault("flip-gradient", shardings=("fsdp", "single"), why=_NO_TWIN),
+    Fault("nan", ("training.finite",), _LOSS),
+    Fault("rate-x100", _LOSS, ("training.finite",)),
+    Fault("bad-batch", ("training.loss.jump",)),
+    Fault("lost-optimizer", _RESUMED, resume=True),
+    Fault("repeated-data", ("training.resume.samples",), _RESUMED, resume=True),
+    Fault("corrupt-checkpoint", ("training.checkpoint.sound",), resume=True),
+    Fault("half-checkpoint", ("training.checkpoint.sound",), resume=True),
+    Fault("full-disk", ("training.checkpoint.written",), ("training.resume",), resume=True),
+    Fault("gc-pauses", ("training.gc",)),
+    Fault("pageable", why="a CPU copies nothing"),
+    Fault("tiny-kernels", why="on a CPU an operation costs nothing to launch"),
+    Fault("churn", why="a CPU has no allocator of torch's"),
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a run's report says: ids of checks by how they ended, the worst of each."""
+
+    failed: frozenset[str]
+    warned: frozenset[str]
+
+    def wrong(self, fault: Fault | None, *, steady: bool = True) -> str:
+        """What should be otherwise; "" where the report is as it should be. Warnings about times
+        are the machine's where a fault was injected, or where it is not a steady one."""
+        times = frozenset() if steady else TIMES
+        raised = (self.failed | self.warned) - times
+        if fault is None:
+            return f"raised {', '.join(sorted(raised))}" if raised else ""
+        expected = {*fault.seen, *fault.also}
+        if fault.seen and not (self.failed | self.warned) & set(fault.seen):
+            return f"not seen by {' or '.join(fault.seen)}"
+        stray = (self.failed - times | self.warned - TIMES) - expected
+        return f"raised {', '.join(sorted(stray))}" if stray else ""
