@@ -126,8 +126,7 @@ OPTIONS: dict[str, Option] = {
         str, ("--duration",), "Watch the GPUs for so long: clocks, power, heat, errors.", "TIME"
     ),
     "python": Option(
-        str, ("--python",),
-        "What starts Python 3.9 or later where GPUs are watched or trained on.", "CMD"
+        str, ("--python",), "What starts Python 3.9 or later to watch GPUs or to train.", "CMD"
     ),
     "pid": Option(
         list[int], ("--pid",),
