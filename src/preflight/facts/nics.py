@@ -124,6 +124,7 @@ class Netdev(Struct, frozen=True):
     rx_crc_errors: Known[int] = NOT_IN_INPUT
     # What ethtool and mlnx_qos tell.
     firmware: Known[str] = NOT_IN_INPUT
+    full_duplex: Known[bool] = NOT_IN_INPUT
     rx_ring: Known[int] = NOT_IN_INPUT  # entries
     rx_ring_max: Known[int] = NOT_IN_INPUT
     channels: Known[int] = NOT_IN_INPUT

@@ -41,14 +41,17 @@ _FIELD = re.compile(r"([A-Za-z][\w -]{0,60}?):[ \t]*(\S.{0,200})?", re.ASCII)
 _SPEED = re.compile(r"(\d{1,7})Mb/s", re.ASCII)
 _MODE = re.compile(r"\b(\d{2,7})base", re.ASCII)
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
+_DUPLEX: dict[str, Known[bool]] = {"Full": True, "Half": False}
 _NO_SPEED = "the interface tells no speed: its link is down"
 #: Link detected: no (No cable)
 _WHY_DOWN = re.compile(r"no \((.{1,60})\)", re.ASCII)
 
 _Part = dict[str, Any]  # the answer's kind, name and line; its fields by name, those set and most
 #: Field -> how the line that shows it begins.
-_SHOWN = {"rate_gbits": "Speed", "carrier": "Link detected", "rx_ring": "RX", "channels":
-          "Combined", "rate_max_gbits": "Supported link modes"}  # fmt: skip
+_SHOWN = {
+    "rate_gbits": "Speed", "carrier": "Link detected", "rx_ring": "RX", "channels": "Combined",
+    "rate_max_gbits": "Supported link modes", "full_duplex": "Duplex",
+}  # fmt: skip
 
 
 def locate(text: str, start: int, field: str) -> int:
@@ -121,6 +124,7 @@ def _settings(part: _Part) -> dict[str, Any]:
         "rate_gbits": int(speed[1]) / 1000 if speed else down,
         "rate_max_gbits": max(modes) / 1000 if modes else NOT_IN_INPUT,
         "carrier": up == "yes" if up else NOT_IN_INPUT,
+        "full_duplex": _DUPLEX.get(told.get("Duplex", ""), NOT_IN_INPUT),
     }
 
 
