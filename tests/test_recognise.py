@@ -135,8 +135,8 @@ def test_other_output_is_called_by_its_name(path: Path) -> None:
 
 
 def test_every_sample_has_a_say() -> None:
-    # fleet: a capture; nccl_debug: see test_nccl_samples
-    known = {*PROBES, *OTHERS, "fleet", "nccl_debug"}
+    # fleet: a capture; nccl_debug, micro_train: see test_nccl_samples, probes/test_training
+    known = {*PROBES, *OTHERS, "fleet", "nccl_debug", "micro_train"}
     assert {path.name for path in SAMPLES.iterdir()} <= known
     assert len(READ) == 109
     assert len(UNREAD) > 10
