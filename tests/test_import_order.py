@@ -38,7 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),  # what a result over the fleet says of the hosts that it names
     ("facts", "env_names", "runbooks", "error_texts", "lockfile"),
     ("probes", "expect", "logs", "traces", "checkpoints", "signatures"),
-    ("pasted", "relayed", "writable"),
+    ("enclosed", "pasted", "relayed", "writable"),
     ("capture", "recognise", "redact"),
     ("transports",),
     ("ship",),

@@ -90,7 +90,11 @@ def probe_of(path: Path) -> str:
 
 
 def one(data: str | bytes) -> Raw:
-    [raw] = recognise.recognise(data.encode() if isinstance(data, str) else data, "x.txt")
+    given = data.encode() if isinstance(data, str) else data
+    [raw, *within] = recognise.recognise(given, "x.txt")
+    if raw.probe in ("collect-env", "sglang-env"):  # see test_enclosed.py
+        within = [each for each in within if each.probe != "nvidia-smi-topo"]
+    assert not within
     assert raw.source == "x.txt"
     assert raw.argv == ()
     return raw

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight import capture, software_signatures
+from preflight.enclosed import with_matrix
 from preflight.errors import UsageError
 from preflight.model import Raw
 from preflight.nccl_text import speaks, taken_out
@@ -138,6 +139,7 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     hard = _taken_out(mine[_LIMITS], software_signatures.is_hard, text)
     raws = [_raw(tool, text, mine[tool], source) for tool in TOOLS if mine[tool]]
     raws = list(map(_without_secrets, _without_scripts([*raws, *nccl], text, source)))
+    raws = with_matrix(raws)
     if before:
         raws.append(_earlier_boots(_raw(_LOG, text, before, source)))
     if hard:
