@@ -201,6 +201,46 @@ def test_on_one_of_several_hosts_a_lost_connection_is_not_its_ranks_fault() -> N
     assert any("rank 0 lost its connection" in one for one in reasons)
 
 
+_WAITED = {"launch": "whole", "kind": "silent", "after_s": 120.0, "steps": {"0": -1, "1": -1},
+           "suspects": [0, 1], "stopped": []}  # fmt: skip
+_JOIN = {"launch": "whole", "kind": "failed", "rank": 0, "error": "JoinError",
+         "text": "Timed out after 61 seconds waiting for clients. 1/2 clients joined."}  # fmt: skip
+_CLOSED = {"launch": "whole", "kind": "failed", "rank": 0, "error": "RuntimeError",
+           "text": "gloo: Connection closed by peer"}  # fmt: skip
+_DIED = {"launch": "whole", "kind": "died", "rank": 1, "status": -9, "step": 3}
+
+
+@pytest.mark.parametrize(
+    ("told", "status"),
+    [
+        ([_WAITED], Status.ERROR),
+        ([_JOIN], Status.ERROR),
+        ([_WAITED, {**_DIED, "first": False}], Status.ERROR),
+        ([_CLOSED, {**_DIED, "first": False}], Status.ERROR),
+        ([{**_DIED, "first": True}, _CLOSED], Status.FAIL),
+        ([{**_WAITED, "suspects": [1], "stopped": [1]}], Status.FAIL),
+        ([{**_CLOSED, "error": "OutOfMemoryError", "text": "CUDA out of memory"}], Status.FAIL),
+    ],
+)
+def test_of_several_hosts_only_the_one_at_fault_fails(
+    told: list[dict[str, Any]], status: Status
+) -> None:
+    begin, *rest = lines()
+    begin = {**begin, "plan": {**begin["plan"], "hosts": ["a", "b"], "resume": False}}
+    report = judged(written([begin, *rest[:2], *told, {"kind": "end"}]))
+    assert report.verdict is status
+    of_ranks = {one.status for one in report.results if one.check == "training.ranks"}
+    assert (Status.FAIL in of_ranks) == (status is Status.FAIL)
+
+
+def test_where_a_host_has_one_rank_it_says_that_no_slow_one_was_looked_for() -> None:
+    begin, *rest = lines()
+    begin = {**begin, "plan": {**begin["plan"], "ranks": 1, "hosts": ["a", "b"], "resume": False}}
+    (rank,) = _ranks(written([begin, *(one for one in rest if one.get("rank", 0) == 0)]))
+    assert isinstance(rank.behind_percent, Missing)
+    assert "no slow rank was looked for" in rank.behind_percent.text
+
+
 def test_devices_of_another_model_are_not_compared() -> None:
     told = list(lines(gpu=True))
     devices = told[0]["devices"]

@@ -71,11 +71,28 @@ def ended(told: Told, rank: int, found: tuple[TrainFailure, ...]) -> tuple[Known
         return True, ""
     first = causes(found, WHOLE)
     mine = next((one for one in first if one.name in (f"rank {rank}", "all ranks")), None)
-    if first and told.hosts() > 1 and _kind(first[0]) == "followed":
-        text = f"{first[0].name} lost its connection, and no rank of this host is why"
-        return Missing("exited", f"{text}: {first[0].text}"[:400]), ""
+    if first and told.hosts() > 1 and not _is_own(told, first[0]):
+        return Missing("exited", _of_another_host(first[0])), ""
     if mine is not None:
         return False, mine.text
     if first:
         return Missing("not-applicable", f"it was ended because of {first[0].name}"), ""
     return told.unfinished(), ""
+
+
+def _is_own(told: Told, one: TrainFailure) -> bool:
+    """Whether a host of several can know that its own rank is why: an error of its own, a signal
+    that came before anything else, a process that is stopped. One that only waits says the same
+    nothing as the one that it waits for, and the launcher ends it as it ends all."""
+    line = next((each for each in told.lines if each["line"] == one.line), {})
+    if one.kind == "silent":
+        return int(one.name.removeprefix("rank ")) in line.get("stopped", ())
+    if one.kind == "died":
+        return line.get("first") is not False
+    return _kind(one) != "followed"
+
+
+def _of_another_host(one: TrainFailure) -> str:
+    how = "waited for the others" if one.kind == "silent" else "lost its connection"
+    text = f"{one.name} {how}, and no rank of this host is known to be why: see the other hosts"
+    return f"{text} ({one.text})"[:400]

@@ -37,7 +37,7 @@ def ranks(told: Told, failures: tuple[TrainFailure, ...]) -> tuple[TrainRank, ..
         TrainRank(
             name=f"rank {number}",
             device=devices[local],
-            behind_percent=behind(of, number),
+            behind_percent=behind(of, number, hosts=told.hosts()),
             busy_s=of[number],
             load=_load(told, local),
             **_end(told, number, failures),

@@ -15,6 +15,11 @@ _WARM = 5
 #: What a step holds beside work of its own rank.
 _NOT_BUSY = ("data", "communication", "checkpoint")
 _ALONE = Missing("not-applicable", "one rank has no others to be compared with")
+_ALONE_HERE = Missing(
+    "not-applicable",
+    "one rank on each host: within this host no slow rank was looked for; training.straggler.fleet "
+    "compares four or more hosts with GPUs",
+)
 
 
 def warm(steps: list[Line]) -> list[Line]:
@@ -40,12 +45,12 @@ def busy(steps: list[Line]) -> Known[float]:
     return middle(total(one) - spent(one, _NOT_BUSY) for one in warm(steps))
 
 
-def behind(of: dict[int, Known[float]], rank: int) -> Known[float]:
+def behind(of: dict[int, Known[float]], rank: int, *, hosts: int = 1) -> Known[float]:
     """How much longer a rank is busy than the others are, in percent of their median."""
     own = of[rank]
     others = [one for key, one in of.items() if key != rank and not isinstance(one, Missing)]
     if isinstance(own, Missing) or not others:
-        return own if isinstance(own, Missing) else _ALONE
+        return own if isinstance(own, Missing) else _ALONE_HERE if hosts > 1 else _ALONE
     usual = median(others)
     return 100.0 * (own / usual - 1.0) if usual > 0 else NO_STEP
 
