@@ -26,13 +26,15 @@ _NO_LOG = Missing(
     "not-asked", "needs the log of a job that ran with NCCL_DEBUG=INFO: --from nccl.log"
 )
 
-_NO_TRAINING = Missing("not-asked", "needs --level standard, or `preflight micro-train`")
+NO_TRAINING = Missing(
+    "not-asked", "recorded without a training run: --level standard where it is recorded adds one"
+)
 
 
 def training_of(training: Known[Training], *, asked: bool) -> Known[Training]:
     """The run, or why there is none: nobody asked for it, or the host cannot train."""
     if training is NOT_IN_INPUT:
-        return _NO_TRAINING if asked else training
+        return NO_TRAINING if asked else training
     if isinstance(training, Missing):
         return training
     if training.busy:  # active work never competes

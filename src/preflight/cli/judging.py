@@ -12,6 +12,7 @@ from preflight.cli.asking import Captures, Keeper, ask_here, shown_commands
 from preflight.cli.clock import now
 from preflight.cli.exit import Exit
 from preflight.cli.finishing import Told, finish, shown
+from preflight.cli.levels import as_recorded
 from preflight.cli.many import many_hosts
 from preflight.cli.options import Options
 from preflight.cli.plan import Plan, Question, hold, make_plan
@@ -111,7 +112,10 @@ def _examined(
     if many:
         return _asked(plan, options, streams, captures, many)
     if options.from_:
-        return list(_recorded(plan, options, streams, captures))
+        recorded = list(_recorded(plan, options, streams, captures))
+        for one in recorded:
+            one.report.results = tuple(as_recorded(one.report.results, plan.beyond))
+        return recorded
     raws = ask_here(plan.commands(), options, streams, captures)
     facts, drawn = _wants_facts(options), bool(plan.facts)
     checks = _checks_of(plan, options, many)
@@ -137,6 +141,7 @@ def _judged(
     from preflight.judge.fleet import judge_fleet
 
     fleet = judge_fleet([one.readings for one in found if one.readings], checks)
+    fleet = as_recorded(fleet, plan.beyond)
     attribute_fleet(fleet, hosts)
     with_fleet(hosts, fleet, _compared(found, fleet))
     return hosts, fleet

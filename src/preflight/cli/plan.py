@@ -16,7 +16,7 @@ from preflight.assemble.sources import commands_for, probe_of
 from preflight.cli.options import Options, are_many
 from preflight.errors import UsageError
 from preflight.judge import load, overrides
-from preflight.model import LEVELS, Check, Command, Override
+from preflight.model import LEVELS, Check, Command, Level, Override
 from preflight.reports import RENDERERS
 from preflight.units import parse_duration
 
@@ -40,6 +40,8 @@ class Plan(Struct):
     facts: tuple[str, ...] = ()
     #: What is trained (cli/training.py); None where nothing is.
     trains: dict[str, Any] | None = None
+    #: Checks above the level that was asked for: judged where a recording holds what they need.
+    beyond: frozenset[str] = frozenset()
 
     def commands(self) -> list[Command]:
         """The questions that it takes; recorded answers need none, nor the modules that ask."""
@@ -159,13 +161,16 @@ def make_plan(question: Question, options: Options) -> Plan:
     if question.fleet != EVERYTHING and not (options.from_ or are_many(options)):
         checks = [one for one in checks if one.across != "fleet" or one.row.get("stated")]
     level = next(level for level in LEVELS if level == options.level)
-    checks = overrides.select(checks, only=options.only, skip=options.skip, level=level)
+    # What was recorded is judged whatever the level: it takes nothing more.
+    most: Level = "full" if options.from_ else level
+    checks = overrides.select(checks, only=options.only, skip=options.skip, level=most)
+    beyond = {one.id for one in checks if LEVELS.index(one.level) > LEVELS.index(level)}
     watch_s = 0.0 if options.duration is None else parse_duration(options.duration)
     trains = question.trains
     if trains is None and any(one.domain == "training" for one in checks) and not options.from_:
         trains = {}
     return Plan(checks, catalogue.probes, stated, watch_s, tuple(shlex.split(options.python)),
-                tuple(options.pid), question.facts, trains)  # fmt: skip
+                tuple(options.pid), question.facts, trains, frozenset(beyond))  # fmt: skip
 
 
 def _on_lock(checks: list[Check], options: Options) -> list[Check]:

@@ -1,0 +1,18 @@
+"""What a recording tells above the level that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from preflight.assemble.asked import NO_TRAINING
+from preflight.model import NOT_IN_INPUT, Result, Status
+
+_UNRECORDED = (NOT_IN_INPUT.text, NO_TRAINING.text)
+
+
+def as_recorded(results: Sequence[Result], beyond: frozenset[str]) -> list[Result]:
+    """The results, without those of checks above the level where nothing of them was recorded."""
+    mine = [one for one in results if one.check in beyond]
+    if any(one.status is not Status.SKIP or one.reason not in _UNRECORDED for one in mine):
+        return list(results)
+    return [one for one in results if one.check not in beyond]

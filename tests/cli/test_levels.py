@@ -1,0 +1,43 @@
+"""A recording is judged for all that it holds, whatever the level that is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from preflight.assemble.asked import NO_TRAINING
+from preflight.cli.levels import as_recorded
+from preflight.model import NOT_IN_INPUT, Result, Status
+from tests.cli.command import preflight
+
+SAMPLES = Path(__file__).parent.parent / "samples"
+BEYOND = frozenset({"training.finite", "training.replicas"})
+
+
+def _of(*results: tuple[str, Status, str]) -> list[Result]:
+    return [Result(check, "host", status, reason=reason) for check, status, reason in results]
+
+
+def test_a_recorded_run_that_failed_fails_at_the_level_quick() -> None:
+    sample = SAMPLES / "micro_train" / "injected_nan.jsonl"
+    told = preflight("run", "--from", str(sample))
+    assert told.rc == 1, told.err
+    assert "training.finite" in told.out
+
+
+def test_what_was_not_recorded_is_not_counted() -> None:
+    found = _of(
+        ("gpu.present", Status.PASS, ""),
+        ("training.finite", Status.SKIP, NOT_IN_INPUT.text),
+        ("training.replicas", Status.SKIP, NO_TRAINING.text),
+    )
+    assert [one.check for one in as_recorded(found, BEYOND)] == ["gpu.present"]
+
+
+def test_a_recorded_run_is_whole_with_its_skips() -> None:
+    found = _of(
+        ("training.finite", Status.PASS, ""),
+        ("training.replicas", Status.SKIP, NOT_IN_INPUT.text),
+    )
+    assert as_recorded(found, BEYOND) == found
+    busy = _of(("training.finite", Status.SKIP, "GPU 3 holds process 4711"))
+    assert as_recorded(busy, BEYOND) == busy
