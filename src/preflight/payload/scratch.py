@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +13,46 @@ from multiprocessing import process
 
 #: The path of a socket has at most 107 bytes (unix(7)); what is put behind the folder takes 40.
 _LONGEST = 60
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: What the sweeper reads folders from; -1 where there is none.
+_sweeper = -1
+
+
+def sweep(folder: str) -> None:
+    """Have the folder removed once this process and all of its ranks have ended, however: where
+    Slurm ends a step it is by SIGKILL, at once."""
+    if _sweeper >= 0:
+        with contextlib.suppress(OSError):
+            os.write(_sweeper, os.fsencode(folder) + b"\0")
+
+
+def _start_sweeper() -> int:
+    """A process of a session of its own. It waits for the end of a pipe that all of ours hold."""
+    reading, writing = os.pipe()
+    if os.fork():
+        os.close(reading)
+        return writing
+    try:
+        os.setsid()
+        for number in _ENDING:
+            signal.signal(number, signal.SIG_IGN)
+        # Whoever waits for the end of our output must not wait for this process.
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        os.dup2(reading, 3)
+        os.closerange(4, 256)
+        _sweep_after(3)
+    finally:
+        os._exit(0)
+
+
+def _sweep_after(fd: int) -> None:
+    told = b""
+    while data := os.read(fd, 4096):
+        told += data
+    for folder in told.split(b"\0")[:-1]:
+        shutil.rmtree(os.fsdecode(folder), ignore_errors=True)
 
 
 @contextmanager
@@ -18,7 +60,10 @@ def scratch() -> Iterator[None]:
     """Processes that are killed remove nothing: what they made goes with this folder."""
     places = [tempfile.gettempdir(), "/tmp", "/dev/shm"]
     place = next((one for one in places if len(one) <= _LONGEST and os.access(one, os.W_OK)), None)
+    global _sweeper
+    _sweeper = _start_sweeper()
     folder = tempfile.mkdtemp(prefix=".preflight-", dir=place)
+    sweep(folder)
     process.current_process()._config["tempdir"] = folder  # type: ignore[attr-defined]
     os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", folder)
     try:

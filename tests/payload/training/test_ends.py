@@ -188,6 +188,26 @@ def test_an_interrupt_ends_all_and_keeps_what_was_told(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_killed_at_once_it_leaves_no_folder(tmp_path: Path) -> None:
+    plan = {"ranks": 2, "device": "cpu", "folder": str(tmp_path), "inject": {"slow-loader": "5"},
+            "changes": TINY | {"steps": 1000}}  # fmt: skip
+    run = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "preflight.payload", "train", "--plan",
+         json.dumps(plan)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    with run:
+        assert run.stdout is not None
+        while json.loads(run.stdout.readline())["kind"] != "step":
+            pass
+        assert list(tmp_path.glob(".preflight-train-*"))
+        run.kill()  # as Slurm does where a step is cancelled
+    until_s = time.monotonic() + 5
+    while list(tmp_path.rglob(".preflight-*")) and time.monotonic() < until_s:
+        time.sleep(0.05)
+    assert not list(tmp_path.rglob(".preflight-*"))
+
+
 def _alive(pid: int) -> bool:
     deadline_s = time.monotonic() + 2
     while time.monotonic() < deadline_s:

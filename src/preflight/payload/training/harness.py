@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from ..ranks import Among, Launch, Tell
+from ..scratch import sweep
 from . import cannot, checkpoint, devices, hosts, shards
 from .model import flops_per_token, parameters
 from .plan import KILLED, RESUMED, WHOLE, Plan, PlanError
@@ -54,6 +55,7 @@ def harness(plan: Plan, tell: Tell) -> None:
     folder = ""
     try:
         folder = tempfile.mkdtemp(prefix=".preflight-train-", dir=plan.folder or None)
+        sweep(folder)
         warm()
         with hosts.checkpoints(plan, at, folder) as kept:
             plan = replace(plan, folder=folder, checkpoints=kept)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..ranks import Among
+from ..scratch import sweep
 from .plan import Plan, PlanError
 
 #: Attributes of a folder on NFS are kept for up to 60 s by default (nfs(5), acdirmax); a name that
@@ -63,6 +64,7 @@ def checkpoints(plan: Plan, at: int, own: str) -> Iterator[str]:
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
+    sweep(str(folder))
     try:
         yield str(folder)
     finally:
