@@ -145,7 +145,7 @@ def test_without_torch_it_is_left_out_unless_it_was_asked_for() -> None:
 def test_a_host_that_was_not_asked_is_told_how() -> None:
     report = examine("n", [Raw("n", "identity", ("sh",), 0, "hostname n\nuid 0\n")], CHECKS)
     assert {one.status for one in report.results} == {Status.SKIP}
-    assert all("preflight micro-train" in one.reason for one in report.results)
+    assert all("without a training run" in one.reason for one in report.results)
 
 
 @pytest.mark.parametrize(
@@ -279,3 +279,22 @@ def test_names_of_hosts_and_users_are_redacted_and_the_facts_stay() -> None:
 
 def _ranks(told: str) -> Any:
     return training(told).ranks
+
+
+@pytest.mark.parametrize(("world", "apart", "failed"), [
+    (2, 2.4e-7, {"training.resume.loss", "training.resume.parameters"}),
+    (4, 2.4e-7, set()), (4, 1e-3, {"training.resume.loss"}),
+])  # fmt: skip
+def test_more_than_two_ranks_of_ddp_are_summed_in_another_order_after_a_resume(
+    world: int, apart: float, failed: set[str]
+) -> None:
+    told: list[dict[str, Any]] = [json.loads(json.dumps(one)) for one in lines()]
+    told[0] |= {"world": world, "plan": {**told[0]["plan"], "ranks": world}}
+    for one in told:
+        if one.get("launch") == "resumed":
+            one |= {"digest": "other"} if one["kind"] == "done" else {}
+            one |= {"loss": one["loss"] + apart} if one["kind"] == "step" else {}
+    found = judged("".join(json.dumps(one) + "\n" for one in told)).results
+    resumed = {one.check for one in found if one.check.startswith("training.resume.")
+               and one.status is Status.FAIL}  # fmt: skip
+    assert resumed == failed

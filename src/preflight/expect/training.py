@@ -48,6 +48,15 @@ def training_gradient(host: Host, _element: object) -> Known[Bound]:
     return Bound(_GRADIENT[precision], f"some tens of roundings of {precision}")
 
 
+def training_resume_loss(host: Host, _element: object) -> Known[Bound]:
+    """Nats between a resumed run and the other."""
+    run = host.training
+    world = 0 if isinstance(run, Missing) or isinstance(run.world, Missing) else run.world
+    if isinstance(run, Training) and (run.device, run.sharding) == ("cpu", "ddp") and world > 2:
+        return Bound(_RESUME_LOSS["cuda"], "three or more ranks are summed in another order")
+    return _of_device(host, _RESUME_LOSS, "")
+
+
 def training_learned(host: Host, _element: object) -> Known[Bound]:
     """Percent of what can be learned."""
     run = host.training
@@ -93,7 +102,6 @@ def _by_device(table: dict[str, float], formula: str, text: str) -> Of:
     return bound
 
 
-training_resume_loss = _by_device(_RESUME_LOSS, "", "Nats between a resumed run and the other.")
 training_behind = _by_device(_BEHIND, "", "Percent that one rank may be busy longer.")
 training_data = _by_device(_DATA, "", "Percent of a step that waits for data.")
 training_data_most = _by_device(_DATA_MOST, "", "The same where it is the loader that decides.")

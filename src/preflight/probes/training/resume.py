@@ -14,6 +14,13 @@ _SHARED = Missing("not-asked", "over several hosts it needs --folder, on storage
 _NOT_BITWISE = Missing(
     "not-applicable", "on a GPU the order of sums may differ: the loss is compared"
 )
+#: The buckets of DDP are laid out anew after the first step, of a resumed run too; in which order
+#: three or more ranks are summed follows from the place in its bucket. Of two it is all the same.
+_OTHER_BUCKETS = Missing(
+    "not-applicable",
+    "the buckets of DDP change after a first step, and with them the order in which three or more "
+    "ranks are summed: the loss is compared",
+)
 _LAUNCHES = ("killed", RESUMED)
 
 
@@ -69,8 +76,11 @@ def _same_parameters(told: Told, unknown: Missing) -> Known[bool]:
     whole, resumed = (_digests(told.where("done", launch=one)) for one in (WHOLE, RESUMED))
     if not whole or not resumed:
         return unknown
-    same = whole == resumed
-    return _NOT_BITWISE if not same and told.plan.get("device") == "cuda" else same
+    if whole != resumed and told.plan.get("device") == "cuda":
+        return _NOT_BITWISE
+    if whole != resumed and told.plan.get("sharding") == "ddp" and told.world() > 2:
+        return _OTHER_BUCKETS
+    return whole == resumed
 
 
 def _digests(lines: list[Line]) -> dict[int, str]:
