@@ -116,7 +116,8 @@ def test_interrupted_all_ranks_on_all_hosts_are_gone(made: Lab) -> None:
         client.terminate()
         out, _ = run.communicate(timeout=30)
         _, alive = psutil.wait_procs(ours, timeout=5)
-    assert alive == []
+    # One that has ended holds nothing; whose child it is now takes note of it or not.
+    assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
     assert set(hosts_of(out)) == {"node-1", "node-2"}
 
 
