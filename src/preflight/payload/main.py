@@ -62,10 +62,12 @@ def _train(plan: str, lines: Lines) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     end_with_reader(lines.fd)
-    from .scratch import scratch
+    from .scratch import scratch, sweep
 
     try:
         with scratch():
+            if _is_shipped():
+                sweep(sys.argv[0])
             _trained(plan, lines)
     except (KeyboardInterrupt, BrokenPipeError):
         with contextlib.suppress(BrokenPipeError):
@@ -112,10 +114,15 @@ def _stands_in_the_way(plan: dict[str, Any]) -> dict[str, Any]:
     return {"kind": "busy", "text": busy} if busy else {}
 
 
+def _is_shipped() -> bool:
+    """Whether this file was put here to run once. One that a user put somewhere by another name is
+    the user's."""
+    name = os.path.basename(sys.argv[0])  # noqa: PTH119
+    return name.startswith(".preflight-") and name.endswith(".pyz")
+
+
 def _remove_self() -> None:
-    """All modules are imported: the shipped file has done its work. One that a user put somewhere
-    by another name is the user's."""
-    path = sys.argv[0]
-    if os.path.basename(path).startswith(".preflight-") and path.endswith(".pyz"):  # noqa: PTH119
+    """All modules are imported: the shipped file has done its work."""
+    if _is_shipped():
         with contextlib.suppress(OSError):
-            os.unlink(path)  # noqa: PTH108
+            os.unlink(sys.argv[0])  # noqa: PTH108

@@ -18,22 +18,27 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _sweeper = -1
 
 
-def sweep(folder: str) -> None:
-    """Have the folder removed once this process and all of its ranks have ended, however: where
-    Slurm ends a step it is by SIGKILL, at once."""
+def sweep(path: str) -> None:
+    """Have the folder or file removed once this process and all of its ranks have ended, however:
+    whoever interrupts a run, or a step of Slurm, ends all of it by SIGKILL."""
     if _sweeper >= 0:
         with contextlib.suppress(OSError):
-            os.write(_sweeper, os.fsencode(folder) + b"\0")
+            os.write(_sweeper, os.fsencode(path) + b"\0")
 
 
 def _start_sweeper() -> int:
-    """A process of a session of its own. It waits for the end of a pipe that all of ours hold."""
+    """A process of a session of its own, and nobody's child: who ends a tree of processes does not
+    find it. It waits for the end of a pipe that all of ours hold."""
     reading, writing = os.pipe()
-    if os.fork():
+    parent = os.fork()
+    if parent:
         os.close(reading)
+        os.waitpid(parent, 0)
         return writing
     try:
         os.setsid()
+        if os.fork():
+            os._exit(0)
         for number in _ENDING:
             signal.signal(number, signal.SIG_IGN)
         # Whoever waits for the end of our output must not wait for this process.
@@ -51,8 +56,10 @@ def _sweep_after(fd: int) -> None:
     told = b""
     while data := os.read(fd, 4096):
         told += data
-    for folder in told.split(b"\0")[:-1]:
-        shutil.rmtree(os.fsdecode(folder), ignore_errors=True)
+    for path in map(os.fsdecode, told.split(b"\0")[:-1]):
+        shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.unlink(path)  # noqa: PTH108
 
 
 @contextmanager
