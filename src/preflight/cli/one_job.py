@@ -49,7 +49,8 @@ class OneJob(Struct):
         plan = {**asked, "job": secrets.token_hex(8)}
         sites = list(self._sites(plan))
         order = {name: at for at, name in enumerate(self.fleet.hosts)}
-        sites.sort(key=lambda one: order.get(one.host, len(order)))
+        # Hosts that Slurm chose answer in any order: n2 before n10.
+        sites.sort(key=lambda one: (order.get(one.host, len(order)), len(one.host), one.host))
         _hold_alike(sites)
         healthy = [one for one in sites if one.line is None and one.told]
         if self.interrupted.is_set():
