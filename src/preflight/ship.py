@@ -72,15 +72,16 @@ else:
 
 
 @cache
-def pyz() -> bytes:
-    """The payload and nvidia-ml-py's single file; the same bytes for the same sources.
+def pyz(*, trains: bool = True) -> bytes:
+    """The payload and nvidia-ml-py's single file; the same bytes for the same sources. Who only
+    looks carries nothing that trains.
 
     Raises PreflightError where nvidia-ml-py is not installed.
     """
     files = {"__main__.py": _MAIN, "pynvml.py": _pynvml().read_bytes()}
     files |= {
         f"payload/{path.relative_to(_PAYLOAD).as_posix()}": path.read_bytes()
-        for path in _PAYLOAD.rglob("*.py")
+        for path in (_PAYLOAD.rglob if trains else _PAYLOAD.glob)("*.py")
     }
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -111,9 +112,9 @@ def watch_command(seconds: float, python: tuple[str, ...] = ("python3",)) -> Com
         "watch",
         _argv(python, *words),
         timeout_s=int(seconds) + BEYOND_S,
-        stdin=_launch(),
+        stdin=_launch(pyz(trains=False)),
         waits_for="driver",
-        note=f"{seconds:g} s; {_shipped()}",
+        note=f"{seconds:g} s; {_shipped(pyz(trains=False))}",
     )
 
 
@@ -125,15 +126,16 @@ def train_command(
         TRAINS,
         _argv(python, "train", "--plan", _json(plan)),
         timeout_s=TRAIN_S,
-        stdin=_launch(),
-        note="; ".join(filter(None, (note, _shipped()))),
+        stdin=_launch(pyz()),
+        note="; ".join(filter(None, (note, _shipped(pyz())))),
     )
 
 
 def site_command(plan: Mapping[str, Any], python: tuple[str, ...] = ("python3",)) -> Command:
     """The question what a host has for a job over several."""
     argv = _argv(python, "site", "--plan", _json(plan))
-    return Command(SITE, argv, timeout_s=SITE_S, stdin=_launch(), note=_shipped())
+    data = pyz(trains=False)
+    return Command(SITE, argv, timeout_s=SITE_S, stdin=_launch(data), note=_shipped(data))
 
 
 def _json(plan: Mapping[str, Any]) -> str:
@@ -145,8 +147,7 @@ def _argv(python: tuple[str, ...], *words: str) -> tuple[str, ...]:
     return (*python, "-I", "-", *words)
 
 
-def _launch() -> str:
-    data = pyz()
+def _launch(data: bytes) -> str:
     return _LAUNCH.format(
         data=base64.b64encode(data).decode(),
         digest=hashlib.sha256(data).hexdigest(),
@@ -154,9 +155,8 @@ def _launch() -> str:
     )
 
 
-def _shipped() -> str:
+def _shipped(data: bytes) -> str:
     places = ", ".join(_FOLDERS)
     return (
-        f"{format_bytes(len(pyz()))} are put into the first of {places} that takes them, "
-        "and removed"
+        f"{format_bytes(len(data))} are put into the first of {places} that takes them, and removed"
     )

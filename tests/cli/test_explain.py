@@ -50,7 +50,7 @@ def test_what_is_told_first(words: list[str], first: str) -> None:
     ran = preflight("explain", *words)
     assert (ran.rc, ran.err) == (0, "")
     assert ran.out.startswith(first)
-    assert len(ran.out.splitlines()) <= 70
+    assert len(ran.out.splitlines()) <= 60
 
 
 def test_the_overview_folds_domains_of_many_names() -> None:
