@@ -41,3 +41,9 @@ def test_a_recorded_run_is_whole_with_its_skips() -> None:
     assert as_recorded(found, BEYOND) == found
     busy = _of(("training.finite", Status.SKIP, "GPU 3 holds process 4711"))
     assert as_recorded(busy, BEYOND) == busy
+
+
+def test_a_python_that_is_named_and_not_there_is_no_pass() -> None:
+    args = ("run", "--level", "standard", "--only", "training.*", "--only", "system.sysctl.*")
+    told = preflight(*args, "--python", "no-such-python")
+    assert (told.rc, "no-such-python is not installed" in told.out) == (3, True), told.out

@@ -24,6 +24,7 @@ from preflight.units import parse_duration
 _LONGEST_S = 86400
 #: Questions about the environment of the shell, or of the processes whose ids follow.
 _OF_ENVIRONMENT = ("environment", "nccl-topo")
+_PYTHON = Options().python
 #: Of what only the comparison of hosts shows.
 EVERYTHING = ("*",)
 
@@ -154,7 +155,9 @@ def make_plan(question: Question, options: Options) -> Plan:
     stated = changes(options)
     checks = [one for one in catalogue.checks if _belongs(one, question)]
     checks = overrides.apply(checks, stated)
-    checks = overrides.mark(checks, question.asked, asked=True)
+    # Who names the Python that trains wants it to be there.
+    named = ("training.*",) if options.python != _PYTHON else ()
+    checks = overrides.mark(checks, (*question.asked, *named), asked=True)
     if _states_gpus(stated):
         checks = overrides.mark(checks, ["gpu.present"], stated=True)
     checks = _on_lock(checks, options)
