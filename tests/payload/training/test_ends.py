@@ -133,8 +133,8 @@ def test_ids_out_of_range_are_told_with_their_file(tmp_path: Path, workers: int)
 def test_a_truncated_shard_is_told_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"\1\0" * 2000 + b"\1")
     run = told(ranks=1, data=str(tmp_path))
-    (failed,) = of(run, "failed")
-    assert failed["text"].endswith(
+    (cannot,) = of(run, "cannot")
+    assert cannot["text"].endswith(
         "a.bin: 4001 bytes are no whole number of 16-bit ids: truncated?"
     )
     assert not of(run, "launched")
@@ -152,6 +152,10 @@ def test_a_truncated_shard_is_told_before_anything_starts(tmp_path: Path) -> Non
         ({"sharding": "tensor", "ranks": 2}, "expected single, ddp, fsdp, got tensor"),
         ({"changes": {"heads": 3}}, "heads (3) must divide the width (32)"),
         ({"inject": {"gremlin": ""}}, "no fault gremlin: there are slow-rank"),
+        ({"inject": {"kill": "2"}, "ranks": 2}, "kill:2: there is no rank 2, the last is 1"),
+        ({"inject": {"nan": "500"}}, "nan:500: there is no step 500, the last is 11"),
+        ({"data": "/nonexistent"}, "/nonexistent: No such file or directory"),
+        ({"folder": "/nonexistent"}, "/nonexistent"),
         ({"hosts": ["a", "b"]}, "PREFLIGHT_HOST is not set, and the hosts of this run are a, b"),
     ],
 )
@@ -162,15 +166,19 @@ def test_what_cannot_be_is_one_sentence(asked: dict[str, Any], text: str) -> Non
     assert not of(run, "launched")
 
 
-def test_an_interrupt_ends_all_and_keeps_what_was_told(tmp_path: Path) -> None:
-    plan = {"ranks": 2, "device": "cpu", "folder": str(tmp_path), "inject": {"slow-loader": "5"},
+def _long_run(folder: Path) -> subprocess.Popen[bytes]:
+    """A run of two ranks, each with a loader's worker, in a process of its own."""
+    plan = {"ranks": 2, "device": "cpu", "folder": str(folder), "inject": {"slow-loader": "5"},
             "changes": TINY | {"steps": 1000}}  # fmt: skip
-    run = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-W", "ignore", "-m", "preflight.payload", "train", "--plan",
          json.dumps(plan)],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    with run:
+
+
+def test_an_interrupt_ends_all_and_keeps_what_was_told(tmp_path: Path) -> None:
+    with _long_run(tmp_path) as run:
         assert run.stdout is not None
         lines: list[dict[str, Any]] = []
         while not lines or lines[-1]["kind"] != "step":
@@ -189,14 +197,7 @@ def test_an_interrupt_ends_all_and_keeps_what_was_told(tmp_path: Path) -> None:
 
 
 def test_killed_at_once_it_leaves_no_folder(tmp_path: Path) -> None:
-    plan = {"ranks": 2, "device": "cpu", "folder": str(tmp_path), "inject": {"slow-loader": "5"},
-            "changes": TINY | {"steps": 1000}}  # fmt: skip
-    run = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "preflight.payload", "train", "--plan",
-         json.dumps(plan)],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    with run:
+    with _long_run(tmp_path) as run:
         assert run.stdout is not None
         while json.loads(run.stdout.readline())["kind"] != "step":
             pass

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .inject import FAULTS
+from .inject import FAULTS, OF_RANK, OF_STEP
 from .plan import Plan
 from .presets import Preset
 
@@ -79,7 +79,15 @@ def _shape(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
 
 def _faults(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
     unknown = sorted(set(plan.inject) - set(FAULTS))
-    return f"no fault {unknown[0]}: there are {', '.join(FAULTS)}" if unknown else ""
+    if unknown:
+        return f"no fault {unknown[0]}: there are {', '.join(FAULTS)}"
+    # A fault that never comes would be told as one that nothing has seen.
+    for kind, names, count in (("rank", OF_RANK, plan.world), ("step", OF_STEP, shape.steps)):
+        for name in sorted(names & set(plan.inject)):
+            if int(plan.inject[name] or 0) >= count:
+                at = plan.inject[name]
+                return f"{name}:{at}: there is no {kind} {at}, the last is {count - 1}"
+    return ""
 
 
 def _choices(plan: Plan, shape: Preset, gpus: _Gpus) -> str:

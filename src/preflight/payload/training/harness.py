@@ -60,15 +60,15 @@ def harness(plan: Plan, tell: Tell) -> None:
         with hosts.checkpoints(plan, at, folder) as kept:
             plan = replace(plan, folder=folder, checkpoints=kept)
             _launches(plan, at, tell, current)
-    except PlanError as error:
+    except (PlanError, shards.ShardError) as error:
         tell({"kind": "cannot", "text": str(error)})
-    except shards.ShardError as error:
-        tell({"kind": "failed", "launch": WHOLE, "error": "ShardError", "text": str(error)})
     except BrokenPipeError:
         raise
     except OSError as error:
-        tell({"kind": "failed", "launch": WHOLE, "error": "OSError",
-              "text": f"{error.filename or folder or plan.folder}: {error.strerror}"})  # fmt: skip
+        text = f"{error.filename or folder or plan.folder}: {error.strerror}"
+        # Before the first rank it is what was asked for that cannot be had, and no fault of a rank.
+        begun = {"kind": "failed", "launch": WHOLE, "error": "OSError"}
+        tell({**(begun if current else {"kind": "cannot"}), "text": text})
     finally:
         with _undisturbed():
             for one in current:

@@ -42,6 +42,10 @@ FAULTS = {
     "gc-pauses": "Python's collector has a million objects to look through, at every step",
 }
 
+#: What the number behind the colon is of; of the others it is a measure.
+OF_RANK = frozenset({"slow-rank", "kill", "stop", "flip-weight", "flip-gradient"})
+OF_STEP = frozenset({"stall", "nan", "bad-batch"})
+
 
 def into(run: Run, faults: dict[str, str]) -> None:
     """Put the faults that act while training runs into it; those of a resume are the launcher's."""
