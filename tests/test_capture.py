@@ -25,6 +25,7 @@ from preflight.errors import PreflightError, UsageError
 from preflight.model import Missing, Raw
 from preflight.unpack import unpacked
 from tests.conftest import sample
+from tests.peak import PEAK
 
 XML = sample("nvidia_smi_xml/rtx_a5000_x2_nvlink_590.44_v13.xml")
 FULL = Raw(
@@ -238,10 +239,10 @@ def test_memory_is_that_of_a_line_not_of_the_file(tmp_path: Path) -> None:
         for number in range(300):
             writer.write([Raw(f"node-{number}", "dmesg", stdout="x" * 1_000_000)])
     count = (
-        "import resource, sys; from preflight.capture import Reader\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"{PEAK}import sys; from preflight.capture import Reader\n"
+        "before = peak_kib()\n"
         "print(sum(len(raw.stdout) for raw in Reader(sys.argv[1])))\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+        "print(peak_kib() - before)\n"
     )
     argv = [sys.executable, "-c", count, str(path)]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)

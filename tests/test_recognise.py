@@ -23,6 +23,7 @@ from preflight.probes.kernel_log.log import kernel_log
 from preflight.probes.nvidia_smi.text import nvidia_smi_text
 from preflight.probes.nvidia_smi.xml import nvidia_smi_xml
 from tests.conftest import SAMPLES, sample, sample_bytes
+from tests.peak import PEAK
 
 PROBES = {
     "nvidia_smi_xml": "nvidia-smi",
@@ -695,10 +696,10 @@ def test_a_log_of_200_mb_in_seconds_and_about_three_times_its_size(tmp_path: Pat
         for _ in range(200_000_000 // len(log)):
             file.write(log)
     ask = (
-        "import resource, sys; from pathlib import Path\n"
+        f"{PEAK}import sys; from pathlib import Path\n"
         "from preflight.recognise import recognise\n"
         "[raw] = recognise(Path(sys.argv[1]).read_bytes(), 'x')\n"
-        "print(raw.probe, len(raw.stdout), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+        "print(raw.probe, len(raw.stdout), peak_kib())\n"
     )
     began = time.perf_counter()
     argv = [sys.executable, "-c", ask, str(path)]

@@ -20,6 +20,7 @@ from preflight.model import Raw
 from preflight.probes.nvidia_smi.text import nvidia_smi_text
 from preflight.transports.recorded import open_inputs
 from tests.conftest import SAMPLES, sample
+from tests.peak import PEAK
 from tests.transports.whole import Recorded, recorded
 
 Q = SAMPLES / "nvidia_smi_q"
@@ -387,10 +388,10 @@ def halves(folder: Path) -> None:
 def test_many_hosts_are_not_all_in_memory(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path)
     ask = (
-        "import io, resource, sys; from preflight.transports.recorded import open_inputs\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"{PEAK}import io, sys; from preflight.transports.recorded import open_inputs\n"
+        "before = peak_kib()\n"
         "print(sum(1 for _ in open_inputs([sys.argv[1]], io.BytesIO()).hosts()))\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+        "print(peak_kib() - before)\n"
     )
     argv = [sys.executable, "-c", ask, str(tmp_path)]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
