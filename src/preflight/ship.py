@@ -34,7 +34,8 @@ SITE, SITE_S = "micro-train-site", 60
 #: Samples of a GPU at most; a day is watched every 24 s.
 _MOST_SAMPLES = 3600
 
-#: Runs on a Python of any age, to say so where it is too old.
+#: Runs on a Python of any age, to say so where it is too old. The file has no name, or none any
+#: more: whoever ends this process, and however, leaves nothing behind.
 _LAUNCH = """\
 import sys
 if sys.version_info < (3, 9):
@@ -46,25 +47,16 @@ DATA = base64.b64decode("{data}")
 refused = []
 for folder in {folders}:
     try:
-        fd, path = tempfile.mkstemp(".pyz", ".preflight-", os.path.expandvars(folder))
-    except OSError as error:
-        refused.append("%s: %s" % (folder, error.strerror))
-        continue
-    try:
-        with os.fdopen(fd, "wb") as file:
+        with tempfile.TemporaryFile(dir=os.path.expandvars(folder)) as file:
             file.write(DATA)
-        with open(path, "rb") as file:
-            whole = hashlib.sha256(file.read()).hexdigest() == "{digest}"
-        if whole:
-            sys.argv[0] = path
-            runpy.run_path(path, run_name="__main__")
-            break
+            file.seek(0)
+            if hashlib.sha256(file.read()).hexdigest() == "{digest}":
+                sys.argv[0] = "/proc/self/fd/%d" % file.fileno()
+                runpy.run_path(sys.argv[0], run_name="__main__")
+                break
         refused.append("%s: what was read back differs" % folder)
     except OSError as error:
         refused.append("%s: %s" % (folder, error.strerror))
-    finally:
-        if os.path.exists(path):
-            os.unlink(path)
 else:
     sys.stderr.write("no folder takes the payload: %s\\n" % "; ".join(refused))
     sys.exit(4)
@@ -158,5 +150,5 @@ def _launch(data: bytes) -> str:
 def _shipped(data: bytes) -> str:
     places = ", ".join(_FOLDERS)
     return (
-        f"{format_bytes(len(data))} are put into the first of {places} that takes them, and removed"
+        f"{format_bytes(len(data))} are put into the first of {places} that takes them, without a name"
     )

@@ -17,7 +17,7 @@ from tests.conftest import require
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("begun", [".preflight-*.pyz", ".preflight-train-*/checkpoints"])
+@pytest.mark.parametrize("begun", [".preflight-*", ".preflight-train-*/checkpoints"])
 def test_nothing_is_left_behind(tmp_path: Path, number: signal.Signals, begun: str) -> None:
     require("torch", importlib.util.find_spec("torch") is not None)
     folder = tmp_path / "tmp"

@@ -189,9 +189,13 @@ def test_its_launcher_is_killed(pyz: Path, library: str) -> None:
 
 
 def launch(folders: str, tmp_path: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """What the launcher does, with a payload that tells where it lies and how."""
+    """What the launcher does, with a payload that tells where it lies, how, and under which name."""
     archive = tmp_path / "probe.zip"
-    tell = "import os, sys\nprint(sys.argv, oct(os.stat(sys.argv[0]).st_mode))\n"
+    tell = (
+        "import os, sys\n"
+        "there = os.stat(sys.argv[0])\n"
+        "print(os.readlink(sys.argv[0]), sys.argv[1:], oct(there.st_mode), there.st_nlink)\n"
+    )
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("__main__.py", tell)
     data = archive.read_bytes()
@@ -205,13 +209,13 @@ def launch(folders: str, tmp_path: Path, **env: str) -> subprocess.CompletedProc
     )  # fmt: skip
 
 
-def test_the_first_folder_that_takes_it_has_it_for_its_owner_alone(tmp_path: Path) -> None:
+def test_the_first_folder_that_takes_it_has_it_without_a_name(tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.mkdir()
     done = launch('("$NOWHERE", "/proc", "$TAKEN")', tmp_path, TAKEN=str(taken))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"['{taken}/.preflight-")
-    assert done.stdout.rstrip().endswith("'a', 'b'] 0o100600")
+    assert done.stdout.startswith(f"{taken}/")
+    assert done.stdout.rstrip().endswith("(deleted) ['a', 'b'] 0o100600 0")
     assert list(taken.iterdir()) == []
 
 

@@ -40,7 +40,6 @@ def main() -> None:
     elif asked.command == "site":
         status = _site(json.loads(asked.plan), lines)
     else:
-        _remove_self()
         status = Watch(asked.seconds, asked.interval, lines).run()
     # Not sys.exit: a worker that cannot be killed must not be waited for.
     sys.stderr.flush()
@@ -51,7 +50,6 @@ def _site(plan: dict[str, Any], lines: Lines) -> int:
     from . import pythons
     from .site import site
 
-    _remove_self()
     pythons.add_users_modules()
     lines.write(site(plan["interface"], plan["job"], even_if_busy=plan["even_if_busy"]))
     return 0
@@ -62,12 +60,10 @@ def _train(plan: str, lines: Lines) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     end_with_reader(lines.fd)
-    from .scratch import scratch, sweep
+    from .scratch import scratch
 
     try:
         with scratch():
-            if _is_shipped():
-                sweep(sys.argv[0])
             _trained(plan, lines)
     except (KeyboardInterrupt, BrokenPipeError):
         with contextlib.suppress(BrokenPipeError):
@@ -86,18 +82,15 @@ def _trained(plan: str, lines: Lines) -> None:
     pythons.add_users_modules()
     why = _stands_in_the_way(json.loads(plan))
     if why:
-        _remove_self()
         lines.write({"preflight": FORM, **why})
         return
     try:
         from .training.harness import harness
         from .training.plan import read
     except (ImportError, OSError) as error:  # OSError: a library of CUDA that does not load
-        _remove_self()
         text = f"{sys.executable} cannot import what trains: {error}"
         lines.write({"preflight": FORM, "kind": "cannot", "why": "no-torch", "text": text})
         return
-    _remove_self()
     harness(read(plan), lines.write)
 
 
@@ -112,17 +105,3 @@ def _stands_in_the_way(plan: dict[str, Any]) -> dict[str, Any]:
     even_if_busy = bool(plan.get("even_if_busy"))
     busy = alone.others(str(plan.get("job", "")), gpus=gpus, even_if_busy=even_if_busy)
     return {"kind": "busy", "text": busy} if busy else {}
-
-
-def _is_shipped() -> bool:
-    """Whether this file was put here to run once. One that a user put somewhere by another name is
-    the user's."""
-    name = os.path.basename(sys.argv[0])  # noqa: PTH119
-    return name.startswith(".preflight-") and name.endswith(".pyz")
-
-
-def _remove_self() -> None:
-    """All modules are imported: the shipped file has done its work."""
-    if _is_shipped():
-        with contextlib.suppress(OSError):
-            os.unlink(sys.argv[0])  # noqa: PTH108
