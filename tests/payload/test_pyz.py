@@ -189,7 +189,7 @@ def test_its_launcher_is_killed(pyz: Path, library: str) -> None:
 
 
 def launch(folders: str, tmp_path: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """What the launcher does, with a payload that tells where it lies, how, and under which name."""
+    """What the launcher does, with a payload that tells where it lies, how, and its names."""
     archive = tmp_path / "probe.zip"
     tell = (
         "import os, sys\n"
