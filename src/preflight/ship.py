@@ -149,6 +149,4 @@ def _launch(data: bytes) -> str:
 
 def _shipped(data: bytes) -> str:
     places = ", ".join(_FOLDERS)
-    return (
-        f"{format_bytes(len(data))} are put into the first of {places} that takes them, nameless"
-    )
+    return f"{format_bytes(len(data))} are put into the first of {places} that takes them, nameless"
