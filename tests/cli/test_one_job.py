@@ -26,12 +26,18 @@ class Hosts(Struct):
     hosts: tuple[str, ...]
     sites: Mapping[str, list[Raw]]
     asked: list[tuple[tuple[str, ...], list[Command]]] = field(default_factory=list)
+    interrupted: threading.Event = field(default_factory=threading.Event)
+    #: The answers of a host to the second question.
+    then: Mapping[str, list[Raw]] = {}
 
     def run(self, commands: Sequence[Command]) -> Iterator[tuple[str, list[Raw]]]:
         self.asked.append((self.hosts, list(commands)))
         for name in reversed(self.hosts):  # they answer in an order of their own
-            first = commands[0].probe == SITE
-            yield name, self.sites[name] if first else [Raw(name, one.probe) for one in commands]
+            first = any(one.probe == SITE for one in commands)
+            yield name, self.sites[name] if first else self._trained(name, commands)
+
+    def _trained(self, name: str, commands: Sequence[Command]) -> list[Raw]:
+        return list(self.then.get(name, [Raw(name, one.probe, rc=0) for one in commands]))
 
 
 def site(name: str, **more: Any) -> list[Raw]:
@@ -69,9 +75,9 @@ def test_all_hosts_get_one_plan_in_the_order_of_their_names() -> None:
     assert (plan["ranks"], plan["preset"]) == (8, "gpu-1b")
     assert set(answers) == {"a", "b", "c"}
     (_, first), (_, second) = fleet.asked
-    assert [one.probe for one in first] == [SITE]
+    assert [one.probe for one in first] == ["identity", SITE]
     assert [one.probe for one in second] == ["identity", TRAINS]
-    assert json.loads(first[0].argv[-1])["job"] == plan["job"]
+    assert json.loads(first[1].argv[-1])["job"] == plan["job"]
 
 
 def test_a_host_that_cannot_is_told_and_the_others_train() -> None:

@@ -116,6 +116,20 @@ class Layer(Struct, frozen=True):
     high: float
 
 
+class Job(Struct, frozen=True):
+    """The run over several hosts that this host's is a part of, as whoever started it saw it."""
+
+    host: str  # what this one is called in it
+    hosts: tuple[str, ...]  # in the order of their ranks
+    ranks: int  # on each
+    meets: str = ""  # where: h1 (10.0.0.1:40000)
+    interface: str = ""
+    #: Hosts that were to be part of it: h2: why it is not.
+    without: tuple[str, ...] = ()
+    #: What took all of them with it: a rank, or a host that was lost.
+    causes: tuple[str, ...] = ()
+
+
 class Training(Struct, frozen=True):
     """One run. `shares`: of the step by part, of the rank whose step is longest."""
 
@@ -171,5 +185,7 @@ class Training(Struct, frozen=True):
     proofs: Known[tuple[Proof, ...]] = NOT_IN_INPUT
     failures: tuple[TrainFailure, ...] = ()
     resume: Resume = field(default_factory=Resume)
+    job: Known[Job] = NOT_IN_INPUT
+    unmet: Known[str] = NOT_IN_INPUT  # which hosts could not reach where ranks meet; "" if all did
     line: int = 1
     probe: str = ""

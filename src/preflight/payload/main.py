@@ -84,6 +84,8 @@ def _trained(plan: str, lines: Lines) -> None:
     if why:
         lines.write({"preflight": FORM, **why})
         return
+    if json.loads(plan).get("hosts") and not _meets(json.loads(plan), lines):
+        return
     try:
         from .training.harness import harness
         from .training.plan import read
@@ -92,6 +94,22 @@ def _trained(plan: str, lines: Lines) -> None:
         lines.write({"preflight": FORM, "kind": "cannot", "why": "no-torch", "text": text})
         return
     harness(read(plan), lines.write)
+
+
+def _meets(plan: dict[str, Any], lines: Lines) -> bool:
+    """Whether all hosts reach where the ranks meet; told either way."""
+    from .training import hosts
+    from .training.meet import meet
+    from .training.plan import PlanError, read
+
+    try:
+        at = hosts.place_of(read(json.dumps(plan)))
+    except PlanError as error:
+        line: dict[str, Any] = {"kind": "cannot", "text": str(error)}
+    else:
+        line = {**meet(plan, at), "host": plan["hosts"][at]}
+    lines.write({"preflight": FORM, **line})
+    return bool(line["kind"] == "met")
 
 
 def _stands_in_the_way(plan: dict[str, Any]) -> dict[str, Any]:

@@ -22,8 +22,10 @@ _MEMORY = {
 def training_tables(host: Host) -> tuple[dict[str, Any], ...]:
     """The tables of one host's run; none where it has no run, or none that came to a step."""
     run = host.training
+    job = () if isinstance(run, Missing) else tuple(_job(run))
+    together = ({"table": "one job", "host": host.name, "rows": list(job)},) if job else ()
     if isinstance(run, Missing) or isinstance(run.step_s, Missing):
-        return ()
+        return together
     rate = mfu(run)
     tables = {
         "training": list(_run(run, rate)),
@@ -31,9 +33,25 @@ def training_tables(host: Host) -> tuple[dict[str, Any], ...]:
         "training: from peak to MFU": [] if isinstance(rate, Missing) else _ledger(rate),
         "training: memory of the rank that needs most": list(_memory(run)),
     }
-    return tuple(
+    return together + tuple(
         {"table": name, "host": host.name, "rows": rows} for name, rows in tables.items() if rows
     )
+
+
+def _job(run: Training) -> Iterator[Row]:
+    """What was trained together, told by the first of its hosts alone."""
+    job = run.job
+    if isinstance(job, Missing) or job.host != job.hosts[0]:
+        return
+    if len(job.hosts) > 1:
+        ranks = f"{job.ranks} rank{'' if job.ranks == 1 else 's'}"
+        over = f" over {job.interface}" if job.interface else ""
+        told = f"{len(job.hosts)} hosts x {ranks}{over}, rendezvous {job.meets}"
+    else:
+        told = f"no: {job.host} trained by itself"
+    yield {"measure": "trained as one job", "value": told}
+    yield from ({"measure": "trained without", "value": one} for one in job.without)
+    yield from ({"measure": "ended because of", "value": one} for one in job.causes)
 
 
 def _run(run: Training, rate: Known[Mfu]) -> Iterator[Row]:

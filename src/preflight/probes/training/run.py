@@ -11,6 +11,7 @@ from preflight.facts.training import Training
 from preflight.model import NOT_IN_INPUT, Known
 from preflight.probes.spec import probe
 from preflight.probes.training.failures import failures
+from preflight.probes.training.job import job_of, unmet
 from preflight.probes.training.lines import (
     NO_STEP,
     PROBE,
@@ -29,6 +30,7 @@ from preflight.probes.training.timing import loader_ratio, times, total
 #: A field of the run -> the line that shows it best.
 _STEP = r'"kind": ?"step"'
 _SHOWS = {
+    "unmet": r'"kind": ?"unmet"',
     "not_finite": rf"{_STEP}.*(?:NaN|Infinity)",
     "start_off_nats": _STEP,
     "norm_first": _STEP,
@@ -79,6 +81,8 @@ def _facts(told: Told) -> Training:
         proofs=proofs(told) or told.unfinished(),
         failures=failed,
         resume=resume(told, failed),
+        job=job_of(told),
+        unmet=unmet(told),
         probe=PROBE,
     )
 
