@@ -7,9 +7,11 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import pytest
 from msgspec import Struct, field
 
 from preflight.cli.one_job import OneJob
+from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
 from preflight.model import Command, Missing, Raw
 from preflight.ship import SITE, TRAINS, train_command
@@ -131,6 +133,27 @@ def test_hosts_without_gpus_train_on_their_cores() -> None:
     sites = {name: site(name, gpus=0, cores=1, interface=f"eth{name}") for name in "ab"}
     _, fleet = trained(sites)
     assert (plan_of(fleet)["ranks"], plan_of(fleet)["interface"]) == (1, "")
+
+
+def identity(host: str) -> Raw:
+    return Raw(host, "identity", stdout="hostname h\nkernel 6\nboot_id 1-2\nuid 0\n")
+
+
+def test_one_machine_under_two_names_is_one_host_under_the_first() -> None:
+    sites = {name: [identity(name), *site(name)] for name in ("b", "a")}
+    answers, fleet = trained({**sites, "c": site("c")})
+    assert plan_of(fleet)["hosts"] == ["b", "c"]
+    (twice,) = answers["a"]
+    assert twice.missing and twice.missing.fault == "same-host"
+    assert '"without":{"a":"it is b under another name' in str(answers["b"][-1].stdout)
+
+
+def test_a_loopback_leads_to_no_other_machine() -> None:
+    here = {"address": "127.0.0.1", "interface": "lo"}
+    with pytest.raises(UsageError, match="reaches only itself"):
+        trained({"a": site("a", **here, boot="1"), "b": site("b", **here, boot="2")})
+    _, fleet = trained({"a": site("a", **here, boot="1"), "b": site("b", **here, boot="1")})
+    assert plan_of(fleet)["master"] == "127.0.0.1"
 
 
 def test_it_is_killed_and_resumed_only_where_a_folder_is_shared() -> None:

@@ -43,12 +43,14 @@ def gathered(
     over = Over(user)
     asked: Fleet = replace(fleet, interrupted=over)
     found: dict[str, list[Raw]] = {}
+    ending = False
     timer = threading.Timer(LAST_WORDS_S, over.set)
     timer.daemon = True
     try:
         for host, raws in asked.run(commands):
             found[host] = raws
-            if not timer.is_alive() and _ended_badly(raws):
+            if not ending and _ended_badly(raws):
+                ending = True
                 timer.start()
     finally:
         timer.cancel()

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from preflight.errors import ParseError
-from preflight.facts.training import Training
+from preflight.facts.training import Resume, Training
 from preflight.model import NOT_IN_INPUT, Known
 from preflight.probes.spec import probe
 from preflight.probes.training.failures import failures
@@ -59,7 +59,27 @@ def training(text: str) -> Training:
         raise ParseError(f"expected values as a training run tells them: {error}", 1) from error
 
 
+def _apart(told: Told) -> Training:
+    """Of hosts that did not come together there is nothing else to tell."""
+    why = told.unfinished()
+    none: dict[str, Any] = dict.fromkeys(_OF_RUN, why)
+    of_resume: dict[str, Any] = dict.fromkeys(Resume.__struct_fields__[:-2], why)
+    interrupted = bool(told.of["interrupted"])
+    return Training(**none, interrupted=interrupted, resume=Resume(**of_resume), job=job_of(told),
+                    unmet=unmet(told), probe=PROBE)  # fmt: skip
+
+
+#: What is known of a run once there is one.
+_OF_RUN = [
+    name
+    for name, default in zip(Training.__struct_fields__, Training.__struct_defaults__, strict=True)
+    if default is NOT_IN_INPUT and name not in ("job", "unmet")
+]
+
+
 def _facts(told: Told) -> Training:
+    if told.apart():
+        return _apart(told)
     whole = told.steps[WHOLE]
     slowest = max(whole.values(), key=lambda steps: sum(map(total, steps)), default=[])
     first = whole[min(whole)] if whole else []
