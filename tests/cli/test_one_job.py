@@ -145,7 +145,7 @@ def test_one_machine_under_two_names_is_one_host_under_the_first() -> None:
     assert plan_of(fleet)["hosts"] == ["b", "c"]
     (twice,) = answers["a"]
     assert twice.missing and twice.missing.fault == "same-host"
-    assert '"without":{"a":"it is b under another name' in str(answers["b"][-1].stdout)
+    assert '"without":[{"host":"a","text":"it is b under' in str(answers["b"][-1].stdout)
 
 
 def test_a_loopback_leads_to_no_other_machine() -> None:

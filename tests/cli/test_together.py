@@ -18,13 +18,14 @@ from preflight.collect import examine
 from preflight.faults import CONNECTION, fault
 from preflight.judge.load import load
 from preflight.model import Command, Raw, Result, Status
+from preflight.redact.redactor import Redactor
 from preflight.ship import TRAINS
 from tests.training_lines import lines
 
 CHECKS = load(("training",)).checks
 OF: dict[str, Any] = {
-    "hosts": ["a", "b", "c"], "ranks": 1, "meets": "a (10.0.0.1:40000)", "interface": "ib0",
-    "without": {"d": "GPU 3 holds process 4711 (alice)"},
+    "hosts": ["a", "b", "c"], "master": "10.0.0.1:40000", "ranks": 1, "interface": "ib0",
+    "without": [{"host": "d", "text": "GPU 3 holds process 4711 (alice)"}],
 }  # fmt: skip
 Lines = list[dict[str, Any]]
 
@@ -194,3 +195,10 @@ def test_what_the_user_interrupts_is_nobodys_fault() -> None:
     assert [one.probe for one in told["a"]] == ["identity", TRAINS, CONNECTION]
     report = examine("a", told["a"], CHECKS)
     assert not any("which is why" in one.reason for one in report.results)
+
+
+def test_names_of_its_hosts_are_redacted() -> None:
+    of = {**OF, "hosts": ["zeus", "hera"], "without": [{"host": "ares", "text": "no torch"}]}
+    told = told_of_others({"zeus": [part(0)], "hera": [part(1)]}, of, interrupted=False)
+    clean = Redactor().full(str(told["hera"][0].stdout))
+    assert not any(name in clean for name in ("zeus", "hera", "ares", "10.0.0.1"))

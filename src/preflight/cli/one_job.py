@@ -95,13 +95,12 @@ class OneJob(Struct):
 
 def _of_job(plan: dict[str, Any], healthy: Sequence[Site], left: Sequence[Site]) -> dict[str, Any]:
     """What the hosts are told of their job when it is over."""
-    first, several = healthy[0], len(healthy) > 1
     return {
         "hosts": [one.host for one in healthy],
+        "master": f"{plan['master']}:{plan['port']}" if len(healthy) > 1 else "",
         "ranks": plan.get("ranks", 0),
-        "meets": f"{first.host} ({plan['master']}:{plan['port']})" if several else "",
         "interface": ", ".join(dict.fromkeys(str(one.told["interface"]) for one in healthy)),
-        "without": {one.host: _why(one) for one in left},
+        "without": [{"host": one.host, "text": _why(one)} for one in left],
     }
 
 

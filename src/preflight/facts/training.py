@@ -122,7 +122,7 @@ class Job(Struct, frozen=True):
     host: str  # what this one is called in it
     hosts: tuple[str, ...]  # in the order of their ranks
     ranks: int  # on each
-    meets: str = ""  # where: h1 (10.0.0.1:40000)
+    meets: str = ""  # where, on the first host: 10.0.0.1:40000
     interface: str = ""
     #: Hosts that were to be part of it: h2: why it is not.
     without: tuple[str, ...] = ()

@@ -46,7 +46,7 @@ def _job(run: Training) -> Iterator[Row]:
     if len(job.hosts) > 1:
         ranks = f"{job.ranks} rank{'' if job.ranks == 1 else 's'}"
         over = f" over {job.interface}" if job.interface else ""
-        told = f"{len(job.hosts)} hosts x {ranks}{over}, rendezvous {job.meets}"
+        told = f"{len(job.hosts)} hosts x {ranks}{over}, rendezvous {job.host} ({job.meets})"
     else:
         told = f"no: {job.host} trained by itself"
     yield {"measure": "trained as one job", "value": told}

@@ -42,7 +42,8 @@ class _Cause(Struct, frozen=True):
 
 
 def job_line(of: Mapping[str, Any], parts: Mapping[str, Part]) -> Line:
-    """What all hosts of a job told, in one line. `of`: hosts, ranks, meets, interface, without."""
+    """What all hosts of a job told, in one line. `of`: hosts, master, ranks, interface,
+    without."""
     told = {host: _told(part.text) for host, part in parts.items()}
     known = {host: one for host, one in told.items() if one is not None}
     return {
@@ -118,9 +119,9 @@ def job_of(told: Told) -> Known[Job]:
         host=str(line["host"]),
         hosts=tuple(map(str, line["hosts"])),
         ranks=int(line["ranks"]),
-        meets=str(line["meets"]),
+        meets=str(line["master"]),
         interface=str(line["interface"]),
-        without=tuple(f"{name}: {why}" for name, why in line["without"].items()),
+        without=tuple(f"{one['host']}: {one['text']}" for one in line["without"]),
         causes=tuple(map(in_words, line["causes"])),
     )
 
