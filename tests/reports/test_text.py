@@ -296,7 +296,8 @@ def test_a_training_run_that_was_left_out_is_told_in_the_last_line() -> None:
     out = [skipped("training.ranks", "n1", why), skipped("training.finite", "n1", why)]
     last = text_of(report(host("n1", good, *out)), columns=200).splitlines()[-1]
     assert last.endswith(f"0 undetermined; training was not run: {why}")
-    both = report(host("n1", good, *out), host("n2", good, passed("training.ranks", "n2", True, "")))
+    trained = host("n2", good, passed("training.ranks", "n2", True, ""))
+    both = report(host("n1", good, *out), trained)
     assert f"; training was not run on n1: {why}" in text_of(both, columns=200)
 
 
