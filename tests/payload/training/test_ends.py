@@ -125,9 +125,9 @@ def test_a_damaged_checkpoint_is_left_for_the_one_before(fault: str) -> None:
 def test_ids_out_of_range_are_told_with_their_file(tmp_path: Path, workers: int) -> None:
     (tmp_path / "a.bin").write_bytes(b"\1\0" * 2000 + b"\xff\xff" * 2000)
     run = told(ranks=1, data=str(tmp_path), workers=workers, changes={"steps": 30})
-    (failed,) = of(run, "failed")
-    assert failed["error"] == "ShardError"
-    assert failed["text"] == f"{tmp_path}/a.bin: token id 65535, and the vocabulary is 64"
+    (cannot,) = of(run, "cannot")
+    assert cannot["text"] == f"--data: {tmp_path}/a.bin: token id 65535, and the vocabulary is 64"
+    assert not of(run, "failed") + of(run, "died")
 
 
 def test_a_truncated_shard_is_told_before_anything_starts(tmp_path: Path) -> None:
@@ -155,7 +155,9 @@ def test_a_truncated_shard_is_told_before_anything_starts(tmp_path: Path) -> Non
         ({"inject": {"kill": "2"}, "ranks": 2}, "kill:2: there is no rank 2, the last is 1"),
         ({"inject": {"nan": "500"}}, "nan:500: there is no step 500, the last is 11"),
         ({"data": "/nonexistent"}, "/nonexistent: No such file or directory"),
-        ({"folder": "/nonexistent"}, "/nonexistent"),
+        ({"folder": "/nonexistent"}, "--folder /nonexistent is no folder that is there"),
+        ({"interface": "nosuch0"}, "there is no interface nosuch0; there are: "),
+        ({"inject": {"churn": ""}}, "churn shows only on GPUs: on processors torch has no"),
         ({"hosts": ["a", "b"]}, "PREFLIGHT_HOST is not set, and the hosts of this run are a, b"),
     ],
 )
