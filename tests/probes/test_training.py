@@ -146,6 +146,41 @@ def test_what_to_do_is_of_the_signal_that_ended_it(status: int, step: str) -> No
     assert (one.action, len(one.fix)) == (Action.RESTART_JOB, 2)
 
 
+@pytest.mark.parametrize(
+    ("check", "edit", "shown"),
+    [
+        ("training.replicas", (r'("step_at":20,"digest":")r20(","rank":1)', r"\g<1>odd\g<2>"),
+         ('"step_at":20,"digest":"r20","rank":0', '"step_at":20,"digest":"odd","rank":1')),
+        ("training.loss.jump", (r'("step":20,"loss":)[\d.]+', r"\g<1>4.5"), ('"step":20,',)),
+        ("training.loss.learned", (r'("floor_nats":)', r"\g<1>-9"), ('"step":31,',)),
+        ("training.data.longest", (r'("step":20,.*"data":)0.0004', r"\g<1>5.1"), ('"step":20,',)),
+    ],
+)  # fmt: skip
+def test_the_line_that_shows_it_stands_below(
+    check: str, edit: tuple[str, str], shown: tuple[str, ...]
+) -> None:
+    told, count = re.subn(*edit, text())
+    assert count
+    (one,) = [each for each in judged(told).results if each.check == check]
+    seen = [each.text.replace(" ", "") for each in one.evidence]
+    assert all(part in line for part, line in zip(shown, seen, strict=True)), seen
+
+
+def test_when_a_loss_jumped_and_in_what_it_is_counted() -> None:
+    told = re.sub(r'("step":20,"loss":)[\d.]+', r"\g<1>4.5", text())
+    (one,) = [each for each in judged(told).results if each.check == "training.loss.jump"]
+    assert (one.unit, one.reason) == ("nats", "at step 20")
+
+
+def test_what_a_checkpoint_lacks_decides_what_to_do() -> None:
+    sound = '("launch":"resumed","kind":"resumed".*"wrong":\\[)'
+    for wrong, step in (("written in part: 1 of 2 bytes", "df -h"), ("other bytes", "gpu-health")):
+        told = re.sub(sound, rf'\g<1>"step-00000016: {wrong}"', text())
+        (one,) = [each for each in judged(told).results if each.status is Status.FAIL]
+        assert (one.check, len(one.fix)) == ("training.checkpoint.sound", 2)
+        assert step in one.fix[0]
+
+
 def test_figures_of_a_sound_run() -> None:
     told = training(text(gpu=True))
     assert isinstance(told.tokens_per_s, float)

@@ -138,7 +138,10 @@ def _at_top(host: Host, check: Check, one: Reached) -> bool:
 
 
 def _said(one: Reached) -> str:
-    """A GPU that does not answer has a sentence of the driver in place of its name."""
+    """A GPU that does not answer has a sentence of the driver in place of its name; what happened
+    once has a time."""
+    if when := getattr(one.element, "when", ""):
+        return str(when)
     trouble = getattr(one.element, "trouble", "")
     if trouble and isinstance(one.value, bool):
         return str(trouble)

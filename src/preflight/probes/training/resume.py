@@ -40,7 +40,12 @@ def resume(told: Told, failures: tuple[TrainFailure, ...]) -> Resume:
     elif causes(failures, WHOLE) and not resumed:
         return _none(Missing("not-applicable", "the whole run did not come to its end"))
     elif not resumed and any(one["failed"] for one in told.where("done", launch=WHOLE)):
-        return _none(Missing("not-applicable", "no checkpoint could be written"))
+        return _none(
+            Missing(
+                "not-applicable",
+                "a checkpoint could not be written, so nothing was killed and resumed",
+            )
+        )
     else:
         trouble = "" if done else told.unfinished()
     if not resumed:
