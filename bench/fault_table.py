@@ -77,9 +77,10 @@ FAULTS = (
     Fault("half-checkpoint", ("training.checkpoint.sound",), resume=True),
     Fault("full-disk", ("training.checkpoint.written",), ("training.resume",), resume=True),
     Fault("gc-pauses", ("training.gc",)),
-    Fault("pageable", why="a CPU copies nothing"),
-    Fault("tiny-kernels", why="on a CPU an operation costs nothing to launch"),
-    Fault("churn", why="a CPU has no allocator of torch's"),
+    # Refused on processors.
+    Fault("pageable", shardings=(), why="a CPU copies nothing"),
+    Fault("tiny-kernels", shardings=(), why="on a CPU an operation costs nothing to launch"),
+    Fault("churn", shardings=(), why="a CPU has no allocator of torch's"),
 )
 
 

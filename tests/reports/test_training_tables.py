@@ -37,6 +37,14 @@ def rate(told: str) -> Mfu:
     return found
 
 
+def test_what_decides_the_figures_stands_in_the_first_row() -> None:
+    told = text().replace('"sharding":"ddp"', '"sharding":"ddp","mesh":"1x2","comm_hook":"fp16"')
+    told = told.replace('"accumulation":1', '"accumulation":4')
+    first = training_tables(host(told))[0]["rows"][0]["value"]
+    assert "ddp 1x2, " in first
+    assert "4 micro-batches a step, gradients averaged in fp16, " in first
+
+
 def test_mfu_is_the_rate_over_the_peak_of_all_gpus() -> None:
     found = rate(text(gpu=True))
     assert found.peak_tflops == 989.4

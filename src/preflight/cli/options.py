@@ -247,7 +247,12 @@ OPTIONS: dict[str, Option] = {
     ),
     "inject": Option(
         list[str], ("--inject",),
-        "A fault on purpose, to see it told: slow-rank, slow-loader, stop, nan ... Repeatable.",
+        "A fault on purpose, to see it told. N is the rank (else the last) of slow-rank, kill, "
+        "stop, flip-weight, flip-gradient; the step (else a third of all) of stall, nan, "
+        "bad-batch; milliseconds of slow-loader, objects of pickle-heavy, times of rate-x100. On "
+        "the resume: lost-optimizer, repeated-data, corrupt-checkpoint, half-checkpoint, "
+        "full-disk; also gc-pauses. On GPUs only: pageable, churn, tiny-kernels (N operations). "
+        "Repeatable.",
         "NAME[:N]",
     ),
 }  # fmt: skip

@@ -130,6 +130,16 @@ class Job(Struct, frozen=True):
     causes: tuple[str, ...] = ()
 
 
+class Jump(Struct, frozen=True):
+    """How far the loss of a step, a mean over all ranks, was above the median of the ten before."""
+
+    name: str  # loss
+    nats: float
+    when: str = ""  # at step 33
+    line: int = 0
+    probe: str = ""
+
+
 class Training(Struct, frozen=True):
     """One run. `shares`: of the step by part, of the rank whose step is longest."""
 
@@ -143,6 +153,10 @@ class Training(Struct, frozen=True):
     sharding: Known[str] = NOT_IN_INPUT
     precision: Known[str] = NOT_IN_INPUT
     compiled: Known[bool] = NOT_IN_INPUT
+    mesh: str = ""  # of fsdp: replicas x pieces
+    comm_hook: str = "none"  # what ddp averages gradients in
+    accumulation: Known[int] = NOT_IN_INPUT  # micro-batches of a step
+    recompute: bool = False  # activation checkpointing
     hosts: Known[int] = NOT_IN_INPUT
     world: Known[int] = NOT_IN_INPUT  # ranks on all hosts
     ranks_asked: Known[int] = NOT_IN_INPUT  # on this host
@@ -176,8 +190,7 @@ class Training(Struct, frozen=True):
     norm_first: Known[float] = NOT_IN_INPUT
     norm_high: Known[float] = NOT_IN_INPUT
     layers: tuple[Layer, ...] = ()
-    jump_nats: Known[float] = NOT_IN_INPUT  # the largest rise over the ten steps before
-    jump_step: Known[int] = NOT_IN_INPUT
+    jumps: Known[tuple[Jump, ...]] = NOT_IN_INPUT  # the largest
     outside_optimizer: Known[int] = NOT_IN_INPUT  # trainable parameters that no optimizer has
     twice_in_optimizer: Known[int] = NOT_IN_INPUT
     checkpoint_failed: Known[str] = NOT_IN_INPUT  # why one could not be written; "" if all were

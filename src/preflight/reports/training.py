@@ -77,7 +77,12 @@ def _what(run: Training) -> str:
     products = run.products if isinstance(run.products, tuple) and run.products else ()
     on = ", ".join(products) or ("processors" if run.device == "cpu" else str(run.device))
     ranks = f"{run.world} rank" if run.world == 1 else f"{run.world} ranks"
-    told = [run.preset, run.precision, run.sharding, f"{ranks} on {on}"]
+    mesh = f" {run.mesh}" if run.mesh else ""
+    told = [run.preset, run.precision, f"{run.sharding}{mesh}", f"{ranks} on {on}"]
+    if isinstance(run.accumulation, int) and run.accumulation > 1:
+        told.append(f"{run.accumulation} micro-batches a step")
+    told += [f"gradients averaged in {run.comm_hook}"] if run.comm_hook != "none" else []
+    told += ["activations computed twice"] if run.recompute else []
     if run.device == "cpu" and isinstance(run.threads, int):
         told.append(f"{run.threads} thread{'' if run.threads == 1 else 's'} each")
     told += ["compiled"] if run.compiled is True else []

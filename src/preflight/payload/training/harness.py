@@ -167,6 +167,9 @@ def _launched(
         if launch == KILLED and _killed(plan, one, line, tell):
             sound = True
             break
+        if line["kind"] == "failed" and line["error"] == shards.ShardError.__name__ and plan.data:
+            # What the user gave is wrong, and no fault of a rank.
+            raise shards.ShardError(f"--data: {line['text']}")
         tell({"launch": launch, **line})
         sound &= line["kind"] not in ("died", "failed", "silent")
         sound &= not (line["kind"] == "done" and line["failed"])

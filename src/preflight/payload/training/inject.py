@@ -42,6 +42,12 @@ FAULTS = {
     "gc-pauses": "Python's collector has a million objects to look through, at every step",
 }
 
+#: What does nothing on processors, and why.
+ON_GPUS = {
+    "pageable": "processors copy no batch",
+    "tiny-kernels": "on processors an operation costs nothing to launch",
+    "churn": "on processors torch has no allocator of its own",
+}
 #: What the number behind the colon is of; of the others it is a measure.
 OF_RANK = frozenset({"slow-rank", "kill", "stop", "flip-weight", "flip-gradient"})
 OF_STEP = frozenset({"stall", "nan", "bad-batch"})

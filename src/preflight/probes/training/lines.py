@@ -67,7 +67,9 @@ class Told:
             return Missing("exited", "the run was interrupted")
         if self.of["end"]:
             return Missing("exited", "the run ended before it")
-        return Missing("unreadable", "the recording is cut short: it lacks its end")
+        return Missing(
+            "unreadable", "no end was told: the run was killed, or its recording is cut short"
+        )
 
     def ranks(self) -> list[int]:
         """The numbers of this host's ranks, of all hosts' ranks: those that told something, and

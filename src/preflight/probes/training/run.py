@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 from preflight.errors import ParseError
@@ -25,30 +24,11 @@ from preflight.probes.training.lines import (
 from preflight.probes.training.numerics import losses, membership, norms, proofs
 from preflight.probes.training.ranks import ranks
 from preflight.probes.training.resume import resume
+from preflight.probes.training.shown import locate
 from preflight.probes.training.timing import loader_ratio, times, total
 
-#: A field of the run -> the line that shows it best.
-_STEP = r'"kind": ?"step"'
-_SHOWS = {
-    "unmet": r'"kind": ?"unmet"',
-    "not_finite": rf"{_STEP}.*(?:NaN|Infinity)",
-    "start_off_nats": _STEP,
-    "norm_first": _STEP,
-    "outside_optimizer": r'"name": ?"membership"',
-    "twice_in_optimizer": r'"name": ?"membership"',
-    "checkpoint_failed": r'"failed": ?"[^"]',
-    "loader_ratio": r'"kind": ?"loader_alone"',
-}
 
-
-def _locate(text: str, line: int, field: str) -> int:
-    """The first line that shows a field of the run; `line` where none does."""
-    pattern = _SHOWS.get(field)
-    found = re.search(rf"(?m)^.*{pattern}", text) if pattern else None
-    return text.count("\n", 0, found.start()) + 1 if found else line
-
-
-@probe(PROBE, ["python3", "-I", "-", "train"], timeout_s=3600, locate=_locate)
+@probe(PROBE, ["python3", "-I", "-", "train"], timeout_s=3600, locate=locate)
 def training(text: str) -> Training:
     """One run. Raises ParseError where a line is no JSON of ours, or none is there."""
     try:
@@ -114,6 +94,10 @@ def _about(told: Told) -> dict[str, Any]:
     names = [one["name"] for one in devices if "name" in one] if isinstance(devices, list) else []
     return {
         **{name: text_of(plan, name) for name in ("preset", "device", "sharding")},
+        "mesh": str(plan.get("mesh") or ""),
+        "comm_hook": str(plan.get("comm_hook") or "none"),
+        "accumulation": count_of(shape, "accumulation"),
+        "recompute": plan.get("recompute") is True,
         "products": tuple(dict.fromkeys(map(str, names))),
         "precision": text_of(shape, "precision"),
         "compiled": plan.get("compiled") is True,
