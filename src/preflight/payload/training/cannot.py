@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from . import fits
 from .inject import FAULTS, OF_RANK, OF_STEP
 from .plan import Plan
 from .presets import Preset
@@ -102,5 +103,5 @@ def _choices(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
 
 
 _ASKS: tuple[Callable[[Plan, Preset, _Gpus], str], ...] = (
-    _choices, _faults, _shape, _devices, _version, _mesh, _hook,
+    _choices, _faults, _shape, _devices, _version, _mesh, _hook, fits.reason,
 )  # fmt: skip
