@@ -77,6 +77,13 @@ def test_the_rank_that_went_first_is_named_and_the_other_is_not_at_fault() -> No
         False, "ended by signal 9 after step 12",
     )  # fmt: skip
     assert found["rank 0"].ended == Missing("not-applicable", "it was ended because of rank 1")
+    for_memory = sample("micro_train/injected_kill.jsonl").replace(
+        '"status":-9', '"status":-9,"oom_kills":1'
+    )
+    assert _ranks(for_memory)[1].trouble == (
+        "ended by signal 9 after step 12: the kernel ended a process here for want of memory "
+        "meanwhile"
+    )
     stopped, *_ = training(sample("micro_train/injected_stop.jsonl")).failures
     assert (stopped.name, stopped.kind) == ("rank 1", "silent")
     assert stopped.text.endswith("stopped by a signal")

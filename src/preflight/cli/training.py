@@ -30,7 +30,7 @@ class Preset(Struct, frozen=True):
 PRESETS = {
     "cpu-tiny": Preset(30, 5.2e6, "any machine"),
     "gpu-small": Preset(60, 1.2e9, "8 GB of GPU memory"),
-    "gpu-1b": Preset(120, 13.2e9, "24 GB of GPU memory and 40 GB of disk"),
+    "gpu-1b": Preset(120, 13.2e9, "64 GB of GPU memory (recomputing: 32) and 40 GB of disk"),
     "gpu-7b-slice": Preset(120, 13.6e9, "32 GB of GPU memory and 40 GB of disk"),
 }
 #: Checkpoints that are there at the same time, the one being written among them.

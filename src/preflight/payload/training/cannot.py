@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from . import fits
 from .inject import FAULTS, OF_RANK, OF_STEP, ON_GPUS
 from .plan import Plan
 from .presets import Preset
@@ -117,5 +118,5 @@ def _choices(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
 
 
 _ASKS: tuple[Callable[[Plan, Preset, _Gpus], str], ...] = (
-    _choices, _places, _faults, _shape, _devices, _version, _mesh, _hook,
+    _choices, _places, _faults, _shape, _devices, _version, _mesh, _hook, fits.reason,
 )  # fmt: skip

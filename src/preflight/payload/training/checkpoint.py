@@ -232,9 +232,10 @@ def _memory(flat: Tensor) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """Memory of its own for every tensor: the optimizer goes on in the old one."""
+    """Memory of its own for every tensor: the optimizer goes on in the old one. Those on a GPU are
+    copied to the host by async_save() before it returns: here it would take as much again there."""
     if isinstance(value, Tensor):
-        return value.detach().clone()
+        return value if value.is_cuda else value.detach().clone()
     if isinstance(value, dict):
         return {key: _copied(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

@@ -42,9 +42,12 @@ def work(plan: Plan, launch: str, tell: Tell) -> None:
     place = layout.join(plan.device)
     try:
         _work(plan, shape, place, launch, tell)
-    except torch.cuda.OutOfMemoryError as error:
-        told = {"kind": "failed", "error": "OutOfMemoryError", "text": str(error)[:2000]}
-        tell({**told, "memory": memory.allocator(place)})
+    except (torch.cuda.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        text = memory.exhausted(error)
+        if not text:
+            raise
+        told = {"kind": "failed", "error": "OutOfMemoryError", "text": text[:2000]}
+        tell({**told, **({"memory": memory.allocator(place)} if place.gpu else {})})
         raise SystemExit(1) from error
     except shards.ShardError as error:
         raise shards.ShardError(loader.told_by(error)) from None

@@ -32,7 +32,7 @@ def _failures(told: Told) -> Iterator[TrainFailure]:
             yield TrainFailure(name, "failed", launch, text, line=one["line"], probe=PROBE)
         elif one["kind"] == "died" and one["status"] < 0:
             at = after(one["step"])
-            text = f"ended by signal {-one['status']} {at}"
+            text = f"ended by signal {-one['status']} {at}{_for_memory(one)}"
             yield TrainFailure(name, "died", launch, text, one["step"], one["line"], PROBE)
         elif one["kind"] == "silent":
             yield from _silent(one, launch)
@@ -44,6 +44,15 @@ def _silent(one: Line, launch: str) -> Iterator[TrainFailure]:
         step = int(one["steps"].get(str(rank), -1))
         text = f"said nothing for {one['after_s']:g} s {after(step)}, {how}"
         yield TrainFailure(f"rank {rank}", "silent", launch, text, step, one["line"], PROBE)
+
+
+def _for_memory(died: Line) -> str:
+    """Said by launchers that count whom the kernel ends for want of memory."""
+    killed = died.get("oom_kills")
+    if not isinstance(killed, int) or killed < 1:
+        return ""
+    many = f"{killed} processes" if killed > 1 else "a process"
+    return f": the kernel ended {many} here for want of memory meanwhile"
 
 
 def after(step: int) -> str:
