@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from preflight.assemble.host import assemble
+from preflight.assemble.pci.kinds import named_by_order
 from preflight.assemble.pci.paths import paths
 from preflight.facts.gpu import Gpu, Pcie
 from preflight.facts.host import Host
@@ -273,3 +274,30 @@ def test_which_of_two_behind_one_switch_is_which_is_left_open() -> None:
     assert names[:4] == [*2 * ["one of mlx5_[0-1]"], *2 * ["one of mlx5_[2-3]"]]
     assert nodes[4].label == "ConnectX-7, 400 Gb/s InfiniBand"
     assert "NUMA node not told" not in [node.name for node in nodes]
+
+
+MATRIX = "../topo/h20_x8_8nic_pix_pairs_tabs.txt"
+
+
+def test_a_matrix_and_a_list_of_pci_draw_each_device_once() -> None:
+    host = recorded(MATRIX, "xe9680_h100_x8_cx7_vvv_devices.txt")
+    drawn = [node for node in every(map_of(host).nodes) if node.kind in ("gpu", "nic")]
+    gpus = [node for node in drawn if node.kind == "gpu"]
+    assert [(node.name, node.link) for node in gpus] == [
+        (f"gpu{number}", "gen5 x16") for number in range(8)
+    ]
+    names = [node.name for node in drawn if "ConnectX-7" in node.label]
+    assert names == 4 * ["one of mlx5_[1-4]"] + 4 * ["one of mlx5_[5-8]"]
+    assert len(drawn) == 18  # two ConnectX-6 besides, which the matrix does not show
+
+
+def test_gpus_are_not_named_by_their_order_where_their_count_or_their_nodes_differ() -> None:
+    host = recorded(MATRIX, "xe9680_h100_x8_cx7_vvv_devices.txt")
+    matrix, tree = host.topology.matrix, host.pci_tree
+    assert isinstance(matrix, Matrix) and isinstance(tree, PciTree)
+    assert list(named_by_order(tree, matrix).values()) == [f"gpu{at}" for at in range(8)]
+    others = [each for each in tree.devices if each.name != "0000:19:00.0"]
+    assert named_by_order(PciTree(tuple(others)), matrix) == {}
+    moved = [replace(each, numa_node=1) for each in tree.devices]
+    assert named_by_order(PciTree(tuple(moved)), matrix) == {}
+    assert named_by_order(tree, replace(matrix, whole=False)) == {}
