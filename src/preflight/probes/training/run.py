@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from preflight.errors import ParseError
-from preflight.facts.training import Resume, Training
-from preflight.model import NOT_IN_INPUT, Known
+from preflight.facts.training import Resume, Training, TrainRank
+from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.spec import probe
 from preflight.probes.training.failures import failures
 from preflight.probes.training.job import job_of, unmet
@@ -26,6 +28,8 @@ from preflight.probes.training.numerics import losses, membership, norms, proofs
 from preflight.probes.training.ranks import ranks
 from preflight.probes.training.resume import resume
 from preflight.probes.training.timing import loader_ratio, times, total
+
+Of = TypeVar("Of", Training, TrainRank)
 
 #: A field of the run -> the line that shows it best.
 _STEP = r'"kind": ?"step"'
@@ -52,7 +56,8 @@ def _locate(text: str, line: int, field: str) -> int:
 def training(text: str) -> Training:
     """One run. Raises ParseError where a line is no JSON of ours, or none is there."""
     try:
-        return _facts(read(text))
+        told = read(text)
+        return _apart(told) if told.apart() else _explained(_facts(told), told)
     except (
         KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError,
     ) as error:  # fmt: skip
@@ -69,6 +74,22 @@ def _apart(told: Told) -> Training:
                     unmet=unmet(told), probe=PROBE)  # fmt: skip
 
 
+def _explained(found: Training, told: Told) -> Training:
+    """Where a rank or a host was lost before the first step, that is why nothing else is known."""
+    why = told.unfinished()
+    if why.kind != "not-applicable":
+        return found
+    ranks = found.ranks
+    if not isinstance(ranks, Missing):
+        ranks = tuple(_with_why(one, why) for one in ranks)
+    return replace(_with_why(found, why), ranks=ranks)
+
+
+def _with_why(found: Of, why: Missing) -> Of:
+    names = [name for name in found.__struct_fields__ if getattr(found, name) is NO_STEP]
+    return replace(found, **dict.fromkeys(names, why))
+
+
 #: What is known of a run once there is one.
 _OF_RUN = [
     name
@@ -78,8 +99,6 @@ _OF_RUN = [
 
 
 def _facts(told: Told) -> Training:
-    if told.apart():
-        return _apart(told)
     whole = told.steps[WHOLE]
     slowest = max(whole.values(), key=lambda steps: sum(map(total, steps)), default=[])
     first = whole[min(whole)] if whole else []
