@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from msgspec import Struct, field
 
+from preflight.cli import one_job
 from preflight.cli.one_job import OneJob
 from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
 from preflight.model import Command, Missing, Raw
 from preflight.ship import SITE, TRAINS, train_command
+from tests.cli.command import preflight
 
 SOUND = {
     "preflight": "micro-train-site/1", "cannot": "", "busy": "", "torch": "2.9.0", "gpus": 8,
@@ -171,3 +173,21 @@ def test_once_interrupted_nothing_is_begun() -> None:
     assert len(fleet.asked) == 1
     assert {raws[0].missing.kind for raws in answers.values() if raws[0].missing} == {"timeout"}
     assert set(answers) == {"a", "b"}
+
+
+def test_what_would_be_asked_first_is_told_too() -> None:
+    ran = preflight("micro-train", "--hosts", "a,b", "--dry-run")
+    first, _, then = ran.out.partition("then those that can, as one job")
+    assert (ran.rc, SITE in first, SITE in then) == (0, True, False)
+    assert "on 2 hosts over SSH (a,b), on each one after another" in then
+    assert then.endswith("would write nothing that stays\n")
+
+
+def test_slurm_chooses_nodes_once() -> None:
+    class Nodes(Hosts):
+        args: tuple[str, ...] = ()
+
+    fleet = Nodes((), {name: site(name) for name in ("n1", "n2")}, args=("-p", "gpu", "-N", "2"))
+    fleet.hosts = ("n1", "n2")
+    again = one_job._only(fleet, ["n1"])
+    assert (again.hosts, again.args) == (("n1",), ("-p", "gpu"))

@@ -127,6 +127,13 @@ def test_a_host_that_was_lost_is_the_cause_and_no_rank_fails() -> None:
     assert of_ranks["b"].reason == "the connection broke off"
 
 
+def test_where_it_is_lost_before_the_first_step_that_is_told_once() -> None:
+    found = judged([part(0, {"kind": "interrupted"}, steps=0)], gone(1))["a"]
+    errors = {check for check, one in found.items() if one.status is Status.ERROR}
+    assert errors == {"training.ranks"}
+    assert found["training.straggler"].reason == "b was lost before it"
+
+
 def test_a_host_that_could_not_begin_is_the_cause() -> None:
     busy = raw(1, [{"preflight": "micro-train/1", "kind": "busy", "text": "GPU 3 holds 4711"}])
     found = judged([part(0, {"kind": "interrupted"}, steps=0)], [busy])

@@ -56,6 +56,10 @@ NEXT_LEVEL_HINT = (
     "--level standard also trains a small model, for about a minute on each host: 16 MB in a "
     "temporary folder, 4 GB where there are GPUs, removed"
 )
+EACH_ALONE_HINT = (
+    "each host trained by itself, and nothing of the network between them was used; all of them "
+    "as one job: preflight micro-train --hosts HOSTS"
+)
 #: What the log of NCCL is held against.
 _OF_MACHINES = ("topo.", "network.", "pcie.")
 LOG_HINT = (
@@ -72,16 +76,16 @@ def judge_and_report(
     hold(options)
     plan = make_plan(question, options)
     if options.dry_run:
-        return _dry_run(plan, options, streams)
+        return _dry_run(question, plan, options, streams)
     then = earlier(options)
     captures = Captures(capture_paths(options.save), options.redact)
     with opened_targets(options, drawn=bool(plan.facts)) as targets:
         began, started_at = time.monotonic(), now()
         many = many_hosts(options, plan.commands, streams)
         if many and question.trains is not None:
-            from preflight.cli.one_job import OneJob
+            from preflight.cli.one_job import as_one_job
 
-            many.fleet = OneJob(many.fleet, many.interrupted, plan.python)
+            as_one_job(many, plan.python)
         found = _examined(plan, options, streams, captures, many)
         hosts, fleet = _judged(plan, options, found, many)
         report = _report(question, plan, options, hosts, fleet, started_at, began)
@@ -247,6 +251,8 @@ def _hints(
         from preflight.cli.locking import against, old_pins
 
         yield from old_pins(against(options))
+    if question.trains is None and plan.trains is not None and len(hosts) > 1:
+        yield EACH_ALONE_HINT
     if _finds_variables(hosts) and not (options.from_ or options.pid):
         yield SHELL_HINT
     if any(map(_is_log_alone, hosts)):
@@ -276,14 +282,22 @@ def _finds_variables(hosts: Sequence[HostReport]) -> bool:
     return any(one.status in (Status.FAIL, Status.WARN) for one in found)
 
 
-def _dry_run(plan: Plan, options: Options, streams: Streams) -> int:
+def _dry_run(question: Question, plan: Plan, options: Options, streams: Streams) -> int:
     if options.from_:
         streams.report([f"would read {', '.join(options.from_)}; nothing would be run\n"])
         return Exit.OK
     commands = plan.commands()
     many = many_hosts(options, plan.commands, streams)
+    if many and question.trains is not None:
+        from preflight.cli.one_job import first_questions
+
+        before = first_questions(commands, question.trains, plan.python)
+        streams.report(["first, to know who can train, and where they can meet:\n"])
+        streams.report(shown_commands(before, options, many.told()))
+        streams.report(["then those that can, as one job; their plan says that too:\n"])
     streams.report(shown_commands(commands, options, many.told() if many else ""))
     lock = [options.lock] if options.lock is not None else []
-    files = ", ".join([*options.save, *lock, *map(str, host_paths(options))]) or "nothing"
+    files = ", ".join([*options.save, *lock, *map(str, host_paths(options))])
+    files = files or ("nothing that stays" if plan.trains is not None else "nothing")
     streams.report([f"{len(plan.checks)} checks; would write {files}\n"])
     return Exit.OK

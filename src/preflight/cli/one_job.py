@@ -16,11 +16,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight.assemble.same_host import told_apart
+from preflight.cli.hosts import Asking
 from preflight.cli.together import gathered, told_of_others
 from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
 from preflight.model import Command, Missing, Raw
 from preflight.ship import SITE, TRAINS, site_command, train_command
+from preflight.transports.slurm.arguments import without_nodes
 
 _FORM = "micro-train/1"
 _WHO = "identity"
@@ -36,6 +38,22 @@ class Site(Struct):
     told: dict[str, Any] = {}
     line: dict[str, Any] | None = None
     raws: list[Raw] = []
+
+
+def as_one_job(many: Asking, python: tuple[str, ...]) -> None:
+    """Have the hosts asked as one."""
+    many.fleet = OneJob(many.fleet, many.interrupted, python)
+
+
+def first_questions(
+    commands: Sequence[Command], plan: dict[str, Any], python: tuple[str, ...]
+) -> list[Command]:
+    """What each host is asked before it is known who trains."""
+    question = {
+        "job": plan.get("job", ""), "interface": plan.get("interface", ""),
+        "even_if_busy": plan.get("even_if_busy", False),
+    }  # fmt: skip
+    return [*(one for one in commands if one.probe == _WHO), site_command(question, python)]
 
 
 class OneJob(Struct):
@@ -68,12 +86,7 @@ class OneJob(Struct):
 
     def _sites(self, plan: dict[str, Any], commands: Sequence[Command]) -> list[Site]:
         """What each host has, in the order in which they were named, and each machine once."""
-        question = {
-            "job": plan["job"], "interface": plan.get("interface", ""),
-            "even_if_busy": plan.get("even_if_busy", False),
-        }  # fmt: skip
-        asked = [one for one in commands if one.probe == _WHO]
-        found = list(self.fleet.run([*asked, site_command(question, self.python)]))
+        found = list(self.fleet.run(first_questions(commands, plan, self.python)))
         order = {name: at for at, name in enumerate(self.fleet.hosts)}
         # Hosts that Slurm chose answer in any order: n2 before n10.
         found.sort(key=lambda one: (order.get(one[0], len(order)), len(one[0]), one[0]))
@@ -85,12 +98,18 @@ class OneJob(Struct):
     ) -> dict[str, list[Raw]]:  # fmt: skip
         shipped = replace(train_command(plan, self.python), timeout_s=train.timeout_s)
         questions = [shipped if one is train else one for one in commands]
-        fewer = replace(self.fleet, hosts=tuple(one.host for one in healthy))
+        fewer = _only(self.fleet, [one.host for one in healthy])
         found = gathered(fewer, questions, self.interrupted)
         if len(healthy) == 1 and not left:
             return found
         of = _of_job(plan, healthy, left)
         return told_of_others(found, of, interrupted=self.interrupted.is_set())
+
+
+def _only(fleet: Any, hosts: Sequence[str]) -> Any:
+    """The fleet with these hosts; what chose them before has done its part."""
+    args = getattr(fleet, "args", ())
+    return replace(fleet, hosts=tuple(hosts), **({"args": without_nodes(args)} if args else {}))
 
 
 def _of_job(plan: dict[str, Any], healthy: Sequence[Site], left: Sequence[Site]) -> dict[str, Any]:

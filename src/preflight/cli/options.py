@@ -121,7 +121,12 @@ OPTIONS: dict[str, Option] = {
         "Outside of an allocation: what srun takes, such as '-p gpu -N 4'.", "ARGS"
     ),
     "sudo": Option(bool, ("--sudo",), "Put `sudo -n` before the commands that need root."),
-    "host_timeout": Option(str, ("--host-timeout",), "Most time for one host.", "TIME"),
+    "host_timeout": Option(
+        str,
+        ("--host-timeout",),
+        "Most time for one host; being watched (--duration) and training have their own beside it.",
+        "TIME",
+    ),
     "duration": Option(
         str, ("--duration",), "Watch the GPUs for so long: clocks, power, heat, errors.", "TIME"
     ),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from preflight.errors import ParseError
-from preflight.facts.training import Resume, Training
-from preflight.model import NOT_IN_INPUT, Known
+from preflight.facts.training import Resume, Training, TrainRank
+from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.spec import probe
 from preflight.probes.training.failures import failures
 from preflight.probes.training.job import job_of, unmet
@@ -27,12 +29,14 @@ from preflight.probes.training.resume import resume
 from preflight.probes.training.shown import locate
 from preflight.probes.training.timing import loader_ratio, times, total
 
+Of = TypeVar("Of", Training, TrainRank)
 
 @probe(PROBE, ["python3", "-I", "-", "train"], timeout_s=3600, locate=locate)
 def training(text: str) -> Training:
     """One run. Raises ParseError where a line is no JSON of ours, or none is there."""
     try:
-        return _facts(read(text))
+        told = read(text)
+        return _apart(told) if told.apart() else _explained(_facts(told), told)
     except (
         KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError,
     ) as error:  # fmt: skip
@@ -49,6 +53,22 @@ def _apart(told: Told) -> Training:
                     unmet=unmet(told), probe=PROBE)  # fmt: skip
 
 
+def _explained(found: Training, told: Told) -> Training:
+    """Where a rank or a host was lost before the first step, that is why nothing else is known."""
+    why = told.unfinished()
+    if why.kind != "not-applicable":
+        return found
+    ranks = found.ranks
+    if not isinstance(ranks, Missing):
+        ranks = tuple(_with_why(one, why) for one in ranks)
+    return replace(_with_why(found, why), ranks=ranks)
+
+
+def _with_why(found: Of, why: Missing) -> Of:
+    names = [name for name in found.__struct_fields__ if getattr(found, name) is NO_STEP]
+    return replace(found, **dict.fromkeys(names, why))
+
+
 #: What is known of a run once there is one.
 _OF_RUN = [
     name
@@ -58,8 +78,6 @@ _OF_RUN = [
 
 
 def _facts(told: Told) -> Training:
-    if told.apart():
-        return _apart(told)
     whole = told.steps[WHOLE]
     slowest = max(whole.values(), key=lambda steps: sum(map(total, steps)), default=[])
     first = whole[min(whole)] if whole else []
