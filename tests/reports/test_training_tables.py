@@ -95,7 +95,7 @@ def test_the_tables_of_a_recorded_run() -> None:
     told = {row["measure"]: row["value"] for row in tables["training"]["rows"]}
     assert told["trained"].startswith("cpu-tiny, fp32, ddp, 2 ranks on processors")
     assert told["loss"].startswith("4.1") and told["loss"].endswith("(floor 1.39)")
-    assert told["resume"].startswith("at step 20 in ")
+    assert told["resume"].startswith("killed, and resumed at step 20, ")
     assert told["MFU"] == "processors have no one peak to be held against"
     shares = tables["training: where a step's time goes"]["rows"]
     assert sum(row["percent"] for row in shares) == pytest.approx(100, abs=0.5)

@@ -15,7 +15,7 @@ Row = dict[str, Any]
 _MEMORY = {
     "weights_bytes": "weights", "gradients_bytes": "gradients", "optimizer_bytes": "optimizer",
     "activations_bytes": "activations", "peak_bytes": "peak", "reserved_peak_bytes": "reserved",
-    "device_used_bytes": "all of the GPU that is used", "host_peak_bytes": "of the host",
+    "device_used_bytes": "all of the GPU that is used", "host_peak_bytes": "peak on the host",
 }  # fmt: skip
 
 
@@ -108,8 +108,9 @@ def _resume(told: Resume) -> str:
     if isinstance(told.step, Missing):
         return told.step.text if isinstance(told.trouble, Missing) else str(told.trouble)
     apart = _number(told.loss_difference, ".2g")
-    after = f", loss {apart} apart" if apart else ""
-    return f"at step {told.step} in {_number(told.elapsed_s, '.1f')} s{after}"
+    after = f"; its losses are {apart} nats apart" if apart else ""
+    read = _number(told.elapsed_s, ".1f")
+    return f"killed, and resumed at step {told.step}, its checkpoint read in {read} s{after}"
 
 
 def _load(run: Training) -> str:
