@@ -43,6 +43,23 @@ def test_a_recorded_run_is_whole_with_its_skips() -> None:
     assert as_recorded(busy, BEYOND) == busy
 
 
+def test_what_is_chosen_above_the_level_is_told_how_to_be_judged() -> None:
+    told = preflight("run", "--only", "training.*")
+    again = "preflight run --level standard --only 'training.*'"
+    assert (told.rc, told.out.count("next")) == (3, 1)
+    assert again in told.out
+
+
+def test_a_bound_is_set_by_the_name_of_its_check() -> None:
+    sample = str(SAMPLES / "micro_train" / "cpu_ddp_x2.jsonl")
+    told = preflight("micro-train", "--from", sample, "--set", "training_behind=5")
+    assert (told.rc, told.err.splitlines()[1]) == (2, "hint: --set training.straggler=VALUE")
+    assert (
+        "instead    --set training.straggler=VALUE"
+        in preflight("explain", "training.straggler").out
+    )
+
+
 def test_a_python_that_is_named_and_not_there_is_no_pass() -> None:
     args = ("run", "--level", "standard", "--only", "training.*", "--only", "system.sysctl.*")
     told = preflight(*args, "--python", "no-such-python")

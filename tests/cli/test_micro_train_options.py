@@ -94,6 +94,8 @@ def test_a_checkpoint_is_as_large_as_told(name: str) -> None:
         ({"inject": ["gremlin"]}, "--inject 'gremlin' is no fault"),
         ({"inject": ["slow-rank:x"]}, "'x' is no number"),
         ({"inject": ["nan:1", "full-disk:2"]}, "full-disk takes no number"),
+        ({"inject": ["kill:2"], "ranks": 2}, "kill:2: there is no rank 2"),
+        ({"inject": ["nan:40"], "steps": 40}, "nan:40: there is no step 40"),
         ({"seed": 1 << 63}, "--seed 9223372036854775808 is too large"),
         ({"threads": 100000}, "--threads 100000 is too large"),
         ({"mesh": "2x4", "sharding": "fsdp", "ranks": 2}, "--mesh 2x4 is of 8 ranks, and there"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from preflight import __version__
@@ -243,6 +244,11 @@ def _hints(
     question: Question, plan: Plan, options: Options, hosts: Sequence[HostReport]
 ) -> Iterator[str]:
     """What a user would want to do next."""
+    if plan.needs:
+        only = " ".join(f"--only {quote(one)}" for one in options.only)
+        again = f"preflight {question.command} --level {plan.needs} {only}".rstrip()
+        yield f"what was chosen is judged from level {plan.needs} on: {again}"
+        return
     if any(map(_is_without, hosts)) and not options.set_:
         counted = any(check.id == "gpu.count" for check in plan.checks)
         option = "--set gpu.count=N" if counted else "`preflight run --set gpu.count=N`"

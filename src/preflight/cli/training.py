@@ -87,7 +87,7 @@ def plan_of(options: Options) -> dict[str, Any]:
     plan |= {name: True for name, value in flags.items() if value}
     plan |= {"resume": False} if options.no_resume else {}
     plan |= {"changes": changes} if changes else {}
-    inject = dict(_faults(options.inject))
+    inject = dict(_faults(options))
     return plan | ({"inject": inject} if inject else {})
 
 
@@ -152,8 +152,9 @@ def _hold_here(options: Options) -> None:
                          "`ip -brief address` names them")  # fmt: skip
 
 
-def _faults(asked: list[str]) -> Iterator[tuple[str, str]]:
-    for one in asked:
+def _faults(options: Options) -> Iterator[tuple[str, str]]:
+    counts = {"rank": None if are_many(options) else options.ranks, "step": options.steps}
+    for one in options.inject:
         name, _, argument = one.partition(":")
         if name not in FAULTS:
             raise UsageError(f"--inject {name!r} is no fault", f"one of {', '.join(FAULTS)}")
@@ -164,6 +165,10 @@ def _faults(asked: list[str]) -> Iterator[tuple[str, str]]:
             raise UsageError(
                 f"--inject {one}: {argument!r} is no number", f"{name}:1, the {number}"
             )
+        count = counts.get(number)
+        if argument and count is not None and int(argument) >= count:
+            raise UsageError(f"--inject {one}: there is no {number} {argument}",
+                             f"the last is {name}:{count - 1}")  # fmt: skip
         yield name, argument
 
 

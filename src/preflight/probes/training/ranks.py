@@ -72,12 +72,13 @@ def _of_steps(told: Told, number: int) -> dict[str, Any]:
     collected = next(iter(told.where("gc", launch=WHOLE, rank=number)), {})
     whole = sum(map(total, steps))
     known = finite(collected.get("seconds")) and whole > 0
+    unknown = NOT_IN_INPUT if collected else told.unfinished()
     return {
         "steps": len(steps),
         "step_s": middle(map(length, warm(steps))),
         "data_s": middle(spent(one, ("data",)) for one in warm(steps)),
-        "gc_percent": 100.0 * collected["seconds"] / whole if known else NOT_IN_INPUT,
-        "gc_longest_s": collected.get("longest_s", NOT_IN_INPUT),
+        "gc_percent": 100.0 * collected["seconds"] / whole if known else unknown,
+        "gc_longest_s": collected.get("longest_s", unknown),
     }
 
 
@@ -115,7 +116,7 @@ def _memory(told: Told, number: int) -> RankMemory:
     unknown = told.unfinished() if gpu else _NO_GPU
     counted = [one for one in RankMemory.__struct_fields__ if one.endswith("_bytes")]
     return RankMemory(
-        **{one: count_of(line, one) for one in counted},
+        **{one: count_of(line, one) if line else told.unfinished() for one in counted},
         inactive_split_percent=_split_percent(line, unknown),
         alloc_retries=count_of(line, "retries") if "retries" in line else unknown,
     )

@@ -31,6 +31,7 @@ from preflight.probes.training.timing import loader_ratio, times, total
 
 Of = TypeVar("Of", Training, TrainRank)
 
+
 @probe(PROBE, ["python3", "-I", "-", "train"], timeout_s=3600, locate=locate)
 def training(text: str) -> Training:
     """One run. Raises ParseError where a line is no JSON of ours, or none is there."""
