@@ -108,7 +108,6 @@ def test_the_loss_falls_to_the_floor() -> None:
     [
         {"ranks": 2, "comm_hook": "fp16"},
         {"ranks": 2, "changes": {"accumulation": 2}},
-        {"ranks": 4, "sharding": "fsdp", "mesh": "2x2"},
         {"ranks": 1, "recompute": True, "changes": {"precision": "bf16"}},
     ],
 )
@@ -118,6 +117,18 @@ def test_each_way_trains(asked: dict[str, Any]) -> None:
     found = losses(run, "whole")
     assert len(found) == TINY["steps"]
     assert found[11] < found[0]
+
+
+def test_replicas_of_pieces_are_looked_at() -> None:
+    """Of two replicas in two pieces each; a bit of the last rank's is turned at step 4."""
+    run = told(ranks=4, sharding="fsdp", mesh="2x2", resume=False, workers=0,
+               inject={"flip-weight": ""})  # fmt: skip
+    assert not of(run, "failed") + of(run, "died")
+    found = losses(run, "whole")
+    assert found[11] < found[0]
+    digests = {one["rank"]: one["digest"] for one in of(run, "replica", step_at=10)}
+    assert digests[0] == digests[2]
+    assert len(set(digests.values())) == 3
 
 
 def test_ways_that_change_nothing_give_the_same_losses() -> None:
