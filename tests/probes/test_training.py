@@ -337,6 +337,28 @@ def test_where_a_host_has_one_rank_it_says_that_no_slow_one_was_looked_for() -> 
     assert "no slow rank was looked for" in rank.behind_percent.text
 
 
+@pytest.mark.parametrize(("odd", "expected"), [("p1", Status.PASS), ("p9", Status.FAIL)])
+def test_replicas_in_pieces_are_compared_piece_by_piece(odd: str, expected: Status) -> None:
+    """Four ranks, two replicas in two pieces each."""
+    plan = {"ranks": 4, "sharding": "fsdp", "mesh": "2x2", "resume": False}
+    told = [
+        {**one, "plan": {**one["plan"], **plan}} if one["kind"] == "begin" else one
+        for one in lines()
+        if one["kind"] == "begin"
+    ]
+    told += [
+        {"kind": "replica", "launch": "whole", "rank": rank, "step_at": 10, "digest": digest}
+        for rank, digest in enumerate(("p0", "p1", "p0", odd))
+    ]
+    report = judged(written([*told, {"kind": "end", "elapsed_s": 1.0}]))
+    found = {one.check: one.status for one in report.results if "replicas" in one.check}
+    assert found["training.replicas"] is expected
+    ranks = _ranks(written(told))
+    assert {one.pieces for one in ranks} == {"1, 2 of 2"}
+    unlike = [one.replica for one in ranks]
+    assert unlike == (["p0+p1"] * 4 if odd == "p1" else ["p0+?", "p0+p1", "p0+?", "p0+p9"])
+
+
 def test_devices_of_another_model_are_not_compared() -> None:
     told = list(lines(gpu=True))
     devices = told[0]["devices"]

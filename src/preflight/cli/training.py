@@ -215,6 +215,7 @@ def _step(told: dict[str, Any]) -> str:
 
 _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
     "begin": lambda told: f"{told['plan']['preset']}: the ranks start",
+    "compiling": lambda _: "compiling: the first step can take minutes",
     "proof": lambda told: f"proving: {told['name']}",
     "step": _step,
     "saving": lambda told: f"saving at step {int(told['step_at'])}",

@@ -62,7 +62,9 @@ class TrainRank(Struct, frozen=True):
     peer_hashes: Known[tuple[str, ...]] = NOT_IN_INPUT
     #: Whether a second try gave the same.
     repeats: Known[bool] = NOT_IN_INPUT
-    #: The hash of its parameters where replicas were first not alike, or were last looked at.
+    #: Pieces of the parameters that the ranks of its host hold: all, or with FSDP 1, 2 of 4.
+    pieces: str = "all"
+    #: The hash of these where replicas were first not alike, or were last looked at.
     replica: Known[str] = NOT_IN_INPUT
     memory: RankMemory = field(default_factory=RankMemory)
     load: Known[DeviceLoad] = NOT_IN_INPUT

@@ -15,8 +15,8 @@ from .plan import Plan
 from .presets import Preset
 
 _Gpus = list[dict[str, Any]]
-#: FSDP2 is public, and attention shares heads, from here on.
-_FULL = (2, 6)
+#: Since when checkpoints are as written here, and since when FSDP2 is public.
+_LEAST, _FULL = (2, 3), (2, 6)
 
 
 def reason(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
@@ -26,6 +26,9 @@ def reason(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
 
 def _version(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
     version = tuple(int(one) for one in torch.__version__.split(".")[:2])
+    if version < _LEAST:
+        return (f"torch 2.3 or later is needed, and this is {torch.__version__}: "
+                "--python names another Python")  # fmt: skip
     if version >= _FULL or plan.sharding != "fsdp":
         return ""
     return (f"FSDP2 needs torch 2.6 or later, and this is {torch.__version__}: "
@@ -118,5 +121,5 @@ def _choices(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
 
 
 _ASKS: tuple[Callable[[Plan, Preset, _Gpus], str], ...] = (
-    _choices, _places, _faults, _shape, _devices, _version, _mesh, _hook, fits.reason,
+    _version, _choices, _places, _faults, _shape, _devices, _mesh, _hook, fits.reason,
 )  # fmt: skip

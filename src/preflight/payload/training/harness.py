@@ -56,6 +56,8 @@ def harness(plan: Plan, tell: Tell) -> None:
     try:
         folder = tempfile.mkdtemp(prefix=".preflight-train-", dir=plan.folder or None)
         sweep(folder)
+        # torch's compiler makes one when it is imported, and its default stays behind.
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{folder}/compiled")
         warm()
         with hosts.checkpoints(plan, at, folder) as kept:
             plan = replace(plan, folder=folder, checkpoints=kept)
