@@ -136,7 +136,7 @@ def _worst(results: Iterable[Result]) -> Results:
 
 
 def _results(now: Results, then: Results, host: str, checks: Catalogues) -> Iterator[Change]:
-    come, gone = _devices(now, then), _devices(then, now)
+    come, gone = _devices(now, then, host), _devices(then, now, host)
     for device in gone:
         if _untold(device, then, now):
             yield Change("unseen", "device", subject=device)
@@ -154,9 +154,9 @@ def _results(now: Results, then: Results, host: str, checks: Catalogues) -> Iter
     yield from _left(now, then, host, checks, gone)
 
 
-def _devices(here: Results, there: Results) -> list[str]:
+def _devices(here: Results, there: Results, host: str) -> list[str]:
     """Subjects of several checks `here` of which there is nothing at all `there`."""
-    absent = {subject for _, subject in here} - {subject for _, subject in there}
+    absent = {subject for _, subject in here} - {subject for _, subject in there} - {"", host}
     counts = Counter(subject for _, subject in here if subject in absent)
     return sorted(subject for subject, count in counts.items() if count >= _CHECKS_OF_A_DEVICE)
 
