@@ -142,6 +142,36 @@ def test_functions_of_one_adapter_are_one_and_virtual_ones_are_counted() -> None
     assert card.label == "ConnectX-6 Dx, 2 x 100 Gb/s Ethernet, 2 virtual functions"
 
 
+def _functions(*named: tuple[str, str]) -> list[PciDevice]:
+    return [
+        PciDevice(f"0000:{at}", class_id="0x0207", vendor_id="0x15b3",
+                  product=f"Mellanox Technologies {name}")
+        for at, name in named
+    ]  # fmt: skip
+
+
+def test_virtual_functions_belong_to_the_adapter_of_their_model_not_to_what_stands_above() -> None:
+    devices = _functions(
+        ("1b:00.0", "MT28908 Family [ConnectX-6]"),
+        ("1c:00.0", "MT2910 Family [ConnectX-7]"),
+        ("1e:00.1", "MT28908 Family [ConnectX-6 Virtual Function]"),
+        ("1e:00.2", "MT28908 Family [ConnectX-6 Virtual Function]"),
+    )
+    gpu = PciDevice("0000:1d:00.0", class_id="0x0302", vendor_id="0x10de", product="GPU")
+    (node,) = map_of(on_tree(*devices, gpu)).nodes
+    assert [(each.kind, each.label) for each in node.below] == [
+        ("nic", "ConnectX-6, 2 virtual functions"), ("nic", "ConnectX-7"), ("gpu", "GPU"),
+    ]  # fmt: skip
+
+
+def test_virtual_functions_alone_are_what_a_guest_has() -> None:
+    devices = _functions(*(
+        (f"{bus}:00.0", "MT28908 Family [ConnectX-6 Virtual Function]") for bus in ("01", "02")
+    ))  # fmt: skip
+    (node,) = map_of(on_tree(*devices)).nodes
+    assert [each.label for each in node.below] == 2 * ["ConnectX-6 Virtual Function"]
+
+
 def test_a_port_that_is_down_says_so_and_is_no_fault_of_the_link() -> None:
     nic = PciDevice("0000:1b:00.0", class_id="0x0207", product="Mellanox ConnectX")
     port = NicPort("mlx5_0/1", "mlx5_0", state="DOWN", rate_gbits=10.0, rate_max_gbits=400.0)

@@ -79,6 +79,8 @@ def shows(tree: Known[PciTree] | None, bus_id: str) -> bool:
     port above it or is no excerpt at all. True of sysfs, where there is no tree to ask."""
     if tree is None or isinstance(tree, Missing):
         return tree is None
+    if bus_id.count(":") != 2:  # of a GPU without an address nothing can be said
+        return False
     domain, bus, _ = bus_id.split(":")
     here = any(
         each.class_id == HOST_BRIDGE
