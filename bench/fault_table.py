@@ -52,7 +52,10 @@ FAULTS = (
     Fault("slow-rank", ("training.straggler",), shardings=("ddp", "fsdp")),
     Fault("slow-loader", ("training.data.wait",)),
     Fault(
-        "pickle-heavy", ("training.data.wait", "training.data.loader"), shardings=("ddp", "single")
+        "pickle-heavy",
+        ("training.data.wait", "training.data.loader"),
+        argument="400000",
+        shardings=("ddp", "single"),
     ),
     # Its steps are longer: as much beside them is still hidden.
     Fault(

@@ -24,7 +24,7 @@ from .loop import Run
 FAULTS = {
     "slow-rank": "rank N (default: the last) waits before each step, two steps long",
     "slow-loader": "a batch takes three steps to prepare, or every sample N ms",
-    "pickle-heavy": "the loader hands large Python objects from process to process",
+    "pickle-heavy": "the loader hands N Python objects (3 million) from process to process",
     "stall": "the loader stands still for 5 s, once",
     "kill": "rank N (default: the last) is killed",
     "stop": "rank N (default: the last) is stopped by SIGSTOP",
@@ -121,7 +121,8 @@ def _slow_loader(run: Run, argument: str) -> None:
 
 
 def _pickle_heavy(run: Run, argument: str) -> None:
-    run.settings.extra["collate_fn"] = _Heavy(int(argument or "400000"))
+    # So many that to make them takes twice as long as a step of cpu-tiny, on the same processor.
+    run.settings.extra["collate_fn"] = _Heavy(int(argument or "3000000"))
 
 
 class _Heavy:
