@@ -225,6 +225,15 @@ def test_what_the_user_interrupts_is_nobodys_fault() -> None:
     assert not any("which is why" in one.reason for one in report.results)
 
 
+@pytest.mark.parametrize("odd", [
+    {"kind": "died", "launch": "whole"}, {"kind": "unmet"}, {"kind": "silent", "launch": "whole"},
+    {"kind": "step", "launch": "whole", "rank": "x"}, {"kind": 7}, {"kind": "begin", "plan": 1},
+])  # fmt: skip
+def test_what_one_host_tells_wrong_costs_the_others_nothing(odd: dict[str, Any]) -> None:
+    found = judged([part(0)], [raw(1, [odd])])
+    assert found["a"]["training.finite"].status is Status.PASS
+
+
 def test_names_of_its_hosts_are_redacted() -> None:
     of = {**OF, "hosts": ["zeus", "hera"], "without": [{"host": "ares", "text": "no torch"}]}
     told = told_of_others({"zeus": [part(0)], "hera": [part(1)]}, of, interrupted=False)
