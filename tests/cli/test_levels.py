@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from preflight.assemble.asked import NO_TRAINING
+from preflight.cli import judging
 from preflight.cli.levels import as_recorded
-from preflight.model import NOT_IN_INPUT, Result, Status
+from preflight.cli.options import Options
+from preflight.cli.plan import Plan, Question
+from preflight.model import NOT_IN_INPUT, HostReport, Result, Status
 from tests.cli.command import preflight
 
 SAMPLES = Path(__file__).parent.parent / "samples"
@@ -58,6 +63,18 @@ def test_a_bound_is_set_by_the_name_of_its_check() -> None:
         "instead    --set training.straggler=VALUE"
         in preflight("explain", "training.straggler").out
     )
+
+
+@pytest.mark.parametrize(("status", "told"), [(Status.PASS, True), (Status.SKIP, False)])
+def test_hosts_that_trained_each_by_itself_say_so(status: Status, told: bool) -> None:
+    result = Result("training.finite", "n", status)
+    hosts = [HostReport(name, status, results=(result,)) for name in ("a", "b")]
+
+    def hints(question: Question) -> list[str]:
+        return list(judging._hints(question, Plan([], [], ()), Options(level="standard"), hosts))
+
+    assert (judging.EACH_ALONE_HINT in hints(Question("run", ()))) is told
+    assert judging.EACH_ALONE_HINT not in hints(Question("micro-train", (), trains={}))
 
 
 def test_a_python_that_is_named_and_not_there_is_no_pass() -> None:

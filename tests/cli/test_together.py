@@ -33,6 +33,8 @@ _CLOSED = {"launch": "whole", "kind": "failed", "error": "RuntimeError",
            "text": "gloo: Connection closed by peer"}  # fmt: skip
 _ABORTED = {"launch": "whole", "kind": "died", "status": -6, "step": 3, "first": True}
 _KILLED = {"launch": "whole", "kind": "died", "status": -9, "step": 3, "first": True}
+#: What a host ends with that was ended because of another.
+_CUT = {"kind": "interrupted", "by": "job"}
 _SILENT = {"launch": "whole", "kind": "silent", "after_s": 20.0, "stopped": []}
 
 
@@ -127,8 +129,27 @@ def test_a_host_that_was_lost_is_the_cause_and_no_rank_fails() -> None:
     assert of_ranks["b"].reason == "the connection broke off"
 
 
+@pytest.mark.parametrize(
+    ("then", "more", "text"),
+    [
+        ({"kind": "interrupted"}, {"rc": 130}, "its run was ended from outside"),
+        ({"kind": "met"}, {"rc": 124, "elapsed_s": 600.0}, "its run did not end within 600 s"),
+        (
+            {"kind": "met"},
+            {"rc": 1, "stderr": "a\nKeyError: b\n"},
+            "its run ended with 1: KeyError: b",
+        ),
+    ],
+)
+def test_a_run_that_ended_without_its_end_is_the_cause(
+    then: dict[str, Any], more: dict[str, Any], text: str
+) -> None:
+    found = judged([part(0, _CLOSED, steps=4)], [raw(1, [then], **more)])
+    assert found["a"]["training.ranks"].reason == f"it waited for b, which is why: {text}"
+
+
 def test_where_it_is_lost_before_the_first_step_that_is_told_once() -> None:
-    found = judged([part(0, {"kind": "interrupted"}, steps=0)], gone(1))["a"]
+    found = judged([part(0, _CUT, steps=0)], gone(1))["a"]
     errors = {check for check, one in found.items() if one.status is Status.ERROR}
     assert errors == {"training.ranks"}
     assert found["training.straggler"].reason == "b was lost before it"
@@ -136,14 +157,14 @@ def test_where_it_is_lost_before_the_first_step_that_is_told_once() -> None:
 
 def test_a_host_that_could_not_begin_is_the_cause() -> None:
     busy = raw(1, [{"preflight": "micro-train/1", "kind": "busy", "text": "GPU 3 holds 4711"}])
-    found = judged([part(0, {"kind": "interrupted"}, steps=0)], [busy])
+    found = judged([part(0, _CUT, steps=0)], [busy])
     assert "it waited for b, which is why: GPU 3 holds 4711" in found["a"]["training.ranks"].reason
 
 
 def test_hosts_that_do_not_reach_each_other_are_no_ranks_fault() -> None:
     text = "b does not reach 10.0.0.1, where the ranks meet (a): nothing answers within 6 s"
     unmet = {"preflight": "micro-train/1", "kind": "unmet", "own": True, "text": text}
-    found = judged([raw(0, [{"kind": "interrupted"}], rc=130)], [raw(1, [unmet])])
+    found = judged([raw(0, [_CUT], rc=130)], [raw(1, [unmet])])
     assert found["b"]["training.meet"].status is Status.FAIL
     assert found["b"]["training.meet"].runbook == "rendezvous"
     assert {one.status for check, one in found["b"].items() if check != "training.meet"} == {
@@ -202,6 +223,15 @@ def test_what_the_user_interrupts_is_nobodys_fault() -> None:
     assert [one.probe for one in told["a"]] == ["identity", TRAINS, CONNECTION]
     report = examine("a", told["a"], CHECKS)
     assert not any("which is why" in one.reason for one in report.results)
+
+
+@pytest.mark.parametrize("odd", [
+    {"kind": "died", "launch": "whole"}, {"kind": "unmet"}, {"kind": "silent", "launch": "whole"},
+    {"kind": "step", "launch": "whole", "rank": "x"}, {"kind": 7}, {"kind": "begin", "plan": 1},
+])  # fmt: skip
+def test_what_one_host_tells_wrong_costs_the_others_nothing(odd: dict[str, Any]) -> None:
+    found = judged([part(0)], [raw(1, [odd])])
+    assert found["a"]["training.finite"].status is Status.PASS
 
 
 def test_names_of_its_hosts_are_redacted() -> None:

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from preflight import __version__
-from preflight.cli.asking import Captures, Keeper, ask_here, shown_commands
+from preflight.cli.asking import Captures, Keeper, ask_here
 from preflight.cli.clock import now
 from preflight.cli.exit import Exit
 from preflight.cli.finishing import Told, finish, shown
@@ -17,7 +17,7 @@ from preflight.cli.levels import as_recorded
 from preflight.cli.many import many_hosts
 from preflight.cli.options import Options
 from preflight.cli.plan import Plan, Question, hold, make_plan
-from preflight.cli.saving import capture_paths, host_paths, opened_targets
+from preflight.cli.saving import capture_paths, opened_targets
 from preflight.cli.stored import changed_since, earlier
 from preflight.cli.streams import Streams
 from preflight.collect import Examined, examine_one_of_many
@@ -77,7 +77,9 @@ def judge_and_report(
     hold(options)
     plan = make_plan(question, options)
     if options.dry_run:
-        return _dry_run(question, plan, options, streams)
+        from preflight.cli.dry_run import dry_run
+
+        return dry_run(question, plan, options, streams)
     then = earlier(options)
     captures = Captures(capture_paths(options.save), options.redact)
     with opened_targets(options, drawn=bool(plan.facts)) as targets:
@@ -257,7 +259,7 @@ def _hints(
         from preflight.cli.locking import against, old_pins
 
         yield from old_pins(against(options))
-    if question.trains is None and plan.trains is not None and len(hosts) > 1:
+    if question.trains is None and sum(map(_has_trained, hosts)) > 1 and not options.from_:
         yield EACH_ALONE_HINT
     if _finds_variables(hosts) and not (options.from_ or options.pid):
         yield SHELL_HINT
@@ -275,6 +277,14 @@ def _is_without(host: HostReport) -> bool:
     return host.summary.startswith(NO_GPU) and not others
 
 
+def _has_trained(host: HostReport) -> bool:
+    """Whether anything of a training run was judged."""
+    unsaid = (Status.SKIP, Status.ERROR)
+    return any(
+        one.check.startswith("training.") and one.status not in unsaid for one in host.results
+    )
+
+
 def _is_log_alone(host: HostReport) -> bool:
     """Whether NCCL's log is judged and nothing of the machines that wrote it."""
     told = [one.check for one in host.results if one.status is not Status.SKIP]
@@ -286,24 +296,3 @@ def _finds_variables(hosts: Sequence[HostReport]) -> bool:
     """Whether a variable is at fault."""
     found = (one for host in hosts for one in host.results if one.check.startswith("versions.env."))
     return any(one.status in (Status.FAIL, Status.WARN) for one in found)
-
-
-def _dry_run(question: Question, plan: Plan, options: Options, streams: Streams) -> int:
-    if options.from_:
-        streams.report([f"would read {', '.join(options.from_)}; nothing would be run\n"])
-        return Exit.OK
-    commands = plan.commands()
-    many = many_hosts(options, plan.commands, streams)
-    if many and question.trains is not None:
-        from preflight.cli.one_job import first_questions
-
-        before = first_questions(commands, question.trains, plan.python)
-        streams.report(["first, to know who can train, and where they can meet:\n"])
-        streams.report(shown_commands(before, options, many.told()))
-        streams.report(["then those that can, as one job; their plan says that too:\n"])
-    streams.report(shown_commands(commands, options, many.told() if many else ""))
-    lock = [options.lock] if options.lock is not None else []
-    files = ", ".join([*options.save, *lock, *map(str, host_paths(options))])
-    files = files or ("nothing that stays" if plan.trains is not None else "nothing")
-    streams.report([f"{len(plan.checks)} checks; would write {files}\n"])
-    return Exit.OK

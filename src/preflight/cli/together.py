@@ -20,6 +20,8 @@ from preflight.ship import TRAINS
 LAST_WORDS_S = 5.0
 _INTERRUPTED = "interrupted"
 _BAD = frozenset(("died", "failed", "silent", "cannot", "busy", "unmet"))
+#: timeout(1) ends with it.
+_TIME_OVER = 124
 #: The launch that is killed on purpose.
 _KILLED = "killed"
 
@@ -80,7 +82,8 @@ def _ended_with(raws: list[Raw]) -> list[Raw]:
 
 
 def _cut(raw: Raw) -> Raw:
-    return replace(raw, rc=130, missing=None, stdout=_with(raw, {"kind": _INTERRUPTED}))
+    line = {"kind": _INTERRUPTED, "by": "job"}
+    return replace(raw, rc=130, missing=None, stdout=_with(raw, line))
 
 
 def told_of_others(
@@ -112,8 +115,13 @@ def _lost(raws: Sequence[Raw]) -> str:
         text = next((one.get("text") for one in lines if one.get("kind") == kind), None)
         if text:
             return str(text)
-    if lines and lines[-1].get("kind") in ("end", _INTERRUPTED, "unmet"):
+    last = lines[-1] if lines else {}
+    if last.get("kind") == _INTERRUPTED and "by" not in last:
+        return "its run was ended from outside"
+    if last.get("kind") in ("end", _INTERRUPTED, "unmet"):
         return ""
+    if raw and raw.rc == _TIME_OVER:
+        return f"its run did not end within {raw.elapsed_s:.0f} s"
     said = str(raw.stderr).strip().splitlines() if raw else []
     return f"its run ended with {raw.rc if raw else None}: {said[-1] if said else 'no word'}"
 

@@ -6,7 +6,7 @@ lines of each one more, of the kind `job`: then a host's lines tell all there is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -44,42 +44,61 @@ class _Cause(Struct, frozen=True):
 def job_line(of: Mapping[str, Any], parts: Mapping[str, Part]) -> Line:
     """What all hosts of a job told, in one line. `of`: hosts, master, ranks, interface,
     without."""
-    told = {host: _told(part.text) for host, part in parts.items()}
-    known = {host: one for host, one in told.items() if one is not None}
+    heard = [one for host, part in parts.items() if (one := _heard(host, part.text))]
     return {
         "kind": "job", **of,
-        "busy_s": {
-            str(rank): spent
-            for one in known.values()
-            for rank in one.ranks()
-            if not isinstance(spent := busy(one.steps[WHOLE].get(rank, [])), Missing)
-        },
-        "causes": [one.line() for one in _causes(parts, known)],
-        "unmet": [one["text"] for each in known.values() for one in each.of["unmet"] if one["own"]],
+        "busy_s": {rank: spent for one in heard for rank, spent in one.busy_s.items()},
+        "causes": [one.line() for one in _causes(parts, heard)],
+        "unmet": [text for one in heard for text in one.unmet],
     }  # fmt: skip
 
 
-def _told(text: str) -> Told | None:
+class _Heard(Struct):
+    """What one host told that concerns the others."""
+
+    busy_s: dict[str, float]
+    unmet: list[str]
+    causes: list[tuple[str, _Cause]]  # by their kind
+    #: Of its ranks that said nothing the last step, and for how long.
+    silent: dict[tuple[str, int], int]
+    silent_s: float
+
+
+def _heard(host: str, text: str) -> _Heard | None:
+    """None where its lines are none of ours, or are not as they should be."""
     try:
-        return read(text)
-    except ParseError:
+        return _read(host, read(text))
+    except (ParseError, KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
-def _causes(parts: Mapping[str, Part], told: Mapping[str, Told]) -> list[_Cause]:
+def _read(host: str, told: Told) -> _Heard:
+    found = failures.causes(failures.failures(told), WHOLE)
+    silent = told.where("silent", launch=WHOLE)
+    spent = {rank: busy(told.steps[WHOLE].get(rank, [])) for rank in told.ranks()}
+    return _Heard(
+        {str(rank): one for rank, one in spent.items() if not isinstance(one, Missing)},
+        [str(one["text"]) for one in told.of["unmet"] if one["own"]],
+        [
+            (_kind(one), _Cause(host, one.text, _number(one)))
+            for one in found
+            if failures.is_own(told, one)
+        ],
+        {(host, int(rank)): int(at) for one in silent for rank, at in one["steps"].items()},
+        max((float(one["after_s"]) for one in silent), default=0.0),
+    )
+
+
+def _causes(parts: Mapping[str, Part], heard: Sequence[_Heard]) -> list[_Cause]:
     """A host that was lost, or could not begin, before an error of a rank's own, before a rank that
     is stopped, before one that was ended, before one that ended itself as its peer was gone."""
     lost = [_Cause(host, part.lost) for host, part in parts.items() if part.lost]
     if lost:
         return lost
     by_kind: dict[str, list[_Cause]] = {}
-    for host, one in told.items():
-        found = failures.failures(one)
-        for each in failures.causes(found, WHOLE):
-            if failures.is_own(one, each):
-                cause = _Cause(host, each.text, _number(each))
-                by_kind.setdefault(_kind(each), []).append(cause)
-    return next((by_kind[kind] for kind in _WORST_FIRST if kind in by_kind), _behind(told))
+    for kind, cause in (each for one in heard for each in one.causes):
+        by_kind.setdefault(kind, []).append(cause)
+    return next((by_kind[kind] for kind in _WORST_FIRST if kind in by_kind), _behind(heard))
 
 
 _WORST_FIRST = ("failed", "silent", "died", "aborted")
@@ -94,14 +113,10 @@ def _number(one: TrainFailure) -> int:
     return int(last) if last.isdigit() else -1
 
 
-def _behind(told: Mapping[str, Told]) -> list[_Cause]:
+def _behind(heard: Sequence[_Heard]) -> list[_Cause]:
     """Of ranks that all say nothing those that are behind: each host knows its own alone."""
-    steps: dict[tuple[str, int], int] = {}
-    after_s = 0.0
-    for host, one in told.items():
-        for line in one.where("silent", launch=WHOLE):
-            after_s = max(after_s, float(line["after_s"]))
-            steps |= {(host, int(rank)): int(step) for rank, step in line["steps"].items()}
+    steps = {place: step for one in heard for place, step in one.silent.items()}
+    after_s = max((one.silent_s for one in heard), default=0.0)
     least = min(steps.values(), default=0)
     behind = [place for place, step in steps.items() if step == least]
     if not behind or len(behind) == len(steps):
