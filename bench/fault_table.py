@@ -79,7 +79,8 @@ FAULTS = (
     Fault("corrupt-checkpoint", ("training.checkpoint.sound",), resume=True),
     Fault("half-checkpoint", ("training.checkpoint.sound",), resume=True),
     Fault("full-disk", ("training.checkpoint.written",), ("training.resume",), resume=True),
-    Fault("gc-pauses", ("training.gc",)),
+    # Steps are of milliseconds: to look through fewer objects than the default is a share of them.
+    Fault("gc-pauses", ("training.gc",), argument="200000"),
     # Refused on processors.
     Fault("pageable", shardings=(), why="a CPU copies nothing"),
     Fault("tiny-kernels", shardings=(), why="on a CPU an operation costs nothing to launch"),

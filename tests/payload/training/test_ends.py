@@ -178,6 +178,7 @@ def _long_run(folder: Path) -> subprocess.Popen[bytes]:
         [sys.executable, "-W", "ignore", "-m", "preflight.payload", "train", "--plan",
          json.dumps(plan)],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(folder)},  # where torch's compiler has its cache
     )  # fmt: skip
 
 

@@ -259,8 +259,8 @@ def _churn(run: Run, _: str) -> None:
     _before(run, allocate)
 
 
-def _gc(run: Run, _: str) -> None:
-    kept = [[number] for number in range(1_000_000)]
+def _gc(run: Run, argument: str) -> None:
+    kept = [[number] for number in range(int(argument or "1000000"))]
 
     def collect(_: int) -> None:
         assert kept
