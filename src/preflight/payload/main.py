@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from .lines import Lines
@@ -16,6 +17,7 @@ from .watch import Watch
 
 #: The form of what `train` tells, in its first line.
 FORM = "micro-train/1"
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 def main() -> None:
@@ -57,7 +59,7 @@ def _site(plan: dict[str, Any], lines: Lines) -> int:
 
 def _train(plan: str, lines: Lines) -> int:
     """To its end, or until it is interrupted: by a signal, or because nobody reads any more."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in _ENDING:
         signal.signal(number, signal.default_int_handler)
     end_with_reader(lines.fd)
     from .scratch import scratch
@@ -87,13 +89,26 @@ def _trained(plan: str, lines: Lines) -> None:
     if json.loads(plan).get("hosts") and not _meets(json.loads(plan), lines):
         return
     try:
-        from .training.harness import harness
-        from .training.plan import read
+        with _ended_at_once():
+            from .training.harness import harness
+            from .training.plan import read
     except (ImportError, OSError) as error:  # OSError: a library of CUDA that does not load
         text = f"{sys.executable} cannot import what trains: {error}"
         lines.write({"preflight": FORM, "kind": "cannot", "why": "no-torch", "text": text})
         return
     harness(read(plan), lines.write)
+
+
+@contextlib.contextmanager
+def _ended_at_once() -> Iterator[None]:
+    """Python's own handlers wait until a library is loaded, and torch's take seconds. Whatever was
+    begun is swept away (scratch.py)."""
+    before = [(number, signal.signal(number, signal.SIG_DFL)) for number in _ENDING]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 def _meets(plan: dict[str, Any], lines: Lines) -> bool:
