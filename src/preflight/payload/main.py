@@ -8,14 +8,43 @@ import json
 import os
 import signal
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from .lines import Lines
 from .parent import die_with_launcher, end_with_reader
 from .watch import Watch
 
-#: The form of what `train` tells, in its first line.
-FORM = "micro-train/1"
+Run = Callable[[dict[str, Any], Callable[[dict[str, Any]], None]], None]
+
+
+class Work(NamedTuple):
+    """Active work: the form of what it tells, in its first line; what it does, in a sentence; what
+    imports it, with torch."""
+
+    form: str
+    does: str
+    imported: Callable[[], Run]
+
+
+def _trains() -> Run:
+    from .training.harness import harness
+    from .training.plan import Plan
+
+    return lambda plan, tell: harness(Plan(**plan), tell)
+
+
+def _stresses() -> Run:
+    from .stress.harness import harness
+    from .stress.plan import Plan
+
+    return lambda plan, tell: harness(Plan(**plan), tell)
+
+
+_ACTIVE = {
+    "train": Work("micro-train/1", "trains", _trains),
+    "stress": Work("stress/1", "stresses", _stresses),
+}
 
 
 def main() -> None:
@@ -30,13 +59,15 @@ def main() -> None:
     train.add_argument("--plan", default="{}", help="what to do, as JSON: training/plan.py")
     site = commands.add_parser("site", help="what this host has for a job over several")
     site.add_argument("--plan", default="{}", help="of that job, as JSON")
+    stress = commands.add_parser("stress", help="every device under load, as JSON lines")
+    stress.add_argument("--plan", default="{}", help="what to do, as JSON: stress/plan.py")
     asked = parser.parse_args()
     if asked.command == "watch" and not (0 < asked.interval <= asked.seconds):
         parser.error("expected 0 < --interval <= --seconds")
     die_with_launcher()
     lines = Lines()
-    if asked.command == "train":
-        status = _train(asked.plan, lines)
+    if asked.command in _ACTIVE:
+        status = _active(_ACTIVE[asked.command], asked.plan, lines)
     elif asked.command == "site":
         status = _site(json.loads(asked.plan), lines)
     else:
@@ -55,7 +86,7 @@ def _site(plan: dict[str, Any], lines: Lines) -> int:
     return 0
 
 
-def _train(plan: str, lines: Lines) -> int:
+def _active(work: Work, plan: str, lines: Lines) -> int:
     """To its end, or until it is interrupted: by a signal, or because nobody reads any more."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
@@ -64,7 +95,7 @@ def _train(plan: str, lines: Lines) -> int:
 
     try:
         with scratch():
-            _trained(plan, lines)
+            _done(work, json.loads(plan), lines)
     except (KeyboardInterrupt, BrokenPipeError):
         with contextlib.suppress(BrokenPipeError):
             lines.write({"kind": "interrupted"})
@@ -72,7 +103,7 @@ def _train(plan: str, lines: Lines) -> int:
     return 0
 
 
-def _trained(plan: str, lines: Lines) -> None:
+def _done(work: Work, plan: dict[str, Any], lines: Lines) -> None:
     """Torch may be missing, or may not load: then that is what there is to tell."""
     import warnings
 
@@ -80,18 +111,17 @@ def _trained(plan: str, lines: Lines) -> None:
 
     warnings.filterwarnings("ignore")  # of torch, about itself: they would be told per rank
     pythons.add_users_modules()
-    why = _stands_in_the_way(json.loads(plan))
+    why = _stands_in_the_way(plan)
     if why:
-        lines.write({"preflight": FORM, **why})
+        lines.write({"preflight": work.form, **why})
         return
     try:
-        from .training.harness import harness
-        from .training.plan import read
+        run = work.imported()
     except (ImportError, OSError) as error:  # OSError: a library of CUDA that does not load
-        text = f"{sys.executable} cannot import what trains: {error}"
-        lines.write({"preflight": FORM, "kind": "cannot", "why": "no-torch", "text": text})
+        text = f"{sys.executable} cannot import what {work.does}: {error}"
+        lines.write({"preflight": work.form, "kind": "cannot", "why": "no-torch", "text": text})
         return
-    harness(read(plan), lines.write)
+    run(plan, lines.write)
 
 
 def _stands_in_the_way(plan: dict[str, Any]) -> dict[str, Any]:
