@@ -84,7 +84,9 @@ def ask(made: Lab, side: str, question: str) -> Took:
     names = f"node[001-{len(made.hosts):03}]"
     out, err = made.base / "out", made.base / "err"
     paths = f"{Path(preflight.__file__).parents[1]}:{ROOT}"
-    command = made.inside(argv(side, question, names), {"PYTHONPATH": paths})
+    # As its user runs it: byte code and tables may be kept.
+    shown = {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": ""}
+    command = made.inside(argv(side, question, names), shown)
     with out.open("wb") as stdout, err.open("wb") as stderr:
         begun = time.perf_counter()
         process = subprocess.Popen(command, stdout=stdout, stderr=stderr, stdin=subprocess.DEVNULL)
@@ -164,6 +166,8 @@ def main() -> int:
         sys.exit(f"error: bench.fanout needs {missing}\nhint: as root: make packages")
     with tempfile.TemporaryDirectory() as name, lab(Path(name), hosts) as made:
         write_passive(made.base)
+        installed()  # and compiled
+        asked(made, "passive", 1, (OURS,))
         quick = asked(made, "uname", options.rounds, SIDES)
         passive = asked(made, "passive", options.rounds, SIDES)
         waited = asked(made, "slow", options.rounds, (OURS,))

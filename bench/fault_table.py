@@ -52,7 +52,10 @@ FAULTS = (
     Fault("slow-rank", ("training.straggler",), shardings=("ddp", "fsdp")),
     Fault("slow-loader", ("training.data.wait",)),
     Fault(
-        "pickle-heavy", ("training.data.wait", "training.data.loader"), shardings=("ddp", "single")
+        "pickle-heavy",
+        ("training.data.wait", "training.data.loader"),
+        argument="400000",
+        shardings=("ddp", "single"),
     ),
     # Its steps are longer: as much beside them is still hidden.
     Fault(
@@ -76,10 +79,12 @@ FAULTS = (
     Fault("corrupt-checkpoint", ("training.checkpoint.sound",), resume=True),
     Fault("half-checkpoint", ("training.checkpoint.sound",), resume=True),
     Fault("full-disk", ("training.checkpoint.written",), ("training.resume",), resume=True),
-    Fault("gc-pauses", ("training.gc",)),
-    Fault("pageable", why="a CPU copies nothing"),
-    Fault("tiny-kernels", why="on a CPU an operation costs nothing to launch"),
-    Fault("churn", why="a CPU has no allocator of torch's"),
+    # Steps are of milliseconds: to look through fewer objects than the default is a share of them.
+    Fault("gc-pauses", ("training.gc",), argument="200000"),
+    # Refused on processors.
+    Fault("pageable", shardings=(), why="a CPU copies nothing"),
+    Fault("tiny-kernels", shardings=(), why="on a CPU an operation costs nothing to launch"),
+    Fault("churn", shardings=(), why="a CPU has no allocator of torch's"),
 )
 
 

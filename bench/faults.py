@@ -26,7 +26,7 @@ from preflight.judge.load import load
 from preflight.model import Check, Raw, Status
 
 #: A run with all its launches may take so long where others work too.
-_RUN_S = 60.0
+_RUN_S = 180.0
 
 
 class Tried(NamedTuple):

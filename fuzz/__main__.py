@@ -17,7 +17,7 @@ from random import Random
 
 from msgspec import Struct, field
 
-from fuzz import pipeline
+from fuzz import drawn, pipeline
 from fuzz.mutations import mutated
 from fuzz.seeds import ROOT, seeds
 from fuzz.targets import Target, targets
@@ -28,6 +28,7 @@ CHUNK = 2_000
 REPRODUCERS = ROOT / "build" / "fuzz"
 #: Of so many inputs of a reader one more goes through a whole host.
 HOSTS_SHARE = 100
+HOSTS = (*pipeline.NAMES, drawn.NAME)
 
 
 class Tally(Struct):
@@ -91,7 +92,7 @@ def main() -> int:
 
 
 def _all(names: list[str], count: int, seed: int, jobs: int) -> dict[str, Tally]:
-    tallies = {name: Tally(name) for name in [*names, *pipeline.NAMES]}
+    tallies = {name: Tally(name) for name in [*names, *HOSTS]}
     each = -(-count // len(names))
     tasks = [
         (fuzzed, name, start // CHUNK, min(CHUNK, each - start))
@@ -101,10 +102,10 @@ def _all(names: list[str], count: int, seed: int, jobs: int) -> dict[str, Tally]
     # fork: every process needs the samples, which are read and cut once for that.
     for name in names:
         seeds(targets()[name])
-    hosts = max(count // HOSTS_SHARE // len(pipeline.NAMES), 1)
+    hosts = max(count // HOSTS_SHARE // len(HOSTS), 1)
     with ProcessPoolExecutor(jobs, get_context("fork")) as pool:
         running = [pool.submit(task, name, chunk, n, seed) for task, name, chunk, n in tasks]
-        whole = [pool.submit(_hosts, name, hosts, seed) for name in pipeline.NAMES]
+        whole = [pool.submit(_hosts, name, hosts, seed) for name in HOSTS]
         for future in [*running, *whole]:
             done = future.result()
             tallies[done.name].add(done)
@@ -113,7 +114,11 @@ def _all(names: list[str], count: int, seed: int, jobs: int) -> dict[str, Tally]
 
 def _hosts(name: str, count: int, seed: int) -> Tally:
     tally = Tally(name)
-    target, inputs = pipeline.target(name), pipeline.inputs(name, Random(f"{seed}:{name}"))
+    rng = Random(f"{seed}:{name}")
+    if name == drawn.NAME:
+        target, inputs = drawn.target(), drawn.inputs(rng)
+    else:
+        target, inputs = pipeline.target(name), pipeline.inputs(name, rng)
     with watched():
         for _, text in zip(range(count), inputs, strict=False):
             _one(target, text, tally)

@@ -20,6 +20,7 @@ from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import load
 from preflight.model import Check, Raw, Status
 from tests.conftest import sample
+from tests.training_lines import text as trained
 
 CHECKS = load(("kernel", "fleet")).checks
 DEADLY = "deadly"
@@ -45,11 +46,13 @@ def test_every_host_is_reported_in_the_order_given(count: int) -> None:
 
 
 def test_it_is_the_same_in_a_process_of_its_own() -> None:
-    (here,) = [examine_one_of_many("a", answers("a"), CHECKS, facts=True)]
+    told = [*answers("a"), Raw("a", "micro-train", ("python3",), 0, trained())]
+    here = examine_one_of_many("a", told, CHECKS, facts=True)
     with Examiner(CHECKS, facts=True, workers=1) as examined:
-        examined.put("a", answers("a"))
+        examined.put("a", told)
         ((number, there),) = examined.rest()
     assert number == 0
+    assert here.measured
     assert msgspec.json.encode(there) == msgspec.json.encode(here)
 
 

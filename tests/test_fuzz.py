@@ -9,14 +9,14 @@ from random import Random
 
 import pytest
 
-from fuzz import pipeline
+from fuzz import drawn, pipeline
 from fuzz.mutations import MUTATIONS, Mutation, mutated
 from fuzz.seeds import foreign, seeds
 from fuzz.targets import Target, targets
 from fuzz.trial import judged, least, tried, watched
 from preflight.assemble.tables import PROBES
 from preflight.errors import ParseError, UsageError
-from preflight.model import Status
+from preflight.model import LinkTable, Map, MapNode, Status
 from preflight.recognise import recognise
 from tests.conftest import sample
 
@@ -27,7 +27,7 @@ def test_a_short_run_finds_nothing() -> None:
     argv = [sys.executable, "-m", "fuzz", "-n", "4000", "--seed", "7"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    for name in (*targets(), *pipeline.NAMES):
+    for name in (*targets(), *pipeline.NAMES, drawn.NAME):
         assert name in done.stdout
 
 
@@ -115,6 +115,25 @@ def test_a_verdict_that_may_not_be_is_seen(monkeypatch: pytest.MonkeyPatch) -> N
 def test_what_was_found_stays_mended(name: str, text: str) -> None:
     with watched():
         assert judged(targets()[name], text).failure == ""
+
+
+def test_a_host_is_drawn_whatever_its_gpus_lack() -> None:
+    text = "0019:01:00.0 ER: \n    ECC Errors\n     Volatile\n      SRAM Correctable:"
+    with watched():
+        assert judged(drawn.target(), text).failure == ""
+
+
+def test_a_picture_that_may_not_be_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = sample("topo/h100_x8_no_nic_spaces.txt")
+    assert tried(drawn.target(), text).failure == ""
+    twice = (MapNode("numa", "NUMA node 0", below=2 * (MapNode("gpu", "gpu0"),)),)
+    for found, told in (
+        (Map(twice), "drawn twice: gpu0"),
+        (Map(table=LinkTable(("gpu0", "gpu1"), (("X", "SYS"),))), "not square"),
+        (Map(unknown=("\x00",)), ""),
+    ):
+        monkeypatch.setattr("preflight.placement.map.map_of", lambda _, found=found: found)
+        assert told in tried(drawn.target(), text).failure
 
 
 def test_strict_yaml_says_that_it_is_no_utf8() -> None:

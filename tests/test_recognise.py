@@ -642,6 +642,20 @@ def test_captures_are_recognised(tmp_path: Path) -> None:
     assert recognise.recognise(gzip.compress(data), "x") == raws
 
 
+def test_links_without_their_devices_are_refused_with_what_to_give() -> None:
+    whole = (SAMPLES / "lspci/xe9680_h100_x8_cx7_vvv_devices.txt").read_text()
+    links = [line for line in whole.split("\n") if re.search("LnkCap:|LnkSta:", line)]
+    for blanks in ("\t\t", "        ", ""):
+        text = "\n".join(f"{blanks}{line.strip()}" for line in links)
+        with pytest.raises(UsageError, match=r"without the devices.*not read in this form") as told:
+            recognise.recognise(text.encode(), "x.txt")
+        assert "grep -E '^[0-9a-f]|LnkCap:|LnkSta:'" in told.value.hint
+    kept = [line for line in whole.split("\n") if re.search("^[0-9a-f]|LnkCap:|LnkSta:", line)]
+    for text in ("\n".join(kept), "\n".join(kept).replace("\t", "    ")):
+        (raw,) = recognise.recognise(text.encode(), "x.txt")
+        assert raw.probe == "lspci" and str(raw.stdout).count("LnkSta:") == len(links) // 2
+
+
 def test_readers_read_what_was_cut_out() -> None:
     text = f"$ nvidia-smi -q\n{TITAN}$ nvidia-smi -q -x\n{T4}$ dmesg\n{XID}"
     log, xml, smi = recognise.recognise(text.encode(), "x.txt")

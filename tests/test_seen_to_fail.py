@@ -32,7 +32,7 @@ from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
 from tests.topology_hosts import machine, sysfs
-from tests.training_lines import slowed
+from tests.training_lines import slowed, together
 from tests.training_lines import text as trained
 from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
 
@@ -263,6 +263,7 @@ BASES["table"] = {"nvidia-smi-table": "nvidia_smi_table/h100_sxm_x8_550.90_idle.
 #: A run of the bundled loop; and with one part of each step longer, on one rank or on both.
 BASES |= {
     "trained": {"micro-train": trained()},
+    "trained-together": {"micro-train": together()},
     "trained-gpu": {"micro-train": trained(gpu=True)},
     "trained-straggler": {"micro-train": slowed("forward", 0.02, rank=1)},
     "trained-waiting": {"micro-train": slowed("data", 0.02)},

@@ -45,6 +45,19 @@ def text(*, gpu: bool = False) -> str:
     return "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in lines(gpu=gpu))
 
 
+def together() -> str:
+    """A run over two hosts of two ranks each, as the first of them tells it."""
+    begin, *rest = lines()
+    plan = {**begin["plan"], "hosts": ["a", "b"], "resume": False}
+    met = {"kind": "met", "preflight": "micro-train/1", "host": "a"}
+    told = [met, {**begin, "plan": plan}, *(one for one in rest if _is_whole(one))]
+    return "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in told)
+
+
+def _is_whole(line: _Line) -> bool:
+    return line.get("launch", "whole") == "whole" and not line["kind"].startswith("sav")
+
+
 def slowed(part: str, seconds: float, *, rank: int | None = None) -> str:
     """A run on GPUs one part of whose steps is longer, on one rank or on all."""
     told = [

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -170,7 +170,8 @@ class Examiner:
         name = host.encode("utf-8", "surrogatepass")
         results = tuple(_of_host(self._results.of(one, name), host) for one in told.results)
         read = tuple(self._readings.of(one, name) for one in told.readings)
-        return Examined(replace(told.report, results=results), Readings(host, read))
+        report = replace(told.report, results=results)
+        return Examined(report, Readings(host, read), tuple(told.measured))
 
 
 class _Shared(Generic[T]):
@@ -199,13 +200,14 @@ class _Packed(Struct, array_like=True):
     report: HostReport
     results: list[bytes]
     readings: list[bytes]
+    measured: list[dict[str, Any]]
 
 
 def _packed(one: Examined) -> bytes:
     read = one.readings.of if one.readings else ()
     bare, pack = replace(one.report, results=()), msgspec.msgpack.Encoder().encode
     results = [pack(_of_any_host(result, bare.host)) for result in one.report.results]
-    return pack(_Packed(bare, results, list(map(pack, read))))
+    return pack(_Packed(bare, results, list(map(pack, read)), list(one.measured)))
 
 
 #: On the way from a worker the subject of what is about the host itself: so that equal results of

@@ -214,8 +214,9 @@ def _refuse_several(text: str, raws: list[Raw], source: str) -> None:
 
 def _unrecognised(source: str, parts: list[_Part], text: str) -> UsageError:
     if parts:
-        what = f"{source} looks like {parts[0].tool}, which this version does not read yet"
-        return UsageError(what, INSTEAD.get(parts[0].tool, READS))
+        tool = parts[0].tool
+        unread = "not read in this form" if tool in INSTEAD else "not read yet by this version"
+        return UsageError(f"{source} looks like {tool}: {unread}", INSTEAD.get(tool, READS))
     if "NVRM: " in text or " kernel: " in text:
         what = f"{source} reads like a kernel log, but its lines have no form that is known"
         return UsageError(what, LOG_FORMS)

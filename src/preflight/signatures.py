@@ -71,6 +71,9 @@ _P2P_FORMS = (
     r"GPU\d{1,3}[ \t]*\n[ \t>]{0,40}GPU\d{1,3}[ \t]+X[ \t]*$",
 )
 
+#: What `lspci -vv` says of a link.
+_PCI_LINK = r"Lnk(?:Cap|Sta|Ctl)2?:[ \t]*\S"
+
 #: A line that a list of GPUs begins with. No name has a bracket, and no two ways to match are left.
 _UUID_OF = r"GPU \d{1,3}: [^\n(]{1,100}\(UUID: "
 
@@ -207,7 +210,7 @@ GOES_ON: dict[str, str] = {
     "nvidia-smi-q": r" {4,}\S[^\n]*? : ",
     "kernel-log": _SYSLOG,
     # nvidia-smi indents with blanks, or has tags and single words
-    "lspci": rf"\t+[^<\s][^<\n]{{0,60}}[:=+,\]-]|{_ADDRESS} ",
+    "lspci": rf"\t+[^<\s][^<\n]{{0,60}}[:=+,\]-]|{_ADDRESS} |[ \t]*{_PCI_LINK}",
     "services": (
         r"[A-Z][A-Za-z]{1,40}=| +(?:Loaded|Active|Docs|Process|Main PID|Tasks|Memory|CGroup): "
     ),
@@ -260,6 +263,7 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     ),
     "`nvidia-smi -L` output": (_UUID_OF,),
     "`nvidia-smi pmon` output": (r"# ?(?:Date +)?(?:Time +)?gpu +pid\b",),
+    "lines of `lspci -vv` without the devices that they are of": (_PCI_LINK,),
     "`ipmitool -c` output": (
         r"[\da-f]{1,8},(?:\d{1,2}/\d{1,2}/\d{2,4}|\d{4}-\d\d-\d\d|Pre-Init),",
         rf"[^,|\n]{{1,64}},[^,\n]{{0,24}},[^,\n]{{0,24}},{_IPMI_STATUS}(?:,|[ \t]*$)",
@@ -291,6 +295,9 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
 }
 #: The same -> which form of it is read.
 INSTEAD = {
+    "lines of `lspci -vv` without the devices that they are of": "give all of `sudo lspci "
+    "-Dvvvnn`, or leave each device's own line in: `sudo lspci -Dvvvnn | grep -E "
+    "'^[0-9a-f]|LnkCap:|LnkSta:'`",
     "`ipmitool -c` output": "give it without -c: `ipmitool sdr elist`, `ipmitool sel elist`",
     "`ipmitool sel list -v` output": "give the table: `sudo ipmitool sel elist`",
     "`ipmitool sel info` output": "give the entries: `sudo ipmitool sel elist`; after "

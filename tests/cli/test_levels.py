@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from preflight.assemble.asked import NO_TRAINING
+from preflight.cli import judging
 from preflight.cli.levels import as_recorded
-from preflight.model import NOT_IN_INPUT, Result, Status
+from preflight.cli.options import Options
+from preflight.cli.plan import Plan, Question
+from preflight.model import NOT_IN_INPUT, HostReport, Result, Status
 from tests.cli.command import preflight
 
 SAMPLES = Path(__file__).parent.parent / "samples"
@@ -41,6 +46,35 @@ def test_a_recorded_run_is_whole_with_its_skips() -> None:
     assert as_recorded(found, BEYOND) == found
     busy = _of(("training.finite", Status.SKIP, "GPU 3 holds process 4711"))
     assert as_recorded(busy, BEYOND) == busy
+
+
+def test_what_is_chosen_above_the_level_is_told_how_to_be_judged() -> None:
+    told = preflight("run", "--only", "training.*")
+    again = "preflight run --level standard --only 'training.*'"
+    assert (told.rc, told.out.count("next")) == (3, 1)
+    assert again in told.out
+
+
+def test_a_bound_is_set_by_the_name_of_its_check() -> None:
+    sample = str(SAMPLES / "micro_train" / "cpu_ddp_x2.jsonl")
+    told = preflight("micro-train", "--from", sample, "--set", "training_behind=5")
+    assert (told.rc, told.err.splitlines()[1]) == (2, "hint: --set training.straggler=VALUE")
+    assert (
+        "instead    --set training.straggler=VALUE"
+        in preflight("explain", "training.straggler").out
+    )
+
+
+@pytest.mark.parametrize(("status", "told"), [(Status.PASS, True), (Status.SKIP, False)])
+def test_hosts_that_trained_each_by_itself_say_so(status: Status, told: bool) -> None:
+    result = Result("training.finite", "n", status)
+    hosts = [HostReport(name, status, results=(result,)) for name in ("a", "b")]
+
+    def hints(question: Question) -> list[str]:
+        return list(judging._hints(question, Plan([], [], ()), Options(level="standard"), hosts))
+
+    assert (judging.EACH_ALONE_HINT in hints(Question("run", ()))) is told
+    assert judging.EACH_ALONE_HINT not in hints(Question("micro-train", (), trains={}))
 
 
 def test_a_python_that_is_named_and_not_there_is_no_pass() -> None:

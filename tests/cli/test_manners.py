@@ -205,10 +205,13 @@ def test_a_full_disk_costs_the_file_and_not_the_report(tmp_path: Path) -> None:
         subprocess.run(["umount", small], check=True)
 
 
+@pytest.mark.parametrize("gaps_s", [(), (0.0,), (0.003,), (0.01,), (0.03,)])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_saves_what_it_has_and_says_where(tmp_path: Path, number: int) -> None:
+def test_interrupted_it_saves_what_it_has_and_says_where(
+    tmp_path: Path, number: int, gaps_s: tuple[float, ...]
+) -> None:
     # Of its own: the same test with the other signal may run beside this one.
-    command = f"sleep 617.{int(number)}"
+    command = f"sleep 617.{int(number)}{int(1000 * sum(gaps_s, 0.001))}"
     path = with_tool(tmp_path / "bin", "nvidia-smi", f"exec {command}")
     running = subprocess.Popen(
         [PREFLIGHT, "run", "--save", "r.json"], cwd=tmp_path, env={**os.environ, "PATH": path},
@@ -216,6 +219,9 @@ def test_interrupted_it_saves_what_it_has_and_says_where(tmp_path: Path, number:
     )  # fmt: skip
     wait_until_asked(running.pid, command)
     running.send_signal(number)
+    for gap_s in gaps_s:  # a nervous hand
+        time.sleep(gap_s)
+        running.send_signal(number)
     out, err = running.communicate(timeout=10)
     assert (running.returncode, out) == (130, "")
     assert not (tmp_path / "r.json").exists()

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from preflight.cli.options import TRAIN, Options
-from preflight.cli.training import FAULTS, PRESETS, estimate, plan_of, told_by
+from preflight.cli.options import OPTIONS, TRAIN, Options
+from preflight.cli.training import FAULTS, NUMBER_OF, PRESETS, estimate, plan_of, told_by
 from preflight.errors import UsageError
 from preflight.payload.training import plan as payload_plan
 from preflight.payload.training import presets
@@ -54,6 +54,19 @@ def test_presets_and_faults_are_the_payloads() -> None:
     assert tuple(ast.literal_eval(table)) == FAULTS
 
 
+def test_the_help_names_every_fault() -> None:
+    text = OPTIONS["inject"].help
+    assert {name for name in FAULTS if name not in text} == set()
+    tree = ast.parse((PAYLOAD / "inject.py").read_text())
+    sets = {
+        getattr(node.targets[0], "id", ""): set(ast.literal_eval(node.value.args[0]))
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+    }
+    of = {name: {one for one, of in NUMBER_OF.items() if of == name} for name in ("rank", "step")}
+    assert of == {"rank": sets["OF_RANK"], "step": sets["OF_STEP"]}
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_checkpoint_is_as_large_as_told(name: str) -> None:
     one = presets.PRESETS[name]
@@ -79,7 +92,13 @@ def test_a_checkpoint_is_as_large_as_told(name: str) -> None:
         ({"mesh": "2by2", "sharding": "fsdp"}, "--mesh '2by2' is no mesh"),
         ({"mesh": "0x2", "sharding": "fsdp"}, "--mesh '0x2' is no mesh"),
         ({"inject": ["gremlin"]}, "--inject 'gremlin' is no fault"),
-        ({"inject": ["slow-rank:x"]}, "'x' is no rank or step"),
+        ({"inject": ["slow-rank:x"]}, "'x' is no number"),
+        ({"inject": ["nan:1", "full-disk:2"]}, "full-disk takes no number"),
+        ({"inject": ["kill:2"], "ranks": 2}, "kill:2: there is no rank 2"),
+        ({"inject": ["nan:40"], "steps": 40}, "nan:40: there is no step 40"),
+        ({"seed": 1 << 63}, "--seed 9223372036854775808 is too large"),
+        ({"threads": 100000}, "--threads 100000 is too large"),
+        ({"mesh": "2x4", "sharding": "fsdp", "ranks": 2}, "--mesh 2x4 is of 8 ranks, and there"),
         ({"interface": "eth0; true"}, "is no interface"),
         ({"data": "shards", "hosts": ["a"]}, "--data 'shards' is in the working folder"),
     ],

@@ -7,12 +7,16 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import pytest
 from msgspec import Struct, field
 
+from preflight.cli import one_job
 from preflight.cli.one_job import OneJob
+from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
 from preflight.model import Command, Missing, Raw
 from preflight.ship import SITE, TRAINS, train_command
+from tests.cli.command import preflight
 
 SOUND = {
     "preflight": "micro-train-site/1", "cannot": "", "busy": "", "torch": "2.9.0", "gpus": 8,
@@ -26,12 +30,18 @@ class Hosts(Struct):
     hosts: tuple[str, ...]
     sites: Mapping[str, list[Raw]]
     asked: list[tuple[tuple[str, ...], list[Command]]] = field(default_factory=list)
+    interrupted: threading.Event = field(default_factory=threading.Event)
+    #: The answers of a host to the second question.
+    then: Mapping[str, list[Raw]] = {}
 
     def run(self, commands: Sequence[Command]) -> Iterator[tuple[str, list[Raw]]]:
         self.asked.append((self.hosts, list(commands)))
         for name in reversed(self.hosts):  # they answer in an order of their own
-            first = commands[0].probe == SITE
-            yield name, self.sites[name] if first else [Raw(name, one.probe) for one in commands]
+            first = any(one.probe == SITE for one in commands)
+            yield name, self.sites[name] if first else self._trained(name, commands)
+
+    def _trained(self, name: str, commands: Sequence[Command]) -> list[Raw]:
+        return list(self.then.get(name, [Raw(name, one.probe, rc=0) for one in commands]))
 
 
 def site(name: str, **more: Any) -> list[Raw]:
@@ -69,9 +79,9 @@ def test_all_hosts_get_one_plan_in_the_order_of_their_names() -> None:
     assert (plan["ranks"], plan["preset"]) == (8, "gpu-1b")
     assert set(answers) == {"a", "b", "c"}
     (_, first), (_, second) = fleet.asked
-    assert [one.probe for one in first] == [SITE]
+    assert [one.probe for one in first] == ["identity", SITE]
     assert [one.probe for one in second] == ["identity", TRAINS]
-    assert json.loads(first[0].argv[-1])["job"] == plan["job"]
+    assert json.loads(first[1].argv[-1])["job"] == plan["job"]
 
 
 def test_a_host_that_cannot_is_told_and_the_others_train() -> None:
@@ -127,6 +137,27 @@ def test_hosts_without_gpus_train_on_their_cores() -> None:
     assert (plan_of(fleet)["ranks"], plan_of(fleet)["interface"]) == (1, "")
 
 
+def identity(host: str) -> Raw:
+    return Raw(host, "identity", stdout="hostname h\nkernel 6\nboot_id 1-2\nuid 0\n")
+
+
+def test_one_machine_under_two_names_is_one_host_under_the_first() -> None:
+    sites = {name: [identity(name), *site(name)] for name in ("b", "a")}
+    answers, fleet = trained({**sites, "c": site("c")})
+    assert plan_of(fleet)["hosts"] == ["b", "c"]
+    (twice,) = answers["a"]
+    assert twice.missing and twice.missing.fault == "same-host"
+    assert '"without":[{"host":"a","text":"it is b under' in str(answers["b"][-1].stdout)
+
+
+def test_a_loopback_leads_to_no_other_machine() -> None:
+    here = {"address": "127.0.0.1", "interface": "lo"}
+    with pytest.raises(UsageError, match="reaches only itself"):
+        trained({"a": site("a", **here, boot="1"), "b": site("b", **here, boot="2")})
+    _, fleet = trained({"a": site("a", **here, boot="1"), "b": site("b", **here, boot="1")})
+    assert plan_of(fleet)["master"] == "127.0.0.1"
+
+
 def test_it_is_killed_and_resumed_only_where_a_folder_is_shared() -> None:
     sites = {name: site(name) for name in "ab"}
     assert plan_of(trained(sites)[1])["resume"] is False
@@ -142,3 +173,21 @@ def test_once_interrupted_nothing_is_begun() -> None:
     assert len(fleet.asked) == 1
     assert {raws[0].missing.kind for raws in answers.values() if raws[0].missing} == {"timeout"}
     assert set(answers) == {"a", "b"}
+
+
+def test_what_would_be_asked_first_is_told_too() -> None:
+    ran = preflight("micro-train", "--hosts", "a,b", "--dry-run")
+    first, _, then = ran.out.partition("then those that can, as one job")
+    assert (ran.rc, SITE in first, SITE in then) == (0, True, False)
+    assert "on 2 hosts over SSH (a,b), on each one after another" in then
+    assert then.endswith("would write nothing that stays\n")
+
+
+def test_slurm_chooses_nodes_once() -> None:
+    class Nodes(Hosts):
+        args: tuple[str, ...] = ()
+
+    fleet = Nodes((), {name: site(name) for name in ("n1", "n2")}, args=("-p", "gpu", "-N", "2"))
+    fleet.hosts = ("n1", "n2")
+    again = one_job._only(fleet, ["n1"])
+    assert (again.hosts, again.args) == (("n1",), ("-p", "gpu"))

@@ -242,6 +242,18 @@ def test_one_adapter_of_eight_in_use_fails() -> None:
     assert found["nccl.adapters.used"][0].measured == 12.5
 
 
+def test_interfaces_of_sockets_are_no_adapters_in_use() -> None:
+    job = Job()
+    job.adapter = lambda _: 0
+    ways = [f"NET/{way}" for number in range(8) for way in ("IB/0", f"Socket/{number}")]
+    first, *more = re.split(r"NET/IB/0(?=/)", job.text())
+    mixed = first + "".join(f"{ways[at % 16]}{text}" for at, text in enumerate(more))
+    assert "NET/Socket/7/" in mixed
+    assert off(mixed)["nccl.adapters.used"][0].measured == 12.5
+    alone = re.sub(r"NET/IB/0(?=/)", "NET/Socket/0", job.text())
+    assert status_of("nccl.adapters.used", alone) == {Status.SKIP}
+
+
 def test_a_log_that_ends_early_says_nothing_of_adapters_in_use() -> None:
     job = Job()
     job.adapter = lambda _: 0

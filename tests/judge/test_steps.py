@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from preflight.collect import examine
 from preflight.judge.load import load
-from preflight.judge.steps import fitting
+from preflight.judge.steps import fitting, of_what_was_found
 from preflight.model import Raw, Status
 from tests.system_text import LIMITS
 
@@ -22,6 +22,18 @@ CHECKS = [one for one in load(("system",)).checks if one.id == "system.limits.no
 )  # fmt: skip
 def test_what_fits_comes_first(container: object, at_top: bool, order: tuple[int, ...]) -> None:
     assert fitting(STEPS, container, at_top=at_top) == tuple(STEPS[at] for at in order)
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [("ended by signal 9 after step 3", ("free -h", "again")), ("signal 15", ("who", "again")),
+     ("signal 1 before", ("who", "again")), ("signal 19", ("again",)), ("", ("again",))],
+)  # fmt: skip
+def test_a_step_for_what_was_found_comes_first_and_those_for_else_are_left_out(
+    told: str, kept: tuple[str, ...]
+) -> None:
+    steps = ("again", "if signal 9: free -h", "if signal 15 or signal 1: who")
+    assert of_what_was_found(steps, told) == kept
 
 
 @pytest.mark.parametrize(("hard", "raises"), [("1048576", True), ("1024", False)])

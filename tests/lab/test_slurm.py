@@ -269,6 +269,24 @@ def test_where_the_caller_hears_the_interrupt_itself_it_ends_with_what_came(
     _nothing_is_left(cluster, "978")
 
 
+def test_interrupted_work_is_told_to_end_and_removes_what_it_made(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    script = f"trap 'rm {tmp_path}/$SLURMD_NODENAME; exit' TERM; >{tmp_path}/$SLURMD_NODENAME\n"
+    work = Command("work", ("sh", "-c", f"{script}while :; do sleep 0.1; done"))
+    transport = Slurm((), ("-N", "2"))
+
+    def interrupt_all() -> None:
+        while len(list(tmp_path.iterdir())) < 2:
+            time.sleep(0.1)
+        transport.interrupted.set()
+
+    threading.Thread(target=interrupt_all, daemon=True).start()
+    told = _told(transport, work)
+    assert {_fault(raws) for raws in told.values()} == {"interrupted"}
+    assert list(tmp_path.iterdir()) == []
+
+
 ASK = """\
 import sys
 from preflight.model import Command

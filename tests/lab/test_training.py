@@ -25,7 +25,8 @@ SMALL = ("micro-train", "--interface", "lo", "--steps", "12", "--batch", "1", "-
 #: A host's own Python, with a lock of its own: hosts of the lab share one kernel and one /tmp.
 _PYTHON = 'exec env PREFLIGHT_LOCK={lock} {python} "$@"'
 _BARE = 'echo "python3: not found" >&2; exit 127'
-_SOON_S = 60
+#: For hosts to train; for the others to end once one is lost, which takes 7 s on a quiet machine.
+_SOON_S, _ENDED_S = 60, 30
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +104,27 @@ def _words(process: psutil.Process) -> Sequence[str]:
         return process.cmdline() or ("",)
     except psutil.Error:
         return ("",)
+
+
+def test_a_host_that_is_lost_ends_the_job_and_is_named_on_the_others(made: Lab) -> None:
+    before = {one.pid for one in ranks_of()}
+    argv = [*made.program(*SMALL), "--hosts", "node-1,node-2", "--ranks", "1", "--steps", "20000"]
+    with subprocess.Popen(made.inside(argv), stdout=subprocess.PIPE, text=True) as run:
+        ours = _begun(before)
+        server = next(one for one in ours if _lock(one).endswith("node-2.lock"))
+        while not server.name().startswith("sshd"):
+            server = server.parent() or server
+        began = time.monotonic()
+        server.kill()
+        out, _ = run.communicate(timeout=60)
+    assert time.monotonic() - began < _ENDED_S
+    found = hosts_of(out)
+    assert "broke off" in results(found["node-1"], "ERROR")["training.ranks"]
+    assert [one["fault"] for one in found["node-2"]["missing"] if "fault" in one] == ["died"]
+
+
+def _lock(process: psutil.Process) -> str:
+    return process.environ().get("PREFLIGHT_LOCK", "")
 
 
 def test_interrupted_all_ranks_on_all_hosts_are_gone(made: Lab) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from preflight.assemble.host import assemble
+from preflight.assemble.pci.kinds import named_by_order
 from preflight.assemble.pci.paths import paths
 from preflight.facts.gpu import Gpu, Pcie
 from preflight.facts.host import Host
@@ -141,6 +142,36 @@ def test_functions_of_one_adapter_are_one_and_virtual_ones_are_counted() -> None
     assert card.label == "ConnectX-6 Dx, 2 x 100 Gb/s Ethernet, 2 virtual functions"
 
 
+def _functions(*named: tuple[str, str]) -> list[PciDevice]:
+    return [
+        PciDevice(f"0000:{at}", class_id="0x0207", vendor_id="0x15b3",
+                  product=f"Mellanox Technologies {name}")
+        for at, name in named
+    ]  # fmt: skip
+
+
+def test_virtual_functions_belong_to_the_adapter_of_their_model_not_to_what_stands_above() -> None:
+    devices = _functions(
+        ("1b:00.0", "MT28908 Family [ConnectX-6]"),
+        ("1c:00.0", "MT2910 Family [ConnectX-7]"),
+        ("1e:00.1", "MT28908 Family [ConnectX-6 Virtual Function]"),
+        ("1e:00.2", "MT28908 Family [ConnectX-6 Virtual Function]"),
+    )
+    gpu = PciDevice("0000:1d:00.0", class_id="0x0302", vendor_id="0x10de", product="GPU")
+    (node,) = map_of(on_tree(*devices, gpu)).nodes
+    assert [(each.kind, each.label) for each in node.below] == [
+        ("nic", "ConnectX-6, 2 virtual functions"), ("nic", "ConnectX-7"), ("gpu", "GPU"),
+    ]  # fmt: skip
+
+
+def test_virtual_functions_alone_are_what_a_guest_has() -> None:
+    devices = _functions(*(
+        (f"{bus}:00.0", "MT28908 Family [ConnectX-6 Virtual Function]") for bus in ("01", "02")
+    ))  # fmt: skip
+    (node,) = map_of(on_tree(*devices)).nodes
+    assert [each.label for each in node.below] == 2 * ["ConnectX-6 Virtual Function"]
+
+
 def test_a_port_that_is_down_says_so_and_is_no_fault_of_the_link() -> None:
     nic = PciDevice("0000:1b:00.0", class_id="0x0207", product="Mellanox ConnectX")
     port = NicPort("mlx5_0/1", "mlx5_0", state="DOWN", rate_gbits=10.0, rate_max_gbits=400.0)
@@ -273,3 +304,30 @@ def test_which_of_two_behind_one_switch_is_which_is_left_open() -> None:
     assert names[:4] == [*2 * ["one of mlx5_[0-1]"], *2 * ["one of mlx5_[2-3]"]]
     assert nodes[4].label == "ConnectX-7, 400 Gb/s InfiniBand"
     assert "NUMA node not told" not in [node.name for node in nodes]
+
+
+MATRIX = "../topo/h20_x8_8nic_pix_pairs_tabs.txt"
+
+
+def test_a_matrix_and_a_list_of_pci_draw_each_device_once() -> None:
+    host = recorded(MATRIX, "xe9680_h100_x8_cx7_vvv_devices.txt")
+    drawn = [node for node in every(map_of(host).nodes) if node.kind in ("gpu", "nic")]
+    gpus = [node for node in drawn if node.kind == "gpu"]
+    assert [(node.name, node.link) for node in gpus] == [
+        (f"gpu{number}", "gen5 x16") for number in range(8)
+    ]
+    names = [node.name for node in drawn if "ConnectX-7" in node.label]
+    assert names == 4 * ["one of mlx5_[1-4]"] + 4 * ["one of mlx5_[5-8]"]
+    assert len(drawn) == 18  # two ConnectX-6 besides, which the matrix does not show
+
+
+def test_gpus_are_not_named_by_their_order_where_their_count_or_their_nodes_differ() -> None:
+    host = recorded(MATRIX, "xe9680_h100_x8_cx7_vvv_devices.txt")
+    matrix, tree = host.topology.matrix, host.pci_tree
+    assert isinstance(matrix, Matrix) and isinstance(tree, PciTree)
+    assert list(named_by_order(tree, matrix).values()) == [f"gpu{at}" for at in range(8)]
+    others = [each for each in tree.devices if each.name != "0000:19:00.0"]
+    assert named_by_order(PciTree(tuple(others)), matrix) == {}
+    moved = [replace(each, numa_node=1) for each in tree.devices]
+    assert named_by_order(PciTree(tuple(moved)), matrix) == {}
+    assert named_by_order(tree, replace(matrix, whole=False)) == {}

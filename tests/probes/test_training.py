@@ -4,6 +4,7 @@ none."""
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -13,7 +14,7 @@ from preflight.collect import examine
 from preflight.errors import ParseError
 from preflight.judge.load import load
 from preflight.judge.overrides import mark
-from preflight.model import HostReport, Missing, Raw, Status
+from preflight.model import Action, HostReport, Missing, Raw, Status
 from preflight.probes.training.run import training
 from preflight.recognise import recognise
 from preflight.redact.redactor import Redactor
@@ -76,6 +77,13 @@ def test_the_rank_that_went_first_is_named_and_the_other_is_not_at_fault() -> No
         False, "ended by signal 9 after step 12",
     )  # fmt: skip
     assert found["rank 0"].ended == Missing("not-applicable", "it was ended because of rank 1")
+    for_memory = sample("micro_train/injected_kill.jsonl").replace(
+        '"status":-9', '"status":-9,"oom_kills":1'
+    )
+    assert _ranks(for_memory)[1].trouble == (
+        "ended by signal 9 after step 12: the kernel ended a process here for want of memory "
+        "meanwhile"
+    )
     stopped, *_ = training(sample("micro_train/injected_stop.jsonl")).failures
     assert (stopped.name, stopped.kind) == ("rank 1", "silent")
     assert stopped.text.endswith("stopped by a signal")
@@ -90,6 +98,94 @@ def test_an_error_of_its_own_counts_before_a_connection_that_was_lost() -> None:
     found = {one.name: one for one in _ranks(written([*told[:60], lost, memory]))}
     assert found["rank 1"].trouble == "OutOfMemoryError: CUDA out of memory"
     assert isinstance(found["rank 0"].ended, Missing)
+
+
+@pytest.mark.parametrize(
+    ("loss", "of_both", "found"),
+    [("NaN", True, 0.0), ("NaN", False, math.inf), ("Infinity", False, math.inf)],
+)
+def test_what_is_no_number_in_both_runs_is_no_difference(
+    loss: str, of_both: bool, found: float
+) -> None:
+    launches = "(?:whole|resumed)" if of_both else "resumed"
+    edit = rf'("launch":"{launches}","kind":"step","step":20,"loss":)[\d.]+'
+    told, count = re.subn(edit, rf"\g<1>{loss}", text())
+    assert count
+    assert training(told).resume.loss_difference == found
+
+
+#: A recorded run -> its cause, and what it brings.
+FOLLOW = {
+    "nan": ("training.finite", ("training.loss.learned", "training.resume.loss")),
+    "flip": ("training.replicas", ("training.resume.loss", "training.resume.parameters")),
+}
+
+
+@pytest.mark.parametrize("name", FOLLOW)
+def test_the_cause_leads_and_what_follows_is_counted(name: str) -> None:
+    cause, follow = FOLLOW[name]
+    edits = {
+        "nan": [('("step":2[0-9],"loss":)[\\d.]+', r"\g<1>NaN"), ('("floor_nats":)', r"\g<1>-9")],
+        "flip": [('("step_at":20,"digest":")r20(","rank":1)', r"\g<1>other\g<2>")],
+    }[name]
+    edits += [('("launch":"resumed","kind":"step","step":16,"loss":)[\\d.]+', r"\g<1>1.9"),
+              ('("launch":"resumed","kind":"done","digest":")e32', r"\g<1>f32")]  # fmt: skip
+    told = text()
+    for old, new in edits:
+        told, count = re.subn(old, new, told)
+        assert count
+    bad = {one.check: one.cause for one in judged(told).results if one.status is Status.FAIL}
+    assert bad[cause] == ""
+    assert set(follow) <= set(bad)
+    assert {one for check, one in bad.items() if check != cause} == {cause}
+
+
+@pytest.mark.parametrize(
+    ("status", "step"), [(-9, "oom-kill"), (-15, "squeue"), (-7, "/dev/shm"), (-11, "versions")]
+)
+def test_what_to_do_is_of_the_signal_that_ended_it(status: int, step: str) -> None:
+    told = [one for one in lines() if (one["kind"], one.get("launch")) != ("done", "whole")]
+    died = {"launch": "whole", "kind": "died", "rank": 1, "status": status, "step": 12,
+            "first": True}  # fmt: skip
+    found = judged(written([*told[:60], died])).results
+    (one,) = [each for each in found if each.status is Status.FAIL]
+    assert step in one.fix[0]
+    assert (one.action, len(one.fix)) == (Action.RESTART_JOB, 2)
+
+
+@pytest.mark.parametrize(
+    ("check", "edit", "shown"),
+    [
+        ("training.replicas", (r'("step_at":20,"digest":")r20(","rank":1)', r"\g<1>odd\g<2>"),
+         ('"step_at":20,"digest":"r20","rank":0', '"step_at":20,"digest":"odd","rank":1')),
+        ("training.loss.jump", (r'("step":20,"loss":)[\d.]+', r"\g<1>4.5"), ('"step":20,',)),
+        ("training.loss.learned", (r'("floor_nats":)', r"\g<1>-9"), ('"step":31,',)),
+        ("training.data.longest", (r'("step":20,.*"data":)0.0004', r"\g<1>5.1"), ('"step":20,',)),
+    ],
+)  # fmt: skip
+def test_the_line_that_shows_it_stands_below(
+    check: str, edit: tuple[str, str], shown: tuple[str, ...]
+) -> None:
+    told, count = re.subn(*edit, text())
+    assert count
+    (one,) = [each for each in judged(told).results if each.check == check]
+    seen = [each.text.replace(" ", "") for each in one.evidence]
+    assert all(part in line for part, line in zip(shown, seen, strict=True)), seen
+
+
+def test_when_a_loss_jumped_and_in_what_it_is_counted() -> None:
+    told = re.sub(r'("step":20,"loss":)[\d.]+', r"\g<1>4.5", text())
+    (one,) = [each for each in judged(told).results if each.check == "training.loss.jump"]
+    assert (one.unit, one.reason) == ("nats", "at step 20")
+
+
+def test_what_a_checkpoint_lacks_decides_what_to_do() -> None:
+    sound = '("launch":"resumed","kind":"resumed".*"wrong":\\[)'
+    for wrong, step in (("written in part: 1 of 2 bytes", "df -h"), ("other bytes", "gpu-health")):
+        told = re.sub(sound, rf'\g<1>"step-00000016: {wrong}"', text())
+        (one,) = [each for each in judged(told).results if each.status is Status.FAIL]
+        assert (one.check, len(one.fix)) == ("training.checkpoint.sound", 2)
+        assert step in one.fix[0]
 
 
 def test_figures_of_a_sound_run() -> None:
@@ -239,6 +335,28 @@ def test_where_a_host_has_one_rank_it_says_that_no_slow_one_was_looked_for() -> 
     (rank,) = _ranks(written([begin, *(one for one in rest if one.get("rank", 0) == 0)]))
     assert isinstance(rank.behind_percent, Missing)
     assert "no slow rank was looked for" in rank.behind_percent.text
+
+
+@pytest.mark.parametrize(("odd", "expected"), [("p1", Status.PASS), ("p9", Status.FAIL)])
+def test_replicas_in_pieces_are_compared_piece_by_piece(odd: str, expected: Status) -> None:
+    """Four ranks, two replicas in two pieces each."""
+    plan = {"ranks": 4, "sharding": "fsdp", "mesh": "2x2", "resume": False}
+    told = [
+        {**one, "plan": {**one["plan"], **plan}} if one["kind"] == "begin" else one
+        for one in lines()
+        if one["kind"] == "begin"
+    ]
+    told += [
+        {"kind": "replica", "launch": "whole", "rank": rank, "step_at": 10, "digest": digest}
+        for rank, digest in enumerate(("p0", "p1", "p0", odd))
+    ]
+    report = judged(written([*told, {"kind": "end", "elapsed_s": 1.0}]))
+    found = {one.check: one.status for one in report.results if "replicas" in one.check}
+    assert found["training.replicas"] is expected
+    ranks = _ranks(written(told))
+    assert {one.pieces for one in ranks} == {"1, 2 of 2"}
+    unlike = [one.replica for one in ranks]
+    assert unlike == (["p0+p1"] * 4 if odd == "p1" else ["p0+?", "p0+p1", "p0+?", "p0+p9"])
 
 
 def test_devices_of_another_model_are_not_compared() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 
 import pytest
 
-from preflight.redact.redactor import Redactor
+from preflight.model import Raw
+from preflight.redact.redactor import Redactor, redact_raw
 
 
 @pytest.mark.parametrize(
@@ -23,6 +25,7 @@ from preflight.redact.redactor import Redactor
         ("run --only gpu.ecc --set a.count=8", "run --only gpu.ecc --set a.count=8"),
         ("run --hosts 'atlas-[1-2]' -v", "run --hosts 'host-[1-2]' -v"),
         ("divergence-rescue /data/acme/run7 run.log", "divergence-rescue file-1 file-2"),
+        ("micro-train --data acme7 --folder=/s/me", "micro-train --data file-1 --folder=file-2"),
         ("/opt/acme/bin/preflight run", "/opt/acme/bin/preflight run"),
     ],
 )  # fmt: skip
@@ -59,6 +62,16 @@ def test_a_file_once_named_is_known_in_other_texts_with_and_without_its_folder()
     assert redactor.file("/data/acme/secret.txt") == "file-1"
     told = "see /data/acme/secret.txt or secret.txt, not mysecret.txt or secret.txt.gz"
     assert redactor.full(told) == "see file-1 or file-1, not mysecret.txt or secret.txt.gz"
+
+
+def test_the_folders_of_a_training_run_are_named_nowhere_in_its_answer() -> None:
+    plan = json.dumps({"data": "/projects/acme/corpus", "folder": "/scratch/acme", "ranks": 2})
+    told = json.dumps({"kind": "cannot", "text": "--data: /projects/acme/corpus/a.bin: truncated?"})
+    raw = Raw("n", "micro-train", ("python3", "-I", "-", "train", "--plan", plan), 0, f"{told}\n")
+    shown = redact_raw(raw, Redactor())
+    assert "acme" not in f"{shown.argv} {shown.stdout!r}"
+    assert json.loads(shown.argv[-1])["ranks"] == 2
+    assert json.loads(str(shown.stdout))["kind"] == "cannot"
 
 
 def test_a_file_that_is_called_like_a_tool_does_not_rename_the_tool() -> None:

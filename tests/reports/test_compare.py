@@ -101,6 +101,16 @@ def test_a_lost_device_is_one_change_and_never_a_mended_one() -> None:
     assert (one.kind, one.about, one.subject) == ("new", "device", "gpu7")
 
 
+def test_a_device_whose_tool_is_not_in_the_input_is_not_gone() -> None:
+    checks = [Result(f"gpu.{i}", "gpu7", FAIL if i == 1 else PASS) for i in range(20)]
+    untold = [Result(f"gpu.{i}", "n1", SKIP, reason="not in the input") for i in range(15)]
+    (one,) = since(untold, checks)
+    assert (one.kind, one.about, one.subject) == ("unseen", "device", "gpu7")
+    absent = [replace(each, reason="no GPU is listed by nvidia-smi") for each in untold]
+    (one,) = since(absent, checks)
+    assert (one.kind, one.about, one.subject) == ("gone", "device", "gpu7")
+
+
 def test_a_new_device_that_fails_fails() -> None:
     checks = [Result(f"gpu.{i}", "gpu7", FAIL) for i in range(2)]
     others = [Result(f"gpu.{i}", "gpu6", PASS) for i in range(2)]

@@ -289,3 +289,20 @@ def test_a_host_of_which_all_was_skipped_does_not_hide_behind_one_that_passes() 
         host("node-02", skipped("gpu.a", "gpu0", "not in the input")),
     )
     assert text_of(told).splitlines()[-1].endswith("; nothing was verified on node-02")
+
+
+def test_a_training_run_that_was_left_out_is_told_in_the_last_line() -> None:
+    good, why = passed("gpu.a", "gpu0", 1, "1"), "/usr/bin/python3 has no torch"
+    out = [skipped("training.ranks", "n1", why), skipped("training.finite", "n1", why)]
+    last = text_of(report(host("n1", good, *out)), columns=200).splitlines()[-1]
+    assert last.endswith(f"0 undetermined; training was not run: {why}")
+    trained = host("n2", good, passed("training.ranks", "n2", True, ""))
+    both = report(host("n1", good, *out), trained)
+    assert f"; training was not run on n1: {why}" in text_of(both, columns=200)
+
+
+def test_a_rank_that_was_not_looked_at_is_no_run_that_was_left_out() -> None:
+    ranks = skipped("training.ranks", "rank 0", "it was ended because of rank 1")
+    lost = failed("training.ranks", "rank 1", False)
+    assert "was not run" not in text_of(report(host("n1", ranks, lost)))
+    assert "was not run" not in text_of(report(host("n1", skipped("training.compile", "n1", "no"))))

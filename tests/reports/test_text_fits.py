@@ -148,3 +148,12 @@ def test_ranks_that_do_not_fold_are_cut_short() -> None:
     told = report(host("n1", *(failed("a.b", f"rank {i}", 2) for i in range(64))))
     assert "rank 4, rank 5 and 58 more (-v lists them)  2, expected" in text_of(told)
     assert "rank 63" in text_of(told, verbose=1)
+
+
+def test_tables_of_hosts_that_are_alike_are_shown_once() -> None:
+    rows = [{"measure": "tokens/s", "value": "7"}]
+    tables = tuple({"table": "training", "host": name, "rows": rows} for name in ("a", "b", "c"))
+    told = text_of(report(measurements=tables))
+    assert told.count("training on") == 1
+    assert "the same tables of 2 other hosts: -v, or --format json" in told
+    assert "other host" not in text_of(report(measurements=tables[:1]))

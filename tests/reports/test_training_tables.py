@@ -37,6 +37,24 @@ def rate(told: str) -> Mfu:
     return found
 
 
+def test_the_figures_are_there_as_numbers_too() -> None:
+    tables = {one["table"]: one for one in training_tables(host(text(gpu=True)))}
+    numbers = tables["training"]["numbers"]
+    assert numbers["tokens_per_s"] == pytest.approx(102400)
+    assert numbers["step_median_s"] == pytest.approx(0.02)
+    assert (numbers["ranks"], numbers["resume_step"]) == (2, 16)
+    memory = tables["training: memory of the rank that needs most"]["numbers"]
+    assert memory["peak_bytes"] > memory["weights_bytes"] > 0
+
+
+def test_what_decides_the_figures_stands_in_the_first_row() -> None:
+    told = text().replace('"sharding":"ddp"', '"sharding":"ddp","mesh":"1x2","comm_hook":"fp16"')
+    told = told.replace('"accumulation":1', '"accumulation":4')
+    first = training_tables(host(told))[0]["rows"][0]["value"]
+    assert "ddp 1x2, " in first
+    assert "4 micro-batches a step, gradients averaged in fp16, " in first
+
+
 def test_mfu_is_the_rate_over_the_peak_of_all_gpus() -> None:
     found = rate(text(gpu=True))
     assert found.peak_tflops == 989.4
@@ -87,7 +105,7 @@ def test_the_tables_of_a_recorded_run() -> None:
     told = {row["measure"]: row["value"] for row in tables["training"]["rows"]}
     assert told["trained"].startswith("cpu-tiny, fp32, ddp, 2 ranks on processors")
     assert told["loss"].startswith("4.1") and told["loss"].endswith("(floor 1.39)")
-    assert told["resume"].startswith("at step 20 in ")
+    assert told["resume"].startswith("killed; resumed at step 20 in ")
     assert told["MFU"] == "processors have no one peak to be held against"
     shares = tables["training: where a step's time goes"]["rows"]
     assert sum(row["percent"] for row in shares) == pytest.approx(100, abs=0.5)

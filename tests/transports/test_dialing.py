@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 
 import pytest
 
-from preflight.transports.ssh.dialing import by_command
+from preflight.transports.ssh.dialing import by_command, reading_ahead
 from preflight.transports.ways import Unreached
 
 
@@ -40,3 +41,36 @@ def test_the_socket_is_one_that_a_selector_takes() -> None:
     sock = by_command("sh -c 'echo SSH-2.0-x; cat'", lambda _: None)
     assert isinstance(sock, socket.socket)
     sock.close()
+
+
+def test_what_is_read_ahead_is_given_in_order_and_to_its_end() -> None:
+    plain, server = socket.socketpair()
+    sock = reading_ahead(plain)
+    data = bytes(range(256)) * 400
+
+    def write() -> None:
+        with server:
+            server.sendall(data)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    came = b""
+    while more := sock.recv((16, 1, 70_000)[len(came) % 3]):
+        came += more
+    assert came == data
+    writer.join()
+    sock.close()
+
+
+def test_what_is_read_ahead_was_there_and_is_not_waited_for() -> None:
+    plain, server = socket.socketpair()
+    with server, reading_ahead(plain) as sock:
+        sock.settimeout(0.01)
+        server.sendall(b"head and body")
+        assert sock.recv(1, socket.MSG_PEEK) == b"h"
+        assert sock.recv(4) == b"head"
+        server.sendall(b", more")
+        assert sock.recv(99) == b" and body"
+        assert sock.recv(99) == b", more"
+        with pytest.raises(TimeoutError):
+            sock.recv(1)

@@ -165,7 +165,7 @@ def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:
     found = recorded(UNREAD, T4, tmp_path / "none.txt", tmp_path / "old.json")
     assert shape(found) == {"input": ["nvidia-smi"]}
     kind = "perftest output (ib_write_bw and its like)"
-    told = f"looks like {kind}, which this version does not read yet"
+    told = f"looks like {kind}: not read yet by this version"
     assert found.bad == [
         (UNREAD, told),
         (str(tmp_path / "none.txt"), "cannot be read: No such file or directory"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from preflight.errors import UsageError
-from preflight.transports.slurm.arguments import hold, options_of
+from preflight.transports.slurm.arguments import hold, options_of, without_nodes
 from preflight.transports.slurm.fleet import environment
 from preflight.transports.slurm.nodes import NodeState, not_asked, read_states
 from preflight.transports.slurm.queue import Job, read_job
@@ -224,3 +224,20 @@ def test_nodes_are_named_once() -> None:
         hold(["-p", "gpu", "-w", "n1"], "", True)
     hold(["-p", "gpu", "--exclusive", "--no-kill", "-t", "5", "-c", "2", "-A", "a"], "", True)
     hold(["--exclusive", "--gres=gpu:1", "-t", "5"], "7", True)
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        (("-p", "gpu", "-N", "2"), ("-p", "gpu")),
+        (("-N2", "--partition=gpu"), ("--partition=gpu",)),
+        (("--nodes=2", "--nodelist", "n[1-2]", "-t", "5"), ("-t", "5")),
+        (("--exclusive", "-x", "n3"), ("--exclusive",)),
+        ((), ()),
+    ],
+)
+def test_where_nodes_are_named_nothing_else_chooses_them(
+    words: tuple[str, ...], kept: tuple[str, ...]
+) -> None:
+    assert without_nodes(words) == kept
+    hold(kept, "", named=True)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import select
+import socket
+import threading
 from types import SimpleNamespace
 from typing import Any, cast
 
+import paramiko
 from paramiko.buffered_pipe import BufferedPipe
 
 from preflight.transports.conversation import ERR, OUT
-from preflight.transports.ssh.builtin import SshSession
+from preflight.transports.ssh.builtin import transport_over
+from preflight.transports.ssh.session import SshSession
 
 
 class Channel:
@@ -82,3 +86,31 @@ def test_bytes_that_come_after_the_close_harm_nobody() -> None:
     session = _session(channel)
     session.close()
     channel.in_buffer.feed(b"too late")
+
+
+def test_no_byte_is_lost_to_a_thread_that_hears_while_another_rings() -> None:
+    channel = Channel(late=(b"", b""))
+    session = _session(channel)
+    sent = 20_000
+
+    def feed() -> None:
+        for _ in range(sent):
+            channel.in_buffer.feed(b"x")
+
+    feeding = threading.Thread(target=feed)
+    feeding.start()
+    came, [fileno] = 0, session.filenos()
+    while came < sent and select.select([fileno], [], [], 5)[0]:
+        came += sum(len(data) for _, data in session.read(fileno))
+    feeding.join()
+    assert came == sent
+
+
+def test_ciphers_that_authenticate_come_first_and_none_is_left_out() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        plain = paramiko.Transport(ours).get_security_options().ciphers
+        offered = transport_over(ours).get_security_options().ciphers
+    first = [name for name in offered if "gcm" in name]
+    assert first and list(offered[: len(first)]) == first
+    assert sorted(offered) == sorted(plain)

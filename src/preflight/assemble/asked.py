@@ -27,7 +27,9 @@ _NO_LOG = Missing(
 )
 
 NO_TRAINING = Missing(
-    "not-asked", "recorded without a training run: --level standard where it is recorded adds one"
+    "not-asked",
+    "recorded without a training run; with one, where it is to be recorded: "
+    "`preflight run --level standard --save FILE.capture.gz`",
 )
 
 

@@ -131,7 +131,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         gpu_inventory=replace(inventory, nameless=counted),
         kernel_log=parts["kernel_log"],
         pci_tree=tree,
-        pci_paths=paths(tree, smi, virtualization),
+        pci_paths=paths(tree, smi, virtualization, parts["matrix"]),
         driver_module=nouveau_beside(parts["driver_module"], pci),
         services=parts["services"],
         fabric_manager=fabric_manager(parts["services"], pci, smi, virtualization),

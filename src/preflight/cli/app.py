@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -199,23 +200,34 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(status)
 
 
+#: So long after a signal another one is the same: a nervous hand, or a shell and a terminal that
+#: both send it, must not end the saving of what is there.
+_SAVES_WITHIN_S = 1.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 def _take_signals() -> None:
     """A scheduler that ends the job, or a closed terminal, must leave the partial capture too; what
     the caller has ignored (nohup, a shell's &) stays so."""
-    handlers = {signal.SIGTERM: _interrupt, signal.SIGHUP: _interrupt,
-                signal.SIGINT: signal.default_int_handler}  # fmt: skip
-    for number, handler in handlers.items():
+    first_s: list[float] = []
+
+    def interrupt(number: int, _frame: Any) -> None:
+        first_s.append(time.monotonic())
+        if len(first_s) > 1 and first_s[-1] - first_s[0] < _SAVES_WITHIN_S:
+            return
+        first_s[:] = first_s[-1:]
+        raise KeyboardInterrupt(number)
+
+    for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, handler)
-
-
-def _interrupt(number: int, _frame: Any) -> None:
-    raise KeyboardInterrupt(number)
+            signal.signal(number, interrupt)
 
 
 def _interrupted(error: BaseException | None) -> Exit:
     if not isinstance(error, ToldInterrupt):
         typer.echo("interrupted; there is no report", err=True)
+    for number in _SIGNALS:  # the exit status is to be ours
+        signal.signal(number, signal.SIG_IGN)
     return Exit.INTERRUPTED
 
 

@@ -173,8 +173,9 @@ def shown_commands(commands: Sequence[Command], options: Options, where: str = "
     import socket
 
     timeout_s = host_timeout_s(commands, options)
+    on_each = ", on each" if where else ""
     where = where or socket.gethostname()
-    yield f"on {where}, one after another, at most {timeout_s:g} s in all:\n"
+    yield f"on {where}{on_each} one after another, at most {timeout_s:g} s in all:\n"
     for each in trimmed(commands, timeout_s):
         sudo = ["sudo", "-n"] if options.sudo and each.needs_root else []
         shown = shlex.join([*sudo, *each.argv])

@@ -148,6 +148,10 @@ def _check(check: Check, stated: Sequence[Override] = ()) -> Iterator[str]:
         for operator, argument in getattr(check, name).items():
             yield f"{label:<10} {_told(operator, argument)}\n"
             yield from _formula(argument)
+            if isinstance(argument, dict) and "bound" in argument:
+                both = ".warn" if name == "warn_unless" else ".fail"
+                side = both if check.fail_unless and check.warn_unless else ""
+                yield f"{'instead':<10} --set {check.id}{side}=VALUE\n"
     yield from judged_by_rule(check)
     for one in stated:
         if one.id in (check.id, f"{check.id}.warn", f"{check.id}.fail"):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from preflight import __version__
-from preflight.cli.asking import Captures, Keeper, ask_here, shown_commands
+from preflight.cli.asking import Captures, Keeper, ask_here
 from preflight.cli.clock import now
 from preflight.cli.exit import Exit
 from preflight.cli.finishing import Told, finish, shown
@@ -16,7 +17,7 @@ from preflight.cli.levels import as_recorded
 from preflight.cli.many import many_hosts
 from preflight.cli.options import Options
 from preflight.cli.plan import Plan, Question, hold, make_plan
-from preflight.cli.saving import capture_paths, host_paths, opened_targets
+from preflight.cli.saving import capture_paths, opened_targets
 from preflight.cli.stored import changed_since, earlier
 from preflight.cli.streams import Streams
 from preflight.collect import Examined, examine_one_of_many
@@ -56,6 +57,10 @@ NEXT_LEVEL_HINT = (
     "--level standard also trains a small model, for about a minute on each host: 16 MB in a "
     "temporary folder, 4 GB where there are GPUs, removed"
 )
+EACH_ALONE_HINT = (
+    "each host trained by itself, and nothing of the network between them was used; all of them "
+    "as one job: preflight micro-train --hosts HOSTS"
+)
 #: What the log of NCCL is held against.
 _OF_MACHINES = ("topo.", "network.", "pcie.")
 LOG_HINT = (
@@ -72,16 +77,18 @@ def judge_and_report(
     hold(options)
     plan = make_plan(question, options)
     if options.dry_run:
-        return _dry_run(plan, options, streams)
+        from preflight.cli.dry_run import dry_run
+
+        return dry_run(question, plan, options, streams)
     then = earlier(options)
     captures = Captures(capture_paths(options.save), options.redact)
     with opened_targets(options, drawn=bool(plan.facts)) as targets:
         began, started_at = time.monotonic(), now()
         many = many_hosts(options, plan.commands, streams)
         if many and question.trains is not None:
-            from preflight.cli.one_job import OneJob
+            from preflight.cli.one_job import as_one_job
 
-            many.fleet = OneJob(many.fleet, many.interrupted, plan.python)
+            as_one_job(many, plan.python)
         found = _examined(plan, options, streams, captures, many)
         hosts, fleet = _judged(plan, options, found, many)
         report = _report(question, plan, options, hosts, fleet, started_at, began)
@@ -239,6 +246,11 @@ def _hints(
     question: Question, plan: Plan, options: Options, hosts: Sequence[HostReport]
 ) -> Iterator[str]:
     """What a user would want to do next."""
+    if plan.needs:
+        only = " ".join(f"--only {quote(one)}" for one in options.only)
+        again = f"preflight {question.command} --level {plan.needs} {only}".rstrip()
+        yield f"what was chosen is judged from level {plan.needs} on: {again}"
+        return
     if any(map(_is_without, hosts)) and not options.set_:
         counted = any(check.id == "gpu.count" for check in plan.checks)
         option = "--set gpu.count=N" if counted else "`preflight run --set gpu.count=N`"
@@ -247,6 +259,8 @@ def _hints(
         from preflight.cli.locking import against, old_pins
 
         yield from old_pins(against(options))
+    if question.trains is None and sum(map(_has_trained, hosts)) > 1 and not options.from_:
+        yield EACH_ALONE_HINT
     if _finds_variables(hosts) and not (options.from_ or options.pid):
         yield SHELL_HINT
     if any(map(_is_log_alone, hosts)):
@@ -263,6 +277,14 @@ def _is_without(host: HostReport) -> bool:
     return host.summary.startswith(NO_GPU) and not others
 
 
+def _has_trained(host: HostReport) -> bool:
+    """Whether anything of a training run was judged."""
+    unsaid = (Status.SKIP, Status.ERROR)
+    return any(
+        one.check.startswith("training.") and one.status not in unsaid for one in host.results
+    )
+
+
 def _is_log_alone(host: HostReport) -> bool:
     """Whether NCCL's log is judged and nothing of the machines that wrote it."""
     told = [one.check for one in host.results if one.status is not Status.SKIP]
@@ -274,16 +296,3 @@ def _finds_variables(hosts: Sequence[HostReport]) -> bool:
     """Whether a variable is at fault."""
     found = (one for host in hosts for one in host.results if one.check.startswith("versions.env."))
     return any(one.status in (Status.FAIL, Status.WARN) for one in found)
-
-
-def _dry_run(plan: Plan, options: Options, streams: Streams) -> int:
-    if options.from_:
-        streams.report([f"would read {', '.join(options.from_)}; nothing would be run\n"])
-        return Exit.OK
-    commands = plan.commands()
-    many = many_hosts(options, plan.commands, streams)
-    streams.report(shown_commands(commands, options, many.told() if many else ""))
-    lock = [options.lock] if options.lock is not None else []
-    files = ", ".join([*options.save, *lock, *map(str, host_paths(options))]) or "nothing"
-    streams.report([f"{len(plan.checks)} checks; would write {files}\n"])
-    return Exit.OK

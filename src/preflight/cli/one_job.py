@@ -1,7 +1,7 @@
 """Several hosts that train together: asked first what they have, then started as one job.
 
 The first healthy host is where the ranks meet; a host that can be no part of it is told as that,
-and the others train without it.
+and the others train without it. One machine under two names is one host.
 """
 
 from __future__ import annotations
@@ -15,12 +15,17 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from preflight.cli.hosts import Fleet
+from preflight.assemble.same_host import told_apart
+from preflight.cli.hosts import Asking
+from preflight.cli.together import gathered, told_of_others
+from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
 from preflight.model import Command, Missing, Raw
 from preflight.ship import SITE, TRAINS, site_command, train_command
+from preflight.transports.slurm.arguments import without_nodes
 
 _FORM = "micro-train/1"
+_WHO = "identity"
 #: What a host that was not asked to train answers.
 _UNASKED = (TRAINS, CONNECTION)
 Answered = Iterator[tuple[str, list[Raw]]]
@@ -35,6 +40,22 @@ class Site(Struct):
     raws: list[Raw] = []
 
 
+def as_one_job(many: Asking, python: tuple[str, ...]) -> None:
+    """Have the hosts asked as one."""
+    many.fleet = OneJob(many.fleet, many.interrupted, python)
+
+
+def first_questions(
+    commands: Sequence[Command], plan: dict[str, Any], python: tuple[str, ...]
+) -> list[Command]:
+    """What each host is asked before it is known who trains."""
+    question = {
+        "job": plan.get("job", ""), "interface": plan.get("interface", ""),
+        "even_if_busy": plan.get("even_if_busy", False),
+    }  # fmt: skip
+    return [*(one for one in commands if one.probe == _WHO), site_command(question, python)]
+
+
 class OneJob(Struct):
     """A fleet of which one question is put to all hosts as to one."""
 
@@ -47,10 +68,7 @@ class OneJob(Struct):
         train = next(one for one in commands if one.probe == TRAINS)
         asked = _plan_in(train)
         plan = {**asked, "job": secrets.token_hex(8)}
-        sites = list(self._sites(plan))
-        order = {name: at for at, name in enumerate(self.fleet.hosts)}
-        # Hosts that Slurm chose answer in any order: n2 before n10.
-        sites.sort(key=lambda one: (order.get(one.host, len(order)), len(one.host), one.host))
+        sites = self._sites(plan, commands)
         _hold_alike(sites)
         healthy = [one for one in sites if one.line is None and one.told]
         if self.interrupted.is_set():
@@ -58,28 +76,73 @@ class OneJob(Struct):
             for one in healthy:
                 one.raws = [Raw(one.host, name, rc=None, missing=missing) for name in _UNASKED]
             healthy = []
-        for one in sites:
-            if one not in healthy:
-                yield one.host, _left_out(one, train)
+        left = [one for one in sites if one not in healthy]
+        for one in left:
+            yield one.host, _left_out(one, train)
         if healthy:
-            yield from self._train(commands, train, joined(plan, healthy), healthy)
+            _hold_way(healthy)
+            plan = joined(plan, healthy)
+            yield from self._train(commands, train, plan, healthy, left).items()
 
-    def _sites(self, plan: dict[str, Any]) -> Iterator[Site]:
-        question = {
-            "job": plan["job"], "interface": plan.get("interface", ""),
-            "even_if_busy": plan.get("even_if_busy", False),
-        }  # fmt: skip
-        for name, raws in self.fleet.run([site_command(question, self.python)]):
-            yield read_site(name, raws)
+    def _sites(self, plan: dict[str, Any], commands: Sequence[Command]) -> list[Site]:
+        """What each host has, in the order in which they were named, and each machine once."""
+        found = list(self.fleet.run(first_questions(commands, plan, self.python)))
+        order = {name: at for at, name in enumerate(self.fleet.hosts)}
+        # Hosts that Slurm chose answer in any order: n2 before n10.
+        found.sort(key=lambda one: (order.get(one[0], len(order)), len(one[0]), one[0]))
+        return [read_site(name, raws) for name, raws in told_apart(found)]
 
     def _train(
         self, commands: Sequence[Command], train: Command, plan: dict[str, Any],
-        healthy: Sequence[Site],
-    ) -> Answered:  # fmt: skip
+        healthy: Sequence[Site], left: Sequence[Site],
+    ) -> dict[str, list[Raw]]:  # fmt: skip
         shipped = replace(train_command(plan, self.python), timeout_s=train.timeout_s)
         questions = [shipped if one is train else one for one in commands]
-        fewer: Fleet = replace(self.fleet, hosts=tuple(one.host for one in healthy))
-        yield from fewer.run(questions)
+        fewer = _only(self.fleet, [one.host for one in healthy])
+        found = gathered(fewer, questions, self.interrupted)
+        if len(healthy) == 1 and not left:
+            return found
+        of = _of_job(plan, healthy, left)
+        return told_of_others(found, of, interrupted=self.interrupted.is_set())
+
+
+def _only(fleet: Any, hosts: Sequence[str]) -> Any:
+    """The fleet with these hosts; what chose them before has done its part."""
+    args = getattr(fleet, "args", ())
+    return replace(fleet, hosts=tuple(hosts), **({"args": without_nodes(args)} if args else {}))
+
+
+def _of_job(plan: dict[str, Any], healthy: Sequence[Site], left: Sequence[Site]) -> dict[str, Any]:
+    """What the hosts are told of their job when it is over."""
+    return {
+        "hosts": [one.host for one in healthy],
+        "master": f"{plan['master']}:{plan['port']}" if len(healthy) > 1 else "",
+        "ranks": plan.get("ranks", 0),
+        "interface": ", ".join(dict.fromkeys(str(one.told["interface"]) for one in healthy)),
+        "without": [{"host": one.host, "text": _why(one)} for one in left],
+    }
+
+
+def _why(site: Site) -> str:
+    """Why a host is no part of the job."""
+    if site.line is not None:
+        return str(site.line["text"])
+    missing = [raw.missing.text for raw in site.raws if raw.missing]
+    said = [str(raw.stderr).strip() for raw in site.raws if raw.probe == SITE]
+    return next((one for one in (*reversed(missing), *said) if one), "it told nothing")
+
+
+def _hold_way(sites: Sequence[Site]) -> None:
+    """A loopback leads from each machine to itself."""
+    first = sites[0].told
+    machines = {one.told.get("boot") or one.host for one in sites}
+    if len(machines) > 1 and str(first["address"]).startswith("127."):
+        raise UsageError(
+            f"the ranks would meet at {first['address']} ({first['interface']}), and each of the "
+            f"{len(machines)} machines reaches only itself there",
+            "`ip -brief address` on the hosts names an interface that leads to the others: "
+            "--interface eth0",
+        )
 
 
 def _plan_in(train: Command) -> dict[str, Any]:

@@ -121,7 +121,12 @@ OPTIONS: dict[str, Option] = {
         "Outside of an allocation: what srun takes, such as '-p gpu -N 4'.", "ARGS"
     ),
     "sudo": Option(bool, ("--sudo",), "Put `sudo -n` before the commands that need root."),
-    "host_timeout": Option(str, ("--host-timeout",), "Most time for one host.", "TIME"),
+    "host_timeout": Option(
+        str,
+        ("--host-timeout",),
+        "Most time for one host; being watched (--duration) and training have their own beside it.",
+        "TIME",
+    ),
     "duration": Option(
         str, ("--duration",), "Watch the GPUs for so long: clocks, power, heat, errors.", "TIME"
     ),
@@ -247,7 +252,12 @@ OPTIONS: dict[str, Option] = {
     ),
     "inject": Option(
         list[str], ("--inject",),
-        "A fault on purpose, to see it told: slow-rank, slow-loader, stop, nan ... Repeatable.",
+        "A fault on purpose, to see it told. N is the rank (else the last) of slow-rank, kill, "
+        "stop, flip-weight, flip-gradient; the step (else a third of all) of stall, nan, "
+        "bad-batch; milliseconds of slow-loader, objects of pickle-heavy, times of rate-x100. On "
+        "the resume: lost-optimizer, repeated-data, corrupt-checkpoint, half-checkpoint, "
+        "full-disk; also gc-pauses. On GPUs only: pageable, churn, tiny-kernels (N operations). "
+        "Repeatable.",
         "NAME[:N]",
     ),
 }  # fmt: skip

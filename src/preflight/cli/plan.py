@@ -43,6 +43,8 @@ class Plan(Struct):
     trains: dict[str, Any] | None = None
     #: Checks above the level that was asked for: judged where a recording holds what they need.
     beyond: frozenset[str] = frozenset()
+    #: The level that all chosen checks need; empty where one of the asked level is among them.
+    needs: str = ""
 
     def commands(self) -> list[Command]:
         """The questions that it takes; recorded answers need none, nor the modules that ask."""
@@ -166,14 +168,16 @@ def make_plan(question: Question, options: Options) -> Plan:
     level = next(level for level in LEVELS if level == options.level)
     # What was recorded is judged whatever the level: it takes nothing more.
     most: Level = "full" if options.from_ else level
+    every = overrides.select(checks, only=options.only, skip=options.skip)
     checks = overrides.select(checks, only=options.only, skip=options.skip, level=most)
+    needs = "" if checks else min((one.level for one in every), key=LEVELS.index, default="")
     beyond = {one.id for one in checks if LEVELS.index(one.level) > LEVELS.index(level)}
     watch_s = 0.0 if options.duration is None else parse_duration(options.duration)
     trains = question.trains
     if trains is None and any(one.domain == "training" for one in checks) and not options.from_:
         trains = {}
     return Plan(checks, catalogue.probes, stated, watch_s, tuple(shlex.split(options.python)),
-                tuple(options.pid), question.facts, trains, frozenset(beyond))  # fmt: skip
+                tuple(options.pid), question.facts, trains, frozenset(beyond), needs)  # fmt: skip
 
 
 def _on_lock(checks: list[Check], options: Options) -> list[Check]:

@@ -30,7 +30,7 @@ class Preset(Struct, frozen=True):
 PRESETS = {
     "cpu-tiny": Preset(30, 5.2e6, "any machine"),
     "gpu-small": Preset(60, 1.2e9, "8 GB of GPU memory"),
-    "gpu-1b": Preset(120, 13.2e9, "24 GB of GPU memory and 40 GB of disk"),
+    "gpu-1b": Preset(120, 13.2e9, "64 GB of GPU memory (recomputing: 32) and 40 GB of disk"),
     "gpu-7b-slice": Preset(120, 13.6e9, "32 GB of GPU memory and 40 GB of disk"),
 }
 #: Checkpoints that are there at the same time, the one being written among them.
@@ -42,6 +42,13 @@ FAULTS = (
     "corrupt-checkpoint", "half-checkpoint", "full-disk", "pageable", "tiny-kernels", "churn",
     "gc-pauses",
 )  # fmt: skip
+#: What the number behind the colon is of; the others take none.
+NUMBER_OF = {
+    **dict.fromkeys(("slow-rank", "kill", "stop", "flip-weight", "flip-gradient"), "rank"),
+    **dict.fromkeys(("stall", "nan", "bad-batch"), "step"),
+    "slow-loader": "milliseconds of a sample", "pickle-heavy": "objects of a batch",
+    "rate-x100": "times of the learning rate", "tiny-kernels": "operations of a step",
+}  # fmt: skip
 _CHOICES = {
     "preset": tuple(PRESETS),
     "sharding": ("single", "ddp", "fsdp"),
@@ -52,6 +59,11 @@ _CHOICES = {
 _LEAST = {
     "ranks": 1, "steps": 12, "batch": 1, "length": 8, "accumulation": 1, "workers": 0,
     "threads": 1, "seed": 0,
+}  # fmt: skip
+#: The largest: beyond these a typing error takes the host, or does not fit what holds it.
+_MOST = {
+    "ranks": 1024, "steps": 10**7, "batch": 1 << 16, "length": 1 << 20, "accumulation": 1 << 16,
+    "workers": 256, "threads": 1024, "seed": (1 << 63) - 1,
 }  # fmt: skip
 _OF_PRESET = ("steps", "batch", "length", "accumulation", "precision")
 _OF_PLAN = (
@@ -75,7 +87,7 @@ def plan_of(options: Options) -> dict[str, Any]:
     plan |= {name: True for name, value in flags.items() if value}
     plan |= {"resume": False} if options.no_resume else {}
     plan |= {"changes": changes} if changes else {}
-    inject = dict(_faults(options.inject))
+    inject = dict(_faults(options))
     return plan | ({"inject": inject} if inject else {})
 
 
@@ -97,6 +109,10 @@ def _hold(options: Options) -> None:
             raise UsageError(
                 f"{_flag(name)} {value} is too small", f"{_flag(name)} {least} or more"
             )
+    for name, most in _MOST.items():
+        value = getattr(options, name)
+        if value is not None and value > most:
+            raise UsageError(f"{_flag(name)} {value} is too large", f"{_flag(name)} {most} or less")
     if options.sharding == "single" and ((options.ranks or 1) > 1 or are_many(options)):
         raise UsageError("--sharding single is one rank, and several are asked for",
                          "--sharding ddp or fsdp, or --ranks 1 on one host")  # fmt: skip
@@ -112,6 +128,13 @@ def _hold_mesh(options: Options) -> None:
     if not re.fullmatch(r"[1-9]\d{0,5}x[1-9]\d{0,5}", options.mesh):
         raise UsageError(f"--mesh {options.mesh!r} is no mesh",
                          "--mesh 2x4: two replicas, each sharded over four ranks")  # fmt: skip
+    replicas, pieces = map(int, options.mesh.split("x"))
+    alone = not are_many(options) and options.ranks is not None
+    if alone and replicas * pieces != options.ranks:
+        raise UsageError(
+            f"--mesh {options.mesh} is of {replicas * pieces} ranks, and there are {options.ranks}",
+            f"--ranks {replicas * pieces} --mesh {options.mesh}",
+        )
     if options.sharding != "fsdp":
         raise UsageError("--mesh says how FSDP shards, and --sharding is not fsdp",
                          f"--sharding fsdp --mesh {options.mesh}")  # fmt: skip
@@ -129,13 +152,23 @@ def _hold_here(options: Options) -> None:
                          "`ip -brief address` names them")  # fmt: skip
 
 
-def _faults(asked: list[str]) -> Iterator[tuple[str, str]]:
-    for one in asked:
+def _faults(options: Options) -> Iterator[tuple[str, str]]:
+    counts = {"rank": None if are_many(options) else options.ranks, "step": options.steps}
+    for one in options.inject:
         name, _, argument = one.partition(":")
         if name not in FAULTS:
             raise UsageError(f"--inject {name!r} is no fault", f"one of {', '.join(FAULTS)}")
-        if argument and not argument.isdigit():
-            raise UsageError(f"--inject {one}: {argument!r} is no rank or step", f"{name}:1")
+        number = NUMBER_OF.get(name, "")
+        if argument and not number:
+            raise UsageError(f"--inject {one}: {name} takes no number", f"--inject {name}")
+        if argument and not re.fullmatch(r"\d{1,9}", argument):
+            raise UsageError(
+                f"--inject {one}: {argument!r} is no number", f"{name}:1, the {number}"
+            )
+        count = counts.get(number)
+        if argument and count is not None and int(argument) >= count:
+            raise UsageError(f"--inject {one}: there is no {number} {argument}",
+                             f"the last is {name}:{count - 1}")  # fmt: skip
         yield name, argument
 
 
@@ -182,6 +215,7 @@ def _step(told: dict[str, Any]) -> str:
 
 _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
     "begin": lambda told: f"{told['plan']['preset']}: the ranks start",
+    "compiling": lambda _: "compiling: the first step can take minutes",
     "proof": lambda told: f"proving: {told['name']}",
     "step": _step,
     "saving": lambda told: f"saving at step {int(told['step_at'])}",

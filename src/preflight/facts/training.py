@@ -62,7 +62,9 @@ class TrainRank(Struct, frozen=True):
     peer_hashes: Known[tuple[str, ...]] = NOT_IN_INPUT
     #: Whether a second try gave the same.
     repeats: Known[bool] = NOT_IN_INPUT
-    #: The hash of its parameters where replicas were first not alike, or were last looked at.
+    #: Pieces of the parameters that the ranks of its host hold: all, or with FSDP 1, 2 of 4.
+    pieces: str = "all"
+    #: The hash of these where replicas were first not alike, or were last looked at.
     replica: Known[str] = NOT_IN_INPUT
     memory: RankMemory = field(default_factory=RankMemory)
     load: Known[DeviceLoad] = NOT_IN_INPUT
@@ -116,6 +118,30 @@ class Layer(Struct, frozen=True):
     high: float
 
 
+class Job(Struct, frozen=True):
+    """The run over several hosts that this host's is a part of, as whoever started it saw it."""
+
+    host: str  # what this one is called in it
+    hosts: tuple[str, ...]  # in the order of their ranks
+    ranks: int  # on each
+    meets: str = ""  # where, on the first host: 10.0.0.1:40000
+    interface: str = ""
+    #: Hosts that were to be part of it: h2: why it is not.
+    without: tuple[str, ...] = ()
+    #: What took all of them with it: a rank, or a host that was lost.
+    causes: tuple[str, ...] = ()
+
+
+class Jump(Struct, frozen=True):
+    """How far the loss of a step, a mean over all ranks, was above the median of the ten before."""
+
+    name: str  # loss
+    nats: float
+    when: str = ""  # at step 33
+    line: int = 0
+    probe: str = ""
+
+
 class Training(Struct, frozen=True):
     """One run. `shares`: of the step by part, of the rank whose step is longest."""
 
@@ -129,6 +155,10 @@ class Training(Struct, frozen=True):
     sharding: Known[str] = NOT_IN_INPUT
     precision: Known[str] = NOT_IN_INPUT
     compiled: Known[bool] = NOT_IN_INPUT
+    mesh: str = ""  # of fsdp: replicas x pieces
+    comm_hook: str = "none"  # what ddp averages gradients in
+    accumulation: Known[int] = NOT_IN_INPUT  # micro-batches of a step
+    recompute: bool = False  # activation checkpointing
     hosts: Known[int] = NOT_IN_INPUT
     world: Known[int] = NOT_IN_INPUT  # ranks on all hosts
     ranks_asked: Known[int] = NOT_IN_INPUT  # on this host
@@ -162,8 +192,7 @@ class Training(Struct, frozen=True):
     norm_first: Known[float] = NOT_IN_INPUT
     norm_high: Known[float] = NOT_IN_INPUT
     layers: tuple[Layer, ...] = ()
-    jump_nats: Known[float] = NOT_IN_INPUT  # the largest rise over the ten steps before
-    jump_step: Known[int] = NOT_IN_INPUT
+    jumps: Known[tuple[Jump, ...]] = NOT_IN_INPUT  # the largest
     outside_optimizer: Known[int] = NOT_IN_INPUT  # trainable parameters that no optimizer has
     twice_in_optimizer: Known[int] = NOT_IN_INPUT
     checkpoint_failed: Known[str] = NOT_IN_INPUT  # why one could not be written; "" if all were
@@ -171,5 +200,7 @@ class Training(Struct, frozen=True):
     proofs: Known[tuple[Proof, ...]] = NOT_IN_INPUT
     failures: tuple[TrainFailure, ...] = ()
     resume: Resume = field(default_factory=Resume)
+    job: Known[Job] = NOT_IN_INPUT
+    unmet: Known[str] = NOT_IN_INPUT  # which hosts could not reach where ranks meet; "" if all did
     line: int = 1
     probe: str = ""

@@ -19,7 +19,7 @@ from preflight.judge.operators import OFF, OPERATORS, majority, shown
 from preflight.judge.paths import Reached
 from preflight.judge.results import result, undetermined
 from preflight.judge.rules import judge_rule
-from preflight.judge.steps import fitting, of_layer
+from preflight.judge.steps import fitting, of_layer, of_what_was_found
 from preflight.model import Check, Missing, Result, Status
 
 
@@ -121,6 +121,7 @@ def _judge_one(host: Host, check: Check, one: Reached) -> Result:
 def _fitted(host: Host, check: Check, one: Reached, found: Result) -> Result:
     """With the steps that fit the place."""
     if found.fix:
+        found.fix = of_what_was_found(found.fix, f"{found.reason} {found.measured}")
         found.fix = fitting(found.fix, host.container, at_top=_at_top(host, check, one))
         if isinstance(one.element, NicPort):
             found.fix = of_layer(found.fix, one.element.link_layer)
@@ -137,7 +138,10 @@ def _at_top(host: Host, check: Check, one: Reached) -> bool:
 
 
 def _said(one: Reached) -> str:
-    """A GPU that does not answer has a sentence of the driver in place of its name."""
+    """A GPU that does not answer has a sentence of the driver in place of its name; what happened
+    once has a time."""
+    if when := getattr(one.element, "when", ""):
+        return str(when)
     trouble = getattr(one.element, "trouble", "")
     if trouble and isinstance(one.value, bool):
         return str(trouble)

@@ -42,9 +42,15 @@ def _split(text: str, by_id: dict[str, Check]) -> tuple[str, str]:
         return stem, _SIDES[suffix]
     if text in by_id:
         return text, ""
-    raise UsageError(
-        f"{text!r} is not the id of a check that this command judges", _nearest(text, by_id)
-    )
+    what = f"{text!r} is not the id of a check that this command judges"
+    for check in by_id.values():
+        if any(_is_bound(one, text) for one in (check.fail_unless, check.warn_unless)):
+            raise UsageError(f"{what}, but a bound of one", f"--set {check.id}=VALUE")
+    raise UsageError(what, _nearest(text, by_id))
+
+
+def _is_bound(declared: dict[str, Any], name: str) -> bool:
+    return any(isinstance(one, dict) and one.get("bound") == name for one in declared.values())
 
 
 def _nearest(text: str, ids: Iterable[str]) -> str:

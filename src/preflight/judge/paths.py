@@ -29,6 +29,15 @@ UNITS = {
     "gbits": "Gbit/s",
     "pages": "pages",
     "million": "per million",
+    "nats": "nats",
+}
+#: Fields whose unit says what they are held against.
+_UNITS_OF = {
+    "behind_busiest_percent": "% less busy than the busiest",
+    "behind_percent": "% longer than the others",
+    "loss_difference": "nats",
+    "loader_ratio": "times",
+    "not_finite": "steps",
 }
 
 
@@ -73,11 +82,11 @@ def parse(text: str) -> Path:
 
 def _unit(names: tuple[str, ...]) -> str:
     """The unit of the last name that has one: `power_w.median` is in watts."""
+    if names[-1] in _UNITS_OF:
+        return _UNITS_OF[names[-1]]
     name = next((name for name in reversed(names) if name.rpartition("_")[2] in UNITS), "")
     unit = UNITS.get(name.rpartition("_")[2], "")
     # A distance in degrees is easily taken for a temperature.
-    if name == "behind_busiest_percent":
-        return "% less busy than the busiest"
     return f"{unit} of margin" if name.endswith("margin_c") else unit
 
 

@@ -1,11 +1,14 @@
-"""Which steps of an advice fit the place, and in which order."""
+"""Which steps of an advice fit the place and what was found, and in which order."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 #: What a step says that starts a container anew: there it comes first.
 _IN_CONTAINER = "docker run"
+#: How a step begins that is for one of several findings.
+_IF = "if "
 #: What raises a soft limit to the hard one.
 _TO_HARD = "ulimit -Hn"
 
@@ -20,6 +23,19 @@ def of_layer(steps: Sequence[str], layer: object) -> tuple[str, ...]:
             continue
         told.append(rest if named and isinstance(layer, str) else step)
     return tuple(told)
+
+
+def of_what_was_found(steps: Sequence[str], told: str) -> tuple[str, ...]:
+    """The steps for what was found: `if WORDS or WORDS: STEP` is left out where it holds none of
+    the words, and where it does it comes first."""
+    first, rest = [], []
+    for step in steps:
+        words, colon, what = step.removeprefix(_IF).partition(": ")
+        if not step.startswith(_IF) or not colon:
+            rest.append(step)
+        elif re.search(rf"(?<!\w)(?:{'|'.join(map(re.escape, words.split(' or ')))})(?!\w)", told):
+            first.append(what)
+    return (*first, *rest)
 
 
 def fitting(steps: Sequence[str], container: object, *, at_top: bool) -> tuple[str, ...]:

@@ -8,12 +8,14 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from .lines import Lines
 from .parent import die_with_launcher, end_with_reader
 from .watch import Watch
+
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 Run = Callable[[dict[str, Any], Callable[[dict[str, Any]], None]], None]
 
@@ -88,7 +90,7 @@ def _site(plan: dict[str, Any], lines: Lines) -> int:
 
 def _active(work: Work, plan: str, lines: Lines) -> int:
     """To its end, or until it is interrupted: by a signal, or because nobody reads any more."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in _ENDING:
         signal.signal(number, signal.default_int_handler)
     end_with_reader(lines.fd)
     from .scratch import scratch
@@ -115,13 +117,44 @@ def _done(work: Work, plan: dict[str, Any], lines: Lines) -> None:
     if why:
         lines.write({"preflight": work.form, **why})
         return
+    if plan.get("hosts") and not _meets(plan, work.form, lines):
+        return
     try:
-        run = work.imported()
+        with _ended_at_once():
+            run = work.imported()
     except (ImportError, OSError) as error:  # OSError: a library of CUDA that does not load
         text = f"{sys.executable} cannot import what {work.does}: {error}"
         lines.write({"preflight": work.form, "kind": "cannot", "why": "no-torch", "text": text})
         return
     run(plan, lines.write)
+
+
+@contextlib.contextmanager
+def _ended_at_once() -> Iterator[None]:
+    """Python's own handlers wait until a library is loaded, and torch's take seconds. Whatever was
+    begun is swept away (scratch.py)."""
+    before = [(number, signal.signal(number, signal.SIG_DFL)) for number in _ENDING]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+def _meets(plan: dict[str, Any], form: str, lines: Lines) -> bool:
+    """Whether all hosts reach where the ranks meet; told either way."""
+    from .training import hosts
+    from .training.meet import meet
+    from .training.plan import PlanError, read
+
+    try:
+        at = hosts.place_of(read(json.dumps(plan)))
+    except PlanError as error:
+        line: dict[str, Any] = {"kind": "cannot", "text": str(error)}
+    else:
+        line = {**meet(plan, at), "host": plan["hosts"][at]}
+    lines.write({"preflight": form, **line})
+    return bool(line["kind"] == "met")
 
 
 def _stands_in_the_way(plan: dict[str, Any]) -> dict[str, Any]:

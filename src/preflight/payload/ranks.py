@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from .host_memory import oom_kills
 from .parent import die_with_launcher
 
 #: After the first rank ends in an error the others have so long to tell theirs.
@@ -142,6 +143,7 @@ class Launch:
     ) -> None:  # fmt: skip
         port = among.port or free_port(among.master)
         self.silent_s, self.start_s, self.ended_s = silent_s, start_s, 0.0
+        self._oom_kills = oom_kills()
         self.ranks = [
             Rank(among.first + local, {
                 **among.environment,
@@ -181,7 +183,8 @@ class Launch:
     def _end_of(self, rank: Rank) -> Iterator[dict[str, Any]]:
         if rank.status:
             told = {"kind": "died", "rank": rank.number, "status": rank.status, "step": rank.step}
-            yield {**told, "first": not self.ended_s}
+            killed = oom_kills() - self._oom_kills if rank.status == -signal.SIGKILL else 0
+            yield {**told, "first": not self.ended_s, "oom_kills": killed}
             self.ended_s = self.ended_s or time.monotonic()
 
     def _silent(self, alive: list[Rank]) -> Iterator[dict[str, Any]]:

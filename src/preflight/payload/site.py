@@ -19,8 +19,9 @@ FORM = "micro-train-site/1"
 _SIOCGIFADDR = 0x8915
 #: An address of documentation (RFC 5737): nothing is sent, the kernel only chooses the way.
 _SOMEWHERE = ("192.0.2.1", 9)
-#: Ports in a row, one for each launch of the ranks.
-_PORTS, _TRIES = 3, 20
+#: Ports in a row: one for each launch of the ranks, and one where the hosts meet before.
+_PORTS, _TRIES = 4, 20
+_BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 def site(interface: str, job: str, *, even_if_busy: bool) -> dict[str, Any]:
@@ -37,8 +38,17 @@ def site(interface: str, job: str, *, even_if_busy: bool) -> dict[str, Any]:
         "busy": alone.others(job, gpus=gpus > 0, even_if_busy=even_if_busy),
         "gpus": gpus, "cores": len(os.sched_getaffinity(0)), "address": address,
         "interface": interface or interface_of(address),
-        "port": free_port(address) if address else 0,
+        "port": free_port(address) if address else 0, "boot": _boot(),
     }  # fmt: skip
+
+
+def _boot() -> str:
+    """What tells one machine from another, whatever they are called; "" where it is not there."""
+    try:
+        with open(_BOOT, encoding="ascii") as file:  # noqa: PTH123
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def torch_version() -> str:

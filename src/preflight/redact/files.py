@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 Role = Literal["text", "file", "host", "hosts"]
 
 #: Options whose value is a file or a folder; --from may have NAME= before it.
-_OF_FILES = ("--from", "--save", "--output", "-o", "--checks", "--against", "--hostfile", "--lock")
+_OF_FILES = (
+    "--from", "--save", "--output", "-o", "--checks", "--against", "--hostfile", "--lock", "--data",
+    "--folder",
+)  # fmt: skip
 #: Options whose value is none, though it may look like one: gpu.ecc.volatile.
 _OF_OTHERS = (
     "--only", "--skip", "--set", "--level", "--format", "--color", "--host-timeout", "--duration",
@@ -79,6 +84,16 @@ def sources(source: str) -> list[Part]:
         return [Part("text" if source in NO_FILE else "file", source)]
     rest = Part("text", f" from line {match['line']}")
     return [*sources(match["first"]), Part("text", ", then "), *sources(match["second"]), rest]
+
+
+def in_a_plan(argv: Sequence[str]) -> Iterator[str]:
+    """The folders that the plan of a training run names, which the payload is started with."""
+    if "--plan" not in argv[:-1]:
+        return
+    with suppress(ValueError):
+        plan = json.loads(argv[list(argv).index("--plan") + 1])
+        told = (plan.get(name) for name in ("data", "folder")) if isinstance(plan, dict) else ()
+        yield from (one for one in told if isinstance(one, str) and one)
 
 
 def in_a_sentence(text: str) -> list[str]:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from preflight.model import Change, HostReport, Raw, Report
-from preflight.redact.files import NO_FILE, is_path
+from preflight.redact.files import NO_FILE, in_a_plan, is_path
 from preflight.redact.secrets import MASK, in_arguments, secrets
 from preflight.redact.stand_ins import Redactor
 
@@ -62,6 +62,8 @@ def redact_raw(raw: Raw, redactor: Redactor, *, full: bool = True) -> Raw:
     host, source = raw.host, clean(raw.source)
     if full:
         host, source = redactor.host(raw.host), redactor.source(raw.source)
+        for folder in in_a_plan(raw.argv):
+            redactor.file(folder)
     return replace(
         raw,
         host=host,

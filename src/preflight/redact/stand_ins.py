@@ -31,6 +31,8 @@ _FOLDED = re.compile(r"[\w.-]{0,200}\[[\d,-]{1,200}\][\w.-]{0,200}")
 _ADDRESS = re.compile(r"[\d.]+|[0-9a-f:.]*:[0-9a-f:.]*")
 _TAG = re.compile(r"(?:[0-9a-f]{4})?")
 _SHORT = re.compile(r"(?=.*[a-z])(?=.*\d).{3,}")
+# A folder that is not everybody's, as /tmp is.
+_FAR_DOWN = re.compile(r"/[^/]+/.+")
 # A file of this name is found in a sentence too; one that is called dmesg is not.
 _UNMISTAKABLE = re.compile(r"(?=.*[A-Za-z])(?=.*[./]).{5,}")
 _TOKEN = re.compile(r"[A-Za-z0-9]{8,64}")
@@ -206,7 +208,11 @@ class Redactor:
         if self._file_pattern is None and self._files:
             known = sorted(filter(_UNMISTAKABLE.fullmatch, self._files), key=len, reverse=True)
             told = "|".join(map(re.escape, known)) or "(?!)"
-            self._file_pattern = re.compile(rf"(?<![\w./-])(?:{told})(?![\w/-]|\.\w)")
+            # Of a folder what lies in it is named below its stand-in.
+            folders = "|".join(map(re.escape, filter(_FAR_DOWN.fullmatch, known))) or "(?!)"
+            self._file_pattern = re.compile(
+                rf"(?<![\w./-])(?:(?:{told})(?![\w/-]|\.\w)|(?:{folders})(?=/))"
+            )
         if self._file_pattern is None:
             return text
         return self._file_pattern.sub(lambda match: self._files[match[0]], text)

@@ -102,6 +102,7 @@ _PLAIN = {
     ("new", "host"): "not in the earlier report",
     ("gone", "device"): "this report tells nothing of {it}",
     ("new", "device"): "the earlier report told nothing of {it}",
+    ("unseen", "device"): "what told of {it} is not in the input of this report",
     ("changed", "reboot"): "rebooted",
 }
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import get_args
 
 from msgspec import Struct
 
 from preflight.model import (
+    NOT_IN_INPUT,
     SEVERITY,
     Change,
     ChangeKind,
@@ -134,10 +136,13 @@ def _worst(results: Iterable[Result]) -> Results:
 
 
 def _results(now: Results, then: Results, host: str, checks: Catalogues) -> Iterator[Change]:
-    come, gone = _devices(now, then), _devices(then, now)
-    for kind, devices in (("gone", gone), ("new", come)):
-        for device in devices:
-            yield Change("gone" if kind == "gone" else "new", "device", subject=device)
+    come, gone = _devices(now, then, host), _devices(then, now, host)
+    for device in gone:
+        if _untold(device, then, now):
+            yield Change("unseen", "device", subject=device)
+        else:
+            yield Change("gone", "device", subject=device)
+    yield from (Change("new", "device", subject=device) for device in come)
     for key, one in now.items():
         check, subject = key
         earlier = then.get(key)
@@ -149,14 +154,18 @@ def _results(now: Results, then: Results, host: str, checks: Catalogues) -> Iter
     yield from _left(now, then, host, checks, gone)
 
 
-def _devices(here: Results, there: Results) -> list[str]:
+def _devices(here: Results, there: Results, host: str) -> list[str]:
     """Subjects of several checks `here` of which there is nothing at all `there`."""
-    absent = {subject for _, subject in here} - {subject for _, subject in there}
-    counts = dict.fromkeys(sorted(absent), 0)
-    for _, subject in here:
-        if subject in counts:
-            counts[subject] += 1
-    return [subject for subject, count in counts.items() if count >= _CHECKS_OF_A_DEVICE]
+    absent = {subject for _, subject in here} - {subject for _, subject in there} - {"", host}
+    counts = Counter(subject for _, subject in here if subject in absent)
+    return sorted(subject for subject, count in counts.items() if count >= _CHECKS_OF_A_DEVICE)
+
+
+def _untold(device: str, here: Results, there: Results) -> bool:
+    """Whether what most checks of the device are told by was not in the input `there`."""
+    own = [check for check, subject in here if subject == device]
+    lacking = {check for (check, _), one in there.items() if one.reason == NOT_IN_INPUT.text}
+    return 2 * len(lacking.intersection(own)) > len(own)
 
 
 def _left(

@@ -18,6 +18,8 @@ HOST = "HOST"
 #: In place of a host's own name in what was said of it, so that the same of many is the same: a
 #: character that no tool writes. So long may the names be that stand there in its stead.
 _NAME, _FOLDED = "\ue000", 60
+#: The check that every training run answers, however it ends.
+_ENDED = "training.ranks"
 #: Commands that take many names at once, folded.
 _TAKES_MANY = re.compile(r"scontrol show node HOST|.* on HOST")
 
@@ -97,6 +99,17 @@ def unverified(host: HostReport) -> bool:
     if host.results:
         return all(one.status is Status.SKIP for one in host.results)
     return answered(host) and host.verdict is Status.SKIP
+
+
+def untrained(hosts: Iterable[HostReport]) -> dict[str, list[str]]:
+    """Why a training run that was asked for was left out, with the hosts that it was left out on:
+    what else was judged there says nothing of it."""
+    found: dict[str, list[str]] = {}
+    for host in hosts:
+        ends = [one for one in host.results if one.check == _ENDED]
+        if ends and all(one.status is Status.SKIP for one in ends):
+            found.setdefault(ends[0].reason, []).append(host.host)
+    return found
 
 
 def _is_file(host: HostReport) -> bool:

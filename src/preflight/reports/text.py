@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from preflight.model import (
     SEVERITY,
@@ -193,10 +194,25 @@ def _maps(report: Report, view: View) -> Iterator[Line]:
 
 
 def _tables(report: Report, view: View) -> Iterator[Line]:
-    for at, table in enumerate(report.measurements):
+    shown = report.measurements if view.verbose else _first_of_each(report.measurements)
+    for at, table in enumerate(shown):
         if at:
             yield _EMPTY
         yield from measurement(table, view)
+    hosts = [{table.get("host") for table in each} for each in (report.measurements, shown)]
+    left = len(hosts[0] - hosts[1])
+    if left:
+        yield _EMPTY
+        text = f"the same tables of {plural(left, 'other host')}: -v, or --format json"
+        yield from flow([], [Span(text)], hang=2, width=view.width)
+
+
+def _first_of_each(tables: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of tables by one name that of the first host: hosts that train together are alike."""
+    found: dict[str, dict[str, Any]] = {}
+    for table in tables:
+        found.setdefault(table["table"], table)
+    return list(found.values())
 
 
 def _rest(report: Report, view: View) -> Iterator[Line]:

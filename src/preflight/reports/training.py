@@ -12,28 +12,70 @@ from preflight.model import Known, Missing
 from preflight.units import format_bytes
 
 Row = dict[str, Any]
+_OF_MEMORY = "training: memory of the rank that needs most"
 _MEMORY = {
     "weights_bytes": "weights", "gradients_bytes": "gradients", "optimizer_bytes": "optimizer",
     "activations_bytes": "activations", "peak_bytes": "peak", "reserved_peak_bytes": "reserved",
-    "device_used_bytes": "all of the GPU that is used", "host_peak_bytes": "of the host",
+    "device_used_bytes": "all of the GPU that is used", "host_peak_bytes": "peak on the host",
 }  # fmt: skip
 
 
 def training_tables(host: Host) -> tuple[dict[str, Any], ...]:
     """The tables of one host's run; none where it has no run, or none that came to a step."""
     run = host.training
+    job = () if isinstance(run, Missing) else tuple(_job(run))
+    together = ({"table": "one job", "host": host.name, "rows": list(job)},) if job else ()
     if isinstance(run, Missing) or isinstance(run.step_s, Missing):
-        return ()
+        return together
     rate = mfu(run)
     tables = {
         "training": list(_run(run, rate)),
         "training: where a step's time goes": _shares(run),
         "training: from peak to MFU": [] if isinstance(rate, Missing) else _ledger(rate),
-        "training: memory of the rank that needs most": list(_memory(run)),
+        _OF_MEMORY: list(_memory(run)),
     }
-    return tuple(
-        {"table": name, "host": host.name, "rows": rows} for name, rows in tables.items() if rows
+    numbers = {"training": _numbers(run, rate), _OF_MEMORY: _bytes(run)}
+    return together + tuple(
+        {"table": name, "host": host.name, "rows": rows}
+        | ({"numbers": numbers[name]} if numbers.get(name) else {})
+        for name, rows in tables.items()
+        if rows
     )
+
+
+def _job(run: Training) -> Iterator[Row]:
+    """What was trained together, told by the first of its hosts alone."""
+    job = run.job
+    if isinstance(job, Missing) or job.host != job.hosts[0]:
+        return
+    if len(job.hosts) > 1:
+        ranks = f"{job.ranks} rank{'' if job.ranks == 1 else 's'}"
+        over = f" over {job.interface}" if job.interface else ""
+        told = f"{len(job.hosts)} hosts x {ranks}{over}, rendezvous {job.host} ({job.meets})"
+    else:
+        told = f"no: {job.host} trained by itself"
+    yield {"measure": "trained as one job", "value": told}
+    yield from ({"measure": "trained without", "value": one} for one in job.without)
+    yield from ({"measure": "ended because of", "value": one} for one in job.causes)
+
+
+def _numbers(run: Training, rate: Known[Mfu]) -> dict[str, float]:
+    """What the rows say in words, for programs: the unit stands in the key."""
+    step = run.step_s
+    told: dict[str, Any] = {
+        "ranks": run.world, "parameters": run.parameters, "flops_per_token": run.flops_per_token,
+        "tokens_per_s": run.tokens_per_s,
+        **({} if isinstance(step, Missing) else {
+            "steps": step.n, "step_median_s": step.median, "step_low_s": step.low,
+            "step_high_s": step.high,
+        }),
+        "mfu_percent": rate if isinstance(rate, Missing) else rate.percent,
+        "loss_first_nats": run.first_loss, "loss_last_nats": run.last_loss,
+        "loss_floor_nats": run.floor_loss, "norm_first": run.norm_first,
+        "resume_step": run.resume.step, "resume_s": run.resume.elapsed_s,
+        "resume_loss_difference_nats": run.resume.loss_difference,
+    }  # fmt: skip
+    return {name: value for name, value in told.items() if isinstance(value, (int, float))}
 
 
 def _run(run: Training, rate: Known[Mfu]) -> Iterator[Row]:
@@ -59,7 +101,12 @@ def _what(run: Training) -> str:
     products = run.products if isinstance(run.products, tuple) and run.products else ()
     on = ", ".join(products) or ("processors" if run.device == "cpu" else str(run.device))
     ranks = f"{run.world} rank" if run.world == 1 else f"{run.world} ranks"
-    told = [run.preset, run.precision, run.sharding, f"{ranks} on {on}"]
+    mesh = f" {run.mesh}" if run.mesh else ""
+    told = [run.preset, run.precision, f"{run.sharding}{mesh}", f"{ranks} on {on}"]
+    if isinstance(run.accumulation, int) and run.accumulation > 1:
+        told.append(f"{run.accumulation} micro-batches a step")
+    told += [f"gradients averaged in {run.comm_hook}"] if run.comm_hook != "none" else []
+    told += ["activations computed twice"] if run.recompute else []
     if run.device == "cpu" and isinstance(run.threads, int):
         told.append(f"{run.threads} thread{'' if run.threads == 1 else 's'} each")
     told += ["compiled"] if run.compiled is True else []
@@ -103,8 +150,9 @@ def _resume(told: Resume) -> str:
     if isinstance(told.step, Missing):
         return told.step.text if isinstance(told.trouble, Missing) else str(told.trouble)
     apart = _number(told.loss_difference, ".2g")
-    after = f", loss {apart} apart" if apart else ""
-    return f"at step {told.step} in {_number(told.elapsed_s, '.1f')} s{after}"
+    after = f", losses {apart} nats apart" if apart else ""
+    read = _number(told.elapsed_s, ".1f")
+    return f"killed; resumed at step {told.step} in {read} s{after}"
 
 
 def _load(run: Training) -> str:
@@ -133,12 +181,16 @@ def _ledger(rate: Mfu) -> list[Row]:
 
 
 def _memory(run: Training) -> Iterator[Row]:
+    for name, value in _bytes(run).items():
+        yield {"kind": _MEMORY[name], "size": format_bytes(value)}
+
+
+def _bytes(run: Training) -> dict[str, int]:
+    """Where the memory is, of the rank that needs most."""
     ranks = () if isinstance(run.ranks, Missing) else run.ranks
     most = max(ranks, key=_peak, default=None)
-    for name, kind in _MEMORY.items() if most else ():
-        value = getattr(most.memory, name) if most else None
-        if isinstance(value, int):
-            yield {"kind": kind, "size": format_bytes(value)}
+    told = {name: getattr(most.memory, name) for name in _MEMORY} if most else {}
+    return {name: value for name, value in told.items() if isinstance(value, int)}
 
 
 def _peak(rank: TrainRank) -> int:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from preflight.model import Action, Evidence, Finding, HostReport, Report, Result, Scalar, Status
 from preflight.nodesets import fold
-from preflight.reports.silent import answered, machines, unverified
+from preflight.reports.silent import answered, machines, untrained, unverified
 from preflight.reports.split import lacking
 from preflight.units import number
 
@@ -56,6 +56,8 @@ DOMAINS = {
     "site": "Site checks",
 }
 
+#: So much of a reason stands in the last line; all of it stands where it is skipped.
+_REASON_CHARACTERS = 200
 #: Names that mean nothing to a shell: a mount, a service, a process.
 _PASTED = re.compile(r"/[\w./@-]*|[\w.@-]+\.service|pid [0-9]+", re.ASCII)
 _GPU = re.compile(r"(?:.{1,60} )?gpu(\d+)")  # a subject; of DCGM: "GPU Memory gpu3"
@@ -181,6 +183,20 @@ def _lacking(hosts: Sequence[HostReport], unseen: Sequence[str]) -> list[str]:
     ]
 
 
+def _untrained(hosts: Sequence[HostReport]) -> list[str]:
+    """`training was not run: /usr/bin/python3 has no torch`; of several hosts on which of them."""
+    return [
+        f"training was not run{f' on {_named(names)}' if len(hosts) > 1 else ''}: "
+        f"{cut(reason, _REASON_CHARACTERS)}"
+        for reason, names in untrained(hosts).items()
+    ]
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or its beginning up to a space and three dots."""
+    return text if len(text) <= most else f"{text[:most].rpartition(' ')[0] or text[:most]} ..."
+
+
 def verdict(report: Report) -> str:
     """The last line: `FAIL: 1 failed, 2 warned, 41 passed, 3 skipped, 0 undetermined`."""
     counts = report.counts
@@ -203,4 +219,4 @@ def verdict(report: Report) -> str:
         told.append(f"nothing was verified on {_named(unseen)}")
     told += _lacking(hosts, unseen)
     told += [plural(len(report.findings), "finding")] if report.findings else []
-    return "; ".join([text, ", ".join(told)] if told else [text])
+    return "; ".join([text, *filter(None, [", ".join(told)]), *_untrained(hosts)])

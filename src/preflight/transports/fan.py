@@ -21,9 +21,10 @@ from contextlib import suppress
 from msgspec import Struct, field
 
 from preflight.capture import pack, unpack
-from preflight.faults import CONNECTION, fault
+from preflight.faults import fault
 from preflight.model import Command, Missing, Raw
 from preflight.transports.conversation import Conversation
+from preflight.transports.endings import closing, ended_early, late
 from preflight.transports.progress import Progress
 from preflight.transports.ways import Session, Unreached, Way
 
@@ -91,10 +92,8 @@ class _Loop(threading.Thread):
         self._fan, self._commands = fan, commands
         self._waiting = deque(fan.hosts)
         self._talks: dict[str, _Talk] = {}
-        # Packed: whoever judges may be slower than the hosts, and must not hold up their reading.
-        self._finished: queue.SimpleQueue[tuple[str, bytes] | BaseException | None] = (
-            queue.SimpleQueue()
-        )
+        self._finished: queue.SimpleQueue[tuple[str, list[Raw] | bytes] | BaseException | None]
+        self._finished = queue.SimpleQueue()
         self._opened: queue.SimpleQueue[tuple[_Talk, Session | Missing]] = queue.SimpleQueue()
         self._selector = selectors.DefaultSelector()
         self._woken, self._wake = os.pipe()
@@ -115,10 +114,12 @@ class _Loop(threading.Thread):
             if item is None:
                 self._finished.put(None)
                 return
-            yield item[0], unpack(item[1])
+            host, answers = item
+            yield host, unpack(answers) if isinstance(answers, bytes) else answers
 
     def run(self) -> None:
         """The loop; an error in it is raised where the answers are read."""
+        gc.freeze()  # what was there before is not looked through each time
         try:
             self._selector.register(self._woken, selectors.EVENT_READ)
             while (self._waiting or self._talks) and not self._is_over():
@@ -133,6 +134,7 @@ class _Loop(threading.Thread):
             self._finished.put(error)
         finally:
             self._selector.close()
+            gc.unfreeze()
 
     def _is_over(self) -> bool:
         return self._fan.interrupted.is_set() or self.ended.is_set()
@@ -207,13 +209,15 @@ class _Loop(threading.Thread):
             with suppress(KeyError):
                 self._selector.unregister(fileno)
             if not any(one in self._selector.get_map() for one in session.filenos()):
-                self._finish(talk, _ended(conversation, session))
+                self._finish(talk, ended_early(conversation, session))
 
     def _end_late(self) -> None:
         now_s = time.monotonic()
         for talk in list(self._talks.values()):
             if now_s - talk.began_s >= self._fan.deadline_s:
-                self._finish(talk, _late(talk, self._fan.deadline_s))
+                self._finish(
+                    talk, late(self._fan.deadline_s, talk.conversation, talk.session, talk.phase)
+                )
 
     def _end_all(self) -> None:
         for talk in list(self._talks.values()):
@@ -221,7 +225,7 @@ class _Loop(threading.Thread):
         for host in self._waiting:
             missing = fault("interrupted", "interrupted before it was asked")
             raws = Conversation(host, self._commands).cut(missing, time.monotonic())
-            self._finished.put((host, pack([*raws, _closing(host, missing)])))
+            self._give(host, [*raws, closing(host, missing)])
 
     def _finish(self, talk: _Talk, missing: Missing | None = None) -> None:
         del self._talks[talk.host]
@@ -231,16 +235,21 @@ class _Loop(threading.Thread):
             conversation.cut(missing, time.monotonic())
         raws = list(conversation.told)
         if missing and missing.fault:
-            raws.append(_closing(talk.host, missing))
+            raws.append(closing(talk.host, missing))
         if talk.session:
             for fileno in talk.session.filenos():
                 with suppress(KeyError, ValueError):
                     self._selector.unregister(fileno)
             _close(talk.session)
-        self._finished.put((talk.host, pack(raws)))
+        self._give(talk.host, raws)
         self._done += 1
         if self._done % _SWEEP_EVERY == 0:
             gc.collect()
+
+    def _give(self, host: str, raws: list[Raw]) -> None:
+        """Packed where another waits already: whoever judges may be slower than the hosts, and must
+        not hold up their reading."""
+        self._finished.put((host, raws if self._finished.empty() else pack(raws)))
 
     def _tell(self) -> None:
         now_s = time.monotonic()
@@ -264,37 +273,8 @@ def _arrives(talk: _Talk, now_s: float) -> bool:
     return not talk.conversation.begun and now_s - max(talk.began_s, talk.phase_s) < after_s
 
 
-#: What it is called where a host did not get beyond a phase within its time.
-_LATE = {
-    "connect": "no-answer",
-    "banner": "no-banner",
-    "login": "silent",
-    "session": "silent",
-}
-
-
-def _late(talk: _Talk, deadline_s: float) -> Missing:
-    limit = f"the host's limit of {deadline_s:g} s was reached"
-    if talk.session and talk.conversation.begun:
-        return Missing("timeout", limit)
-    if talk.session:
-        return fault("silent", f"{limit} before the script began; it said: "
-                     f"{talk.conversation.said or 'nothing'}")  # fmt: skip
-    return fault(_LATE.get(talk.phase, "proxy"), f"{limit}; it waited for: {talk.phase}")
-
-
-def _ended(conversation: Conversation, session: Session) -> Missing:
-    if conversation.mute:
-        return fault("no-shell", "its login files lead standard output away")
-    return session.ended(conversation.begun, conversation.said)
-
-
 def _close(session: Session) -> None:
     threading.Thread(target=session.close, daemon=True).start()
-
-
-def _closing(host: str, missing: Missing) -> Raw:
-    return Raw(host, CONNECTION, rc=None, missing=missing)
 
 
 def _more_descriptors(hosts: int) -> int:

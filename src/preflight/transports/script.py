@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -48,6 +49,9 @@ _STRAY_BYTES = 1000
 #: Of an answer that comes in so much is looked at for its last line.
 _LATEST_BYTES = 4000
 
+#: What follows the word of a mark; another process that writes between may break one in two.
+_WORDS = re.compile(rb"\s*(begin|end|last)\s+(\d{1,6})\s+(\d{1,6})\s*")
+
 #: timeout(1) says 125 for its own failure, 126 for a command that cannot be run, 127 for none.
 _NO_TIMEOUT = """\
 command -v timeout >/dev/null 2>&1 || timeout() { return 125; }"""
@@ -61,11 +65,6 @@ _HOST = "PREFLIGHT_HOST=${SLURMD_NODENAME:-}"
 def render(commands: Sequence[Command], mark: str, *, sudo: bool = False, host: str = "") -> str:
     """The script for `sh -s`. All of it is one function that the last line calls, so that a script
     cut short on its way does nothing."""
-    asks = [
-        line
-        for number, command in enumerate(commands)
-        for line in _ask_lines(number, command, sudo)
-    ]
     body = [
         f"PREFLIGHT_HOST={shlex.quote(host)}" if host else _HOST,
         "LC_ALL=C; PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/opt/rocm/bin",
@@ -75,9 +74,19 @@ def render(commands: Sequence[Command], mark: str, *, sudo: bool = False, host: 
         _MARK,
         _ASK,
         "mark '' 0",
-        *asks,
+        _asks(tuple(commands), sudo),
     ]
     return "preflight_ask() {\n" + "\n".join(body) + "\n}\npreflight_ask\n"
+
+
+@lru_cache(maxsize=4)
+def _asks(commands: tuple[Command, ...], sudo: bool) -> str:
+    """The questions, which are the same for all hosts of a run."""
+    return "\n".join(
+        line
+        for number, command in enumerate(commands)
+        for line in _ask_lines(number, command, sudo)
+    )
 
 
 def _ask_lines(number: int, command: Command, sudo: bool) -> Iterator[str]:
@@ -144,10 +153,13 @@ class FrameReader:
             stop = self._pending.find(b"\n", start + len(self._mark)) if start >= 0 else -1
             if stop < 0:
                 break
-            words = bytes(self._pending[start + len(self._mark) : stop]).split()
+            told = _WORDS.fullmatch(self._pending, start + len(self._mark), stop)
+            words = told.groups() if told else ()  # before what they stand in is taken away
             self._keep(bytes(self._pending[:start]))
             del self._pending[: stop + 1]
-            frame = self._turn(*words, now_s=now_s) if self._is_mark(words) else None
+            # A host that forges one must not end the run of all.
+            known = words and int(words[1]) < max(len(self._caps), 1)
+            frame = self._turn(*words, now_s=now_s) if known else None
             if frame is not None:
                 yield frame
         # Hold back what may be the beginning of a mark; the rest can go.
@@ -164,16 +176,6 @@ class FrameReader:
         self._keep(bytes(self._pending))
         frame.data, frame.ended_s, self._open = bytes(self._kept), now_s, None
         return frame
-
-    def _is_mark(self, words: Sequence[bytes]) -> bool:
-        """Another process that writes between may break one in two; a host that forges one must
-        not end the run of all."""
-        return (
-            len(words) == 3
-            and words[0] in (b"begin", b"end", b"last")
-            and all(re.fullmatch(rb"\d{1,6}", word) for word in words[1:])
-            and int(words[1]) < max(len(self._caps), 1)
-        )
 
     def _turn(self, kind: bytes, number: bytes, status: bytes, *, now_s: float) -> Frame | None:
         rc = int(status)

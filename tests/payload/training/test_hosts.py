@@ -94,3 +94,14 @@ def test_slurm_tells_which_host_this_is(monkeypatch: pytest.MonkeyPatch) -> None
     assert hosts.place_of(Plan(hosts=["a", "b"])) == 1
     monkeypatch.setenv("PREFLIGHT_HOST", "a")
     assert hosts.place_of(Plan(hosts=["a", "b"])) == 0
+
+
+def test_hosts_whose_interfaces_have_other_names_each_take_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hosts, "address_of", {"": "10.0.0.1"}.get)
+    monkeypatch.setattr(hosts, "interface_of", {"10.0.0.1": "ens3"}.get)
+    plan = Plan(hosts=["a", "b"], master="10.0.0.1", port=29500)
+    assert hosts.among(plan, 1, 0).environment["GLOO_SOCKET_IFNAME"] == "ens3"
+    named = Plan(hosts=["a", "b"], master="10.0.0.1", port=29500, interface="ib0")
+    assert hosts.among(named, 1, 0).environment["NCCL_SOCKET_IFNAME"] == "ib0"

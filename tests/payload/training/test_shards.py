@@ -113,3 +113,14 @@ def test_a_resumed_loader_reads_on(tmp_path: Path) -> None:
     for batch in whole:
         read, follow = loader.pair(batch)
         assert torch.equal(read[:, 1:], follow[:, :-1])
+
+
+def test_a_worker_hands_over_the_same_batches_without_shared_memory(tmp_path: Path) -> None:
+    """Of shared memory a killed rank would leave a trace on stderr."""
+    shards.write_synthetic(str(tmp_path), vocabulary=64, tokens=2000, shards=2, seed=1)
+    tokens = loader.Tokens(shards.open_shards(str(tmp_path), 64), 16, 64)
+    order = loader.Order(len(tokens), 1, batch=4, accumulation=1, rank=0, ranks=1)
+    here = list(loader.batches(tokens, order, 0, 3, loader.Settings(workers=0)))
+    there = list(loader.batches(tokens, order, 0, 3, loader.Settings(workers=1)))
+    assert [one.tolist() for one in there] == [one.tolist() for one in here]
+    assert not any(one.is_shared() for one in there)

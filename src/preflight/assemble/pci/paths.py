@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
 from preflight.assemble.pci.acs import judged_for_acs, path_acs
+from preflight.assemble.pci.kinds import (
+    HOST_BRIDGE,
+    NVIDIA,
+    NVSWITCH,
+    bus_id_of,
+    is_own,
+    is_server,
+    kind_of,
+    may_be_a_laptop,
+    named_by_order,
+)
 from preflight.assemble.pci.payload import path_payload, read_request
 from preflight.assemble.pci.speeds import with_judged_speeds
 from preflight.assemble.pci.trees import bridges_above
@@ -15,24 +25,14 @@ from preflight.expect.pcie import link_gbps
 from preflight.facts.gpu import NvidiaSmi
 from preflight.facts.host import PciFunction
 from preflight.facts.pci_tree import LinkErrors, LinkState, PciDevice, PciPath, PciPaths, PciTree
-from preflight.model import Known, Missing
+from preflight.facts.topology import Matrix
+from preflight.model import NOT_IN_INPUT, Known, Missing
 
 N = TypeVar("N", int, float)
 
-_NVIDIA = "0x10de"
-_GPU = ("0x0300", "0x0302")
-_NVSWITCH = "0x0680"
-_HOST_BRIDGE = "0x0600"
-_NIC = ("0x0200", "0x0207", "0x0208")
 #: Vendors whose functions exist in virtual machines only: QEMU, VMware, Hyper-V, Xen, VirtualBox.
 #: Not virtio (0x1af4): BlueField and other cards show it to real machines.
 _HYPERVISORS = frozenset({"0x1b36", "0x15ad", "0x1414", "0x5853", "0x80ee"})
-#: Graphics of a server's management controller: ASPEED, Matrox, Huawei. No laptop has one.
-_SERVER_GRAPHICS = frozenset({"0x1a03", "0x102b", "0x19e5"})
-#: The names of data-centre cards, as pci.ids has them: [A100 SXM4 80GB], [Tesla T4], [L40S].
-_DATACENTRE = re.compile(
-    r"\[(?:Tesla|A\d{1,3}[A-Z]?|H\d{2,3}|L\d{1,2}S?|B\d{3}|T4G?|G[BH]\d{3}|DGX|GRID)\b"
-)
 #: Unsupported requests are what enumeration itself causes, unexpected completions what is masked by
 #: default (pci_regs.h, PCI_ERR_UNC_*; PCI Express Base Specification, 7.8.4.3).
 _COMMONPLACE = frozenset({"UnsupReq", "UnxCmplt"})
@@ -61,13 +61,13 @@ def functions(tree: Known[PciTree], smi: Known[NvidiaSmi]) -> Known[tuple[PciFun
         PciFunction(each.name, f"{each.class_id}00", str(each.vendor_id), _id(each), each.driver,
                     each.line, each.probe)
         for each in tree.devices
-        if str(each.class_id)[:4] in ("0x03", "0x12") or each.class_id == _NVSWITCH
+        if str(each.class_id)[:4] in ("0x03", "0x12") or each.class_id == NVSWITCH
     )  # fmt: skip
-    shown = {_bus_id(each) for each in tree.devices if _kind(each) == "gpu"}
+    shown = {bus_id_of(each) for each in tree.devices if kind_of(each) == "gpu"}
     listed = set[str]() if isinstance(smi, Missing) else {gpu.bus_id for gpu in smi.gpus}
     if shown and listed and "" not in listed and not shown & listed:
         return Missing("unreadable", f"{_TWO_HOSTS} ({min(shown)[4:]}, {min(listed)[4:]})")
-    whole = shown or any(each.class_id == _HOST_BRIDGE for each in tree.devices)
+    whole = shown or any(each.class_id == HOST_BRIDGE for each in tree.devices)
     excerpt = shown <= listed and not all(shows(tree, each) for each in listed - shown)
     if excerpt or not whole:
         return Missing("not-in-input", "lspci is there in part only")
@@ -79,13 +79,15 @@ def shows(tree: Known[PciTree] | None, bus_id: str) -> bool:
     port above it or is no excerpt at all. True of sysfs, where there is no tree to ask."""
     if tree is None or isinstance(tree, Missing):
         return tree is None
+    if bus_id.count(":") != 2:  # of a GPU without an address nothing can be said
+        return False
     domain, bus, _ = bus_id.split(":")
     here = any(
-        each.class_id == _HOST_BRIDGE
-        or (each.secondary == int(bus, 16) and _bus_id(each).startswith(f"{domain}:"))
+        each.class_id == HOST_BRIDGE
+        or (each.secondary == int(bus, 16) and bus_id_of(each).startswith(f"{domain}:"))
         for each in tree.devices
     )
-    return here and any(_bus_id(each) > bus_id for each in tree.devices)
+    return here and any(bus_id_of(each) > bus_id for each in tree.devices)
 
 
 def _id(device: PciDevice) -> str:
@@ -93,22 +95,23 @@ def _id(device: PciDevice) -> str:
 
 
 def paths(
-    tree: Known[PciTree], smi: Known[NvidiaSmi], virtualization: Known[str]
-) -> Known[PciPaths]:
+    tree: Known[PciTree], smi: Known[NvidiaSmi], virtualization: Known[str],
+    matrix: Known[Matrix] = NOT_IN_INPUT,
+) -> Known[PciPaths]:  # fmt: skip
     """One record for each GPU, NVSwitch and NIC that is not handed to a virtual machine."""
     if isinstance(tree, Missing):
         return tree
     gpus = () if isinstance(smi, Missing) else smi.gpus
-    names = {gpu.bus_id: gpu.name for gpu in gpus}
+    names = {gpu.bus_id: gpu.name for gpu in gpus} or named_by_order(tree, matrix)
     judged = not isinstance(virtualization, Missing)  # else pcie.width cannot be
     told = {gpu.bus_id for gpu in gpus if judged and not isinstance(gpu.pcie.width, Missing)}
     view = _View(tree, virtualization, told)
     found = with_judged_speeds(
-        view.path(device, kind, names.get(_bus_id(device), device.name))
+        view.path(device, kind, names.get(bus_id_of(device), device.name))
         for device in tree.devices
-        if (kind := _kind(device)) and device.driver != "vfio-pci"
+        if (kind := kind_of(device)) and is_own(device)
     )
-    sleeps, rest = _may_be_a_laptop(tree.devices), ("nvswitch", "nic")
+    sleeps, rest = may_be_a_laptop(tree.devices), ("nvswitch", "nic")
     awake = rest if sleeps else ("gpu", *rest)
     silent = tuple(view.path(each, "bridge", each.name) for each in _silent(tree.devices, sleeps))
     return PciPaths(
@@ -133,26 +136,12 @@ def _those(found: Sequence[PciPath], what: str, kinds: Sequence[str]) -> Known[t
 def _silent(devices: Sequence[PciDevice], sleeps: bool) -> Iterator[PciDevice]:
     """Bridges that do not answer, and what else stands where the list breaks off. Laptops switch
     bridges off at rest."""
-    server = not sleeps and any(_is_server(each) or _kind(each) == "gpu" for each in devices)
+    server = not sleeps and any(is_server(each) or kind_of(each) == "gpu" for each in devices)
     for each in devices:
         lost = each.answers is False and str(each.class_id).startswith("0x06") and server
         cut = isinstance(each.answers, Missing) and each.answers.kind == "unreadable"
-        if (lost or cut) and not _kind(each):
+        if (lost or cut) and not kind_of(each):
             yield each
-
-
-def _kind(device: PciDevice) -> str:
-    nvidia = device.vendor_id == _NVIDIA
-    if nvidia and device.class_id in _GPU:
-        return "gpu"
-    if nvidia and device.class_id == _NVSWITCH:
-        return "nvswitch"
-    return "nic" if device.class_id in _NIC else ""
-
-
-def _bus_id(device: PciDevice) -> str:
-    domain, _, rest = device.name.partition(":")
-    return f"{domain:0>8}:{rest}"
 
 
 class _View:
@@ -169,10 +158,10 @@ class _View:
         above = bridges_above(device, self.by_name)
         return PciPath(
             name=name,
-            bus_id=_bus_id(device),
+            bus_id=bus_id_of(device),
             kind=kind,
             answers=device.answers,
-            by_driver=_bus_id(device) in self.by_driver,
+            by_driver=bus_id_of(device) in self.by_driver,
             virtual=self.virtual or (not self.told_virtual and _on_root_bus(device, above)),
             bridges=tuple(each.name for each in above),
             link=self._link(device, above[0] if above else None),
@@ -276,23 +265,11 @@ def _on_root_bus(device: PciDevice, above: Sequence[PciDevice]) -> bool:
     return not above and device.name.split(":")[1] == "00"
 
 
-def _may_be_a_laptop(devices: Sequence[PciDevice]) -> bool:
-    """One NVIDIA GPU, no sign of a server: it may be switched off to save power."""
-    gpus = [each for each in devices if _kind(each) == "gpu"]
-    server = any(_is_server(each) for each in devices)
-    product = str(gpus[0].product) if gpus else ""
-    return len(gpus) == 1 and not server and not _DATACENTRE.search(product)
-
-
-def _is_server(device: PciDevice) -> bool:
-    return device.vendor_id in _SERVER_GRAPHICS or _kind(device) == "nvswitch"
-
-
 def has_nvswitch(pci: Known[tuple[PciFunction, ...]]) -> Known[bool]:
     """Whether an NVSwitch is on PCI that is not handed to a virtual machine."""
     if isinstance(pci, Missing):
         return pci
     return any(
-        each.vendor_id == _NVIDIA and each.class_id[:6] == _NVSWITCH and each.driver != "vfio-pci"
+        each.vendor_id == NVIDIA and each.class_id[:6] == NVSWITCH and each.driver != "vfio-pci"
         for each in pci
     )

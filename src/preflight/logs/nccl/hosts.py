@@ -106,19 +106,20 @@ def host_fact(
     many processes have a communicator."""
     shown = selections[0] if selections else told
     kinds = Counter(one.transport for one in connections)
-    net = kinds["NET"]
     adapters = {each.name for one in selections for each in one.adapters}
-    used = {(one.way, one.adapter) for one in connections if isinstance(one.adapter, int)}
+    nets = [one for one in connections if one.transport == "NET"]
+    over = [one for one in nets if not one.way.endswith("Socket")]  # FastSocket too
+    used = {(one.way, one.adapter) for one in over if isinstance(one.adapter, int)}
     listed = max((len(one.adapters) for one in selections), default=0)
     return NcclHost(
         name, len(told.processes), told.lines, told.local_ranks,
         **known,
         adapters=listed or NOT_IN_INPUT,
-        adapters_used=len(used) if net else _NO_NET,
-        adapters_used_percent=_percent(len(used), listed, told, ready) if net else _NO_NET,
-        omnipath_by_verbs=any(map(_OMNIPATH.match, adapters)) if net and adapters else _NO_NET,
+        adapters_used=len(used) if over else _NO_NET,
+        adapters_used_percent=_percent(len(used), listed, told, ready) if over else _NO_NET,
+        omnipath_by_verbs=any(map(_OMNIPATH.match, adapters)) if over and adapters else _NO_NET,
         p2p=kinds["P2P"], shm=kinds["SHM"], net=kinds["NET"],
-        net_gpudirect=sum(one.gpudirect for one in connections if one.transport == "NET"),
+        net_gpudirect=sum(one.gpudirect for one in nets),
         p2p_refused=tuple(told.refused), gpudirect_off=told.gpudirect_off, nvls=told.nvls,
         nvls_tree=told.nvls_tree, collnet=told.collnet, connected=len(told.connected),
         tuner=told.tuner, profiler=told.profiler, mnnvl=told.mnnvl, channels=told.channels,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from .inject import FAULTS, OF_RANK, OF_STEP
+from . import fits
+from .inject import FAULTS, OF_RANK, OF_STEP, ON_GPUS
 from .plan import Plan
 from .presets import Preset
 
 _Gpus = list[dict[str, Any]]
-#: FSDP2 is public, and attention shares heads, from here on.
-_FULL = (2, 6)
+#: Since when checkpoints are as written here, and since when FSDP2 is public.
+_LEAST, _FULL = (2, 3), (2, 6)
 
 
 def reason(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
@@ -23,6 +26,9 @@ def reason(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
 
 def _version(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
     version = tuple(int(one) for one in torch.__version__.split(".")[:2])
+    if version < _LEAST:
+        return (f"torch 2.3 or later is needed, and this is {torch.__version__}: "
+                "--python names another Python")  # fmt: skip
     if version >= _FULL or plan.sharding != "fsdp":
         return ""
     return (f"FSDP2 needs torch 2.6 or later, and this is {torch.__version__}: "
@@ -81,12 +87,25 @@ def _faults(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
     unknown = sorted(set(plan.inject) - set(FAULTS))
     if unknown:
         return f"no fault {unknown[0]}: there are {', '.join(FAULTS)}"
+    idle = sorted(set(plan.inject) & set(ON_GPUS)) if plan.device == "cpu" else []
+    if idle:
+        return f"{idle[0]} shows only on GPUs: {ON_GPUS[idle[0]]}"
     # A fault that never comes would be told as one that nothing has seen.
     for kind, names, count in (("rank", OF_RANK, plan.world), ("step", OF_STEP, shape.steps)):
         for name in sorted(names & set(plan.inject)):
             if int(plan.inject[name] or 0) >= count:
                 at = plan.inject[name]
                 return f"{name}:{at}: there is no {kind} {at}, the last is {count - 1}"
+    return ""
+
+
+def _places(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
+    names = sorted(name for _, name in socket.if_nameindex())
+    if plan.interface and plan.interface not in names:
+        return f"there is no interface {plan.interface}; there are: {', '.join(names)}"
+    if plan.folder and not os.access(plan.folder, os.W_OK | os.X_OK):
+        there = "cannot be written" if os.path.isdir(plan.folder) else "is no folder that is there"  # noqa: PTH112
+        return f"--folder {plan.folder} {there}"
     return ""
 
 
@@ -102,5 +121,5 @@ def _choices(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
 
 
 _ASKS: tuple[Callable[[Plan, Preset, _Gpus], str], ...] = (
-    _choices, _faults, _shape, _devices, _version, _mesh, _hook,
+    _version, _choices, _places, _faults, _shape, _devices, _mesh, _hook, fits.reason,
 )  # fmt: skip

@@ -30,6 +30,8 @@ from .layout import Place
 from .loop import State
 
 _SUMS = "checksums.json"
+#: What is written to ask a file system why it refused a checkpoint.
+_TRIAL_BYTES = 4 << 20
 
 
 class CheckpointError(Exception):
@@ -80,7 +82,7 @@ class Writer:
                 self._rotate()
         # torch's CheckpointException is no Exception. Told in the report: training goes on.
         except BaseException as error:  # noqa: BLE001
-            self.failed = f"{part.stem}: {_reason(error)[:400]} ({_free_mib(self.folder)} MiB free)"
+            self.failed = f"{part.stem}: {_why(error, self.folder)}"
         self.written_s.append(time.perf_counter() - began)
 
     def _rotate(self) -> None:
@@ -95,16 +97,34 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _free_mib(folder: Path) -> int:
-    """What torch says of a write that fails seldom tells that the disk is full."""
+def _why(error: BaseException, folder: Path) -> str:
+    """What torch says of a write that fails seldom tells that the disk is full: what the file
+    system says of another write comes first."""
     there = os.statvfs(folder)
-    return there.f_bavail * there.f_frsize >> 20
+    free = f"{there.f_bavail * there.f_frsize >> 20} MiB free"
+    refused = _refused(folder)
+    told = f"{_reason(error)[:300]} ({free} in its folder)"
+    return f"{refused} ({free}); {_reason(error)[:300]}" if refused else told
+
+
+def _refused(folder: Path) -> str:
+    """Why a file of some megabytes cannot be written there now; "" where it can."""
+    trial = folder / f".trial-{os.getpid()}"
+    try:
+        with trial.open("wb") as file:
+            file.write(bytes(_TRIAL_BYTES))
+            os.fsync(file.fileno())
+    except OSError as error:
+        return str(error.strerror)
+    finally:
+        trial.unlink(missing_ok=True)
+    return ""
 
 
 def commit(part: Path) -> None:
     """Write the checksums, make all of it durable, rename."""
     files = sorted(one for one in part.iterdir() if one.name != _SUMS)
-    sums = {one.name: _sum(one) for one in files}
+    sums = {one.name: {"bytes": one.stat().st_size, "sha256": _sum(one)} for one in files}
     (part / _SUMS).write_text(json.dumps(sums, indent=1))
     for one in (*files, part / _SUMS, part):
         _sync(one)
@@ -130,8 +150,11 @@ def damage(at: Path) -> str:
         file = at / name
         if not file.exists():
             return f"{at.name}: {name} is missing"
-        if _sum(file) != expected:
-            return f"{at.name}: {name} is not as it was written"
+        size = file.stat().st_size
+        if size != expected["bytes"]:
+            return f"{at.name}: {name} was written in part: {size} of {expected['bytes']} bytes"
+        if _sum(file) != expected["sha256"]:
+            return f"{at.name}: {name} is not as it was written: other bytes, as many"
     return ""
 
 
@@ -209,9 +232,10 @@ def _memory(flat: Tensor) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """Memory of its own for every tensor: the optimizer goes on in the old one."""
+    """Memory of its own for every tensor: the optimizer goes on in the old one. Those on a GPU are
+    copied to the host by async_save() before it returns: here it would take as much again there."""
     if isinstance(value, Tensor):
-        return value.detach().clone()
+        return value if value.is_cuda else value.detach().clone()
     if isinstance(value, dict):
         return {key: _copied(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

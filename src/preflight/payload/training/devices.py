@@ -48,15 +48,34 @@ def found() -> list[dict[str, Any]]:
 
 def _devices() -> list[dict[str, Any]]:
     built = torch.cuda.get_arch_list()
+    free = _free()
     devices = []
     for number in range(torch.cuda.device_count()):
         one = torch.cuda.get_device_properties(number)
         capability = (one.major, one.minor)
         devices.append({
             "name": one.name, "capability": f"{one.major}.{one.minor}",
-            "memory_bytes": one.total_memory, "built": _runs(capability, built),
+            "memory_bytes": one.total_memory,
+            "free_bytes": free.get(str(getattr(one, "uuid", "")).removeprefix("GPU-")),
+            "built": _runs(capability, built),
         })  # fmt: skip
     return devices
+
+
+def _free() -> dict[str, int]:
+    """Free memory by UUID: NVML tells it without a context on each GPU."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+        handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+        return {
+            str(pynvml.nvmlDeviceGetUUID(one)).removeprefix("GPU-"):
+                int(pynvml.nvmlDeviceGetMemoryInfo(one).free)
+            for one in handles
+        }  # fmt: skip
+    except Exception:  # noqa: BLE001 - of a GPU that does not tell it all memory counts as free
+        return {}
 
 
 def _runs(capability: tuple[int, int], built: list[str]) -> bool:

@@ -56,6 +56,8 @@ def harness(plan: Plan, tell: Tell) -> None:
     try:
         folder = tempfile.mkdtemp(prefix=".preflight-train-", dir=plan.folder or None)
         sweep(folder)
+        # torch's compiler makes one when it is imported, and its default stays behind.
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{folder}/compiled")
         warm()
         with hosts.checkpoints(plan, at, folder) as kept:
             plan = replace(plan, folder=folder, checkpoints=kept)
@@ -167,6 +169,9 @@ def _launched(
         if launch == KILLED and _killed(plan, one, line, tell):
             sound = True
             break
+        if line["kind"] == "failed" and line["error"] == shards.ShardError.__name__ and plan.data:
+            # What the user gave is wrong, and no fault of a rank.
+            raise shards.ShardError(f"--data: {line['text']}")
         tell({"launch": launch, **line})
         sound &= line["kind"] not in ("died", "failed", "silent")
         sound &= not (line["kind"] == "done" and line["failed"])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..ranks import Among
 from ..scratch import sweep
+from ..site import address_of, interface_of
 from .plan import Plan, PlanError
 
 #: Attributes of a folder on NFS are kept for up to 60 s by default (nfs(5), acdirmax); a name that
@@ -34,7 +35,11 @@ def place_of(plan: Plan) -> int:
 def among(plan: Plan, at: int, launch: int) -> Among:
     """Where this host's ranks stand in a launch, and through what they talk."""
     names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
-    chosen = dict.fromkeys(names, plan.interface) if plan.interface else {}
+    # Hosts may call theirs by other names. Left alone, gloo takes what the host's name resolves to,
+    # and on many that is 127.0.1.1.
+    own = interface_of(address_of("")) if plan.hosts and not plan.interface else ""
+    interface = plan.interface or own
+    chosen = dict.fromkeys(names, interface) if interface else {}
     if not plan.hosts:
         # On one host nothing has to be resolved, and nothing leaves it.
         alone = {} if plan.interface or names[0] in os.environ else {names[0]: "lo"}

@@ -7,8 +7,10 @@ slow-rank:1 is rank 1. Where a step is asked for and none given, it is a third o
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import signal
+import struct
 import time
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +23,8 @@ from .loop import Run
 #: What each does, for --help and for a name that is not known.
 FAULTS = {
     "slow-rank": "rank N (default: the last) waits before each step, two steps long",
-    "slow-loader": "every sample takes 20 ms to prepare",
-    "pickle-heavy": "the loader hands large Python objects from process to process",
+    "slow-loader": "a batch takes three steps to prepare, or every sample N ms",
+    "pickle-heavy": "the loader hands N Python objects (3 million) from process to process",
     "stall": "the loader stands still for 5 s, once",
     "kill": "rank N (default: the last) is killed",
     "stop": "rank N (default: the last) is stopped by SIGSTOP",
@@ -42,6 +44,12 @@ FAULTS = {
     "gc-pauses": "Python's collector has a million objects to look through, at every step",
 }
 
+#: What does nothing on processors, and why.
+ON_GPUS = {
+    "pageable": "processors copy no batch",
+    "tiny-kernels": "on processors an operation costs nothing to launch",
+    "churn": "on processors torch has no allocator of its own",
+}
 #: What the number behind the colon is of; of the others it is a measure.
 OF_RANK = frozenset({"slow-rank", "kill", "stop", "flip-weight", "flip-gradient"})
 OF_STEP = frozenset({"stall", "nan", "bad-batch"})
@@ -89,11 +97,32 @@ def _slow_rank(run: Run, argument: str) -> None:
 
 def _slow_loader(run: Run, argument: str) -> None:
     each_s = float(argument or "20") / 1000.0
-    run.tokens.tampered = lambda _: time.sleep(each_s)
+    if argument:
+        run.tokens.tampered = lambda _: time.sleep(each_s)
+        return
+    # Three steps long, however long these are here; the loader's workers, which are forked, see it.
+    told = mmap.mmap(-1, struct.calcsize("d"))
+    seen: list[float] = []
+
+    def measure(_: int) -> None:
+        if len(seen) < 4:
+            seen.append(time.perf_counter())
+        elif len(seen) == 4:
+            seen.append(0.0)
+            whole_s = min(1.0, max(0.1, 1.5 * (seen[3] - seen[1])))
+            samples = run.shape.batch * run.shape.accumulation
+            told[:] = struct.pack("d", whole_s * max(1, run.settings.workers) / samples)
+
+    def prepare(_: int) -> None:
+        time.sleep(each_s if run.tokens.alone else struct.unpack("d", told[:])[0])
+
+    _before(run, measure)
+    run.tokens.tampered = prepare
 
 
 def _pickle_heavy(run: Run, argument: str) -> None:
-    run.settings.extra["collate_fn"] = _Heavy(int(argument or "400000"))
+    # So many that to make them takes twice as long as a step of cpu-tiny, on the same processor.
+    run.settings.extra["collate_fn"] = _Heavy(int(argument or "3000000"))
 
 
 class _Heavy:
@@ -230,8 +259,8 @@ def _churn(run: Run, _: str) -> None:
     _before(run, allocate)
 
 
-def _gc(run: Run, _: str) -> None:
-    kept = [[number] for number in range(1_000_000)]
+def _gc(run: Run, argument: str) -> None:
+    kept = [[number] for number in range(int(argument or "1000000"))]
 
     def collect(_: int) -> None:
         assert kept

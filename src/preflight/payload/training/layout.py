@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,6 +21,12 @@ SILENT_S = 60
 #: Until all ranks of one host, or of several that do not start together, are there.
 _MEET_S, _MEET_HOSTS_S = 15, 60
 _TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+#: What DDP calls it, and since torch 2.13, which warns of the older name.
+_NAMES = ("forward_sync_buffers", "broadcast_buffers")
+_SENDS_BUFFERS = next(
+    one for one in _NAMES
+    if one in inspect.signature(nn.parallel.DistributedDataParallel.__init__).parameters
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,10 +121,9 @@ def spread(model: Decoder, place: Place, how: Spread, precision: str) -> nn.Modu
 
 def _replicated(model: Decoder, place: Place, how: Spread) -> nn.Module:
     on = [place.local_rank] if place.gpu else None
-    ddp = nn.parallel.DistributedDataParallel(
-        # Its buffers are constants: to send them at each forward is a wait that looks like work.
-        model, device_ids=on, gradient_as_bucket_view=True, broadcast_buffers=False,
-    )  # fmt: skip
+    # Its buffers are constants: to send them at each forward is a wait that looks like work.
+    settings: dict[str, Any] = {"gradient_as_bucket_view": True, _SENDS_BUFFERS: False}
+    ddp = nn.parallel.DistributedDataParallel(model, device_ids=on, **settings)
     if how.comm_hook != "none":
         from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 

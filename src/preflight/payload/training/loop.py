@@ -57,9 +57,10 @@ class Step:
 
     def line(self) -> dict[str, Any]:
         """As it is told: times to a microsecond, for a line is read by people too."""
-        names = ("step", "loss", "norm", "learning_rate", "scale", "skipped", "samples")
+        first, rest = ("step", "loss", "norm"), ("learning_rate", "scale", "skipped", "samples")
         seconds = {part: round(one, 6) for part, one in self.seconds.items()}
-        return {name: getattr(self, name) for name in names} | {"seconds": seconds}
+        told = {name: getattr(self, name) for name in first} | {"seconds": seconds}
+        return told | {name: getattr(self, name) for name in rest}
 
 
 @dataclass

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..host_memory import available_bytes
 from .layout import Place
 from .loop import State
 
@@ -43,6 +44,19 @@ def allocator(place: Place) -> dict[str, Any]:
         "device_used_bytes": total - free,
         "device_total_bytes": total,
     }
+
+
+def exhausted(error: BaseException) -> str:
+    """What an error says that memory ran out by; "" where it is another one. torch has its own
+    type for GPUs only."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, torch.cuda.OutOfMemoryError):
+        return text
+    if not isinstance(error, MemoryError) and "can't allocate memory" not in text:
+        return ""
+    room = available_bytes()
+    free = "" if room is None else f" (this host has {room / 1e9:.3g} GB free)"
+    return text.splitlines()[0] + free
 
 
 def _bytes(tensor: Tensor) -> int:

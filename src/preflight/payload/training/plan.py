@@ -40,7 +40,7 @@ class Plan:
     # One run over several hosts; all of them get the same plan.
     hosts: list[str] = field(default_factory=list)  # names in the order of their ranks
     master: str = ""  # address of the first of them
-    port: int = 0  # the first of three that are free there: one for each launch
+    port: int = 0  # the first of four that are free there: one for each launch, and meet.py's
     interface: str = ""  # through which they talk
     checkpoints: str = ""  # their folder; the harness decides it
 

@@ -42,9 +42,12 @@ def work(plan: Plan, launch: str, tell: Tell) -> None:
     place = layout.join(plan.device)
     try:
         _work(plan, shape, place, launch, tell)
-    except torch.cuda.OutOfMemoryError as error:
-        told = {"kind": "failed", "error": "OutOfMemoryError", "text": str(error)[:2000]}
-        tell({**told, "memory": memory.allocator(place)})
+    except (torch.cuda.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        text = memory.exhausted(error)
+        if not text:
+            raise
+        told = {"kind": "failed", "error": "OutOfMemoryError", "text": text[:2000]}
+        tell({**told, **({"memory": memory.allocator(place)} if place.gpu else {})})
         raise SystemExit(1) from error
     except shards.ShardError as error:
         raise shards.ShardError(loader.told_by(error)) from None
@@ -55,6 +58,8 @@ def work(plan: Plan, launch: str, tell: Tell) -> None:
 def _work(plan: Plan, shape: Preset, place: layout.Place, launch: str, tell: Tell) -> None:
     run = _run(plan, shape, place)
     inject.into(run, plan.inject)
+    if plan.compiled:
+        tell({"kind": "compiling"})
     if launch == WHOLE:
         for line in proofs.proofs(run, plan.seed):
             tell(line)
@@ -144,12 +149,14 @@ def _watched(
     first, second, third = saved_at(run.shape)
     due = {WHOLE: (first, second), KILLED: (third,)}.get(launch, ()) if plan.checkpoints else ()
 
+    replicated = run.sharding == "ddp" or layout.Spread(run.sharding, run.mesh).replicas > 1
+
     def after(state: loop.State) -> None:
         if state.step in due:
             tell({"kind": "saved", "step_at": state.step, "digest": checkpoint.digest(state.model)})
             writer.begin(state)
             tell({"kind": "saving", "step_at": state.step})
-        if run.sharding == "ddp" and state.step % _LOOK == 0:
+        if replicated and state.step % _LOOK == 0:
             tell({"kind": "replica", "step_at": state.step,
                   "digest": checkpoint.digest(state.model)})  # fmt: skip
 

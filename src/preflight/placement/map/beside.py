@@ -4,7 +4,7 @@ to: one switch is one switch, whoever tells of it."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -12,6 +12,7 @@ from preflight.facts.topology import Topology
 from preflight.model import MapNode, Missing
 from preflight.nodesets import fold
 from preflight.placement.map.devices import Drawn
+from preflight.placement.map.nodes import nodes_beside
 
 _ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
@@ -26,7 +27,39 @@ def beside_gpus(found: Sequence[Drawn], topology: Topology) -> list[Drawn]:
         replace(each, node=_named(each.node, nameless, near, taken)) if each.address else each
         for each in found
     ]
+    left = {name: node for name, node in nameless.items() if name not in taken}
+    shown = _by_count(shown, left, nodes_beside(topology), taken)
     return [each for each in shown if each.address or each.node.name not in taken]
+
+
+def _by_count(
+    found: Sequence[Drawn], nameless: Mapping[str, MapNode], nodes: Mapping[str, int],
+    taken: set[str],
+) -> list[Drawn]:  # fmt: skip
+    """The same of adapters whose switches the input does not show: those of one model on a NUMA
+    node, where as many are named there and of no other model."""
+    names: dict[str, MapNode] = {}
+    bare = [each for each in found if each.address and _is_unnamed(each.node)]
+    for number in sorted({each.numa_node for each in bare if each.numa_node is not None}):
+        here = [each.node for each in bare if each.numa_node == number]
+        fitting = [node for name, node in nameless.items() if nodes.get(name) == number]
+        models = [[one for one in here if one.label == label] for label in _labels(here)]
+        alike = [those for those in models if len(those) == len(fitting)]
+        if fitting and len(alike) == 1 and not any(each.fault for each in fitting):
+            names.update(_joined(alike[0], fitting))
+            taken.update(each.name for each in fitting)
+    return [
+        replace(each, node=names.get(each.node.name, each.node)) if each.address else each
+        for each in found
+    ]
+
+
+def _labels(nodes: Iterable[MapNode]) -> list[str]:
+    return list(dict.fromkeys(each.label for each in nodes))
+
+
+def _is_unnamed(node: MapNode) -> bool:
+    return node.kind == "nic" and _ADDRESS.fullmatch(node.name) is not None
 
 
 def _named(
@@ -34,7 +67,7 @@ def _named(
 ) -> MapNode:
     below = tuple(_named(each, off_pci, near, taken) for each in node.below)
     gpus = [each.name for each in below if each.kind == "gpu"]
-    unnamed = [each for each in below if each.kind == "nic" and _ADDRESS.fullmatch(each.name)]
+    unnamed = [each for each in below if _is_unnamed(each)]
     fitting = [
         each
         for each in off_pci.values()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from preflight.placement.map.ports import Ports
 _NVIDIA, _VIRTIO = "0x10de", "0x1af4"
 _GPU = ("0x0300", "0x0302")
 _NVSWITCH, _NVME = "0x0680", "0x0108"
+_VIRTUAL = "Virtual Function"
 #: Base classes: network, processing accelerators; 3D controllers that show nothing on a screen.
 _NETWORK, _ACCELERATOR, _THREE_D = "0x02", "0x12", "0x0302"
 
@@ -54,18 +56,36 @@ def _kind(device: PciDevice) -> str:
 
 
 def _cards(tree: Sequence[PciDevice], ports: Ports) -> list[tuple[list[PciDevice], int]]:
-    """The functions of one card that do the same, and how many virtual ones belong to it: those
-    that follow it."""
-    cards: list[tuple[list[PciDevice], int]] = []
-    for device in sorted(filter(_kind, tree), key=lambda each: address_of(each.name)):
-        last = cards[-1][0] if cards else []
-        if last and _kind(device) == "nic" and ports.is_virtual(device):
-            cards[-1] = (last, cards[-1][1] + 1)
-        elif last and _slot(last[0]) == _slot(device):
-            last.append(device)
+    """The functions of one card that do the same, and how many virtual ones belong to it."""
+    there = sorted(filter(_kind, tree), key=lambda each: address_of(each.name))
+    giving = [each for each in there if _kind(each) == "nic" and not ports.is_virtual(each)]
+    cards: list[list[PciDevice]] = []
+    virtual = Counter[str]()
+    for device in there:
+        giver = _giver(giving, device) if ports.is_virtual(device) else None
+        if giver is not None:
+            virtual[giver.name] += 1
+        elif cards and _slot(cards[-1][0]) == _slot(device):
+            cards[-1].append(device)
         else:
-            cards.append(([device], 0))
-    return cards
+            cards.append([device])
+    return [(card, sum(virtual[each.name] for each in card)) for card in cards]
+
+
+def _giver(giving: Sequence[PciDevice], device: PciDevice) -> PciDevice | None:
+    """The adapter that gives this virtual function away: the last above it of its model, else of
+    its vendor. They may stand behind other devices."""
+    at, domain = address_of(device.name), device.name.split(":")[0]
+    mine = [
+        each
+        for each in giving
+        if each.vendor_id == device.vendor_id
+        and each.name.split(":")[0] == domain
+        and address_of(each.name) < at
+    ]
+    model = short(str(device.product).replace(_VIRTUAL, "")).strip()
+    same = [each for each in mine if short(each.product) == model]
+    return next(reversed(same or mine), None)
 
 
 def _slot(device: PciDevice) -> tuple[str, str]:

@@ -21,7 +21,7 @@ def by_node(host: Host, found: Sequence[Drawn]) -> tuple[MapNode, ...]:
     cpus = _cpus(host)
     where: dict[int | None, list[Drawn]] = {number: [] for number in cpus}
     only = next(iter(cpus)) if len(cpus) == 1 and not isinstance(host.numa_nodes, Missing) else None
-    beside = _beside(host.topology)
+    beside = nodes_beside(host.topology)
     for each in found:
         number = each.numa_node
         if number is None:
@@ -39,7 +39,7 @@ def _name(number: int | None) -> str:
     return "NUMA node not told" if number is None else f"NUMA node {number}"
 
 
-def _beside(topology: Topology) -> dict[str, int]:
+def nodes_beside(topology: Topology) -> dict[str, int]:
     """The nodes of adapters by those of the GPUs that they reach within a node."""
     places = () if isinstance(topology.gpus, Missing) else topology.gpus
     links = () if isinstance(topology.links, Missing) else topology.links

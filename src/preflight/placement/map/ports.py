@@ -45,7 +45,8 @@ class Ports:
 
     def is_virtual(self, device: PciDevice) -> bool:
         """Whether it is a function that the adapter gives away."""
-        return address_of(device.name) in self._virtual or _VIRTUAL in str(device.product)
+        told = device.virtual or _VIRTUAL in str(device.product)
+        return told or address_of(device.name) in self._virtual
 
     def told(self, names: Iterable[str]) -> str:
         """`400 Gb/s InfiniBand`; `2 x 100 Gb/s Ethernet`; `down`; empty where it is not known."""

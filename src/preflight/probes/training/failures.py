@@ -31,8 +31,8 @@ def _failures(told: Told) -> Iterator[TrainFailure]:
             text = f"{one['error']}: {one['text']}"
             yield TrainFailure(name, "failed", launch, text, line=one["line"], probe=PROBE)
         elif one["kind"] == "died" and one["status"] < 0:
-            at = _after(one["step"])
-            text = f"ended by signal {-one['status']} {at}"
+            at = after(one["step"])
+            text = f"ended by signal {-one['status']} {at}{_for_memory(one)}"
             yield TrainFailure(name, "died", launch, text, one["step"], one["line"], PROBE)
         elif one["kind"] == "silent":
             yield from _silent(one, launch)
@@ -42,11 +42,20 @@ def _silent(one: Line, launch: str) -> Iterator[TrainFailure]:
     for rank in one["suspects"]:
         how = "stopped by a signal" if rank in one["stopped"] else "behind the others"
         step = int(one["steps"].get(str(rank), -1))
-        text = f"said nothing for {one['after_s']:g} s {_after(step)}, {how}"
+        text = f"said nothing for {one['after_s']:g} s {after(step)}, {how}"
         yield TrainFailure(f"rank {rank}", "silent", launch, text, step, one["line"], PROBE)
 
 
-def _after(step: int) -> str:
+def _for_memory(died: Line) -> str:
+    """Said by launchers that count whom the kernel ends for want of memory."""
+    killed = died.get("oom_kills")
+    if not isinstance(killed, int) or killed < 1:
+        return ""
+    many = f"{killed} processes" if killed > 1 else "a process"
+    return f": the kernel ended {many} here for want of memory meanwhile"
+
+
+def after(step: int) -> str:
     return "before its first step" if step < 0 else f"after step {step}"
 
 
@@ -69,9 +78,11 @@ def ended(told: Told, rank: int, found: tuple[TrainFailure, ...]) -> tuple[Known
     """Whether a rank came to the end of the whole run, and why not."""
     if told.where("done", launch=WHOLE, rank=rank):
         return True, ""
+    if told.job.get("causes"):
+        return _in_job(told, rank)
     first = causes(found, WHOLE)
     mine = next((one for one in first if one.name in (f"rank {rank}", "all ranks")), None)
-    if first and told.hosts() > 1 and not _is_own(told, first[0]):
+    if first and told.hosts() > 1 and not is_own(told, first[0]):
         return Missing("exited", _of_another_host(first[0])), ""
     if mine is not None:
         return False, mine.text
@@ -80,7 +91,22 @@ def ended(told: Told, rank: int, found: tuple[TrainFailure, ...]) -> tuple[Known
     return told.unfinished(), ""
 
 
-def _is_own(told: Told, one: TrainFailure) -> bool:
+def _in_job(told: Told, rank: int) -> tuple[Known[bool], str]:
+    """The same where it is known what all hosts of the job told."""
+    host, causes = told.job["host"], told.job["causes"]
+    mine = next((one for one in causes if one["host"] == host and one["rank"] in (rank, -1)), None)
+    if mine is not None and mine["rank"] == rank:
+        return False, str(mine["text"])
+    if mine is not None:
+        return Missing("exited", str(mine["text"])), ""
+    first = causes[0]
+    named = first["host"] + (f", rank {first['rank']}" if first["rank"] >= 0 else "")
+    if first["host"] == host:
+        return Missing("not-applicable", f"it was ended because of rank {first['rank']}"), ""
+    return Missing("exited", f"it waited for {named}, which is why: {first['text']}"[:400]), ""
+
+
+def is_own(told: Told, one: TrainFailure) -> bool:
     """Whether a host of several can know that its own rank is why: an error of its own, a signal
     that came before anything else, a process that is stopped. One that only waits says the same
     nothing as the one that it waits for, and the launcher ends it as it ends all."""

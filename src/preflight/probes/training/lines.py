@@ -34,6 +34,8 @@ class Told:
         self.begin = next(iter(self.of["begin"]), {})
         self.plan: Line = dict(self.begin.get("plan", {}))
         self.shape: Line = dict(self.begin.get("shape", {}))
+        #: What whoever started the job knows of it (job.py); empty where it is of one host.
+        self.job: Line = next(iter(self.of["job"]), {})
 
     def cannot(self) -> str:
         """Why nothing could be trained; "" where it could."""
@@ -47,16 +49,27 @@ class Told:
         """Whose work it did not disturb; "" where nobody's was there."""
         return next((str(one["text"]) for one in self.of["busy"]), "")
 
+    def apart(self) -> str:
+        """Why the hosts did not come together; "" where they did, or nobody says."""
+        told = [*self.job.get("unmet", ()), *(one["text"] for one in self.of["unmet"])]
+        return str(told[0]) if told else ""
+
     def unfinished(self) -> Missing:
         """Why something that comes later in a run was not told."""
         lost = self.of["died"] + self.of["silent"] + self.of["failed"]
         if any(one.get("launch") == WHOLE for one in lost):
             return Missing("not-applicable", "a rank was lost before it")
+        if self.apart():
+            return Missing("not-applicable", f"the hosts did not come together: {self.apart()}")
+        if self.job.get("causes"):
+            return Missing("not-applicable", f"{self.job['causes'][0]['host']} was lost before it")
         if self.of["interrupted"]:
             return Missing("exited", "the run was interrupted")
         if self.of["end"]:
             return Missing("exited", "the run ended before it")
-        return Missing("unreadable", "the recording is cut short: it lacks its end")
+        return Missing(
+            "unreadable", "no end was told: the run was killed, or its recording is cut short"
+        )
 
     def ranks(self) -> list[int]:
         """The numbers of this host's ranks, of all hosts' ranks: those that told something, and
@@ -64,15 +77,23 @@ class Told:
         # Whom the harness has killed is told on every host.
         own = (one for one in self.lines if one["kind"] != "killed")
         told = {rank for one in own if isinstance(rank := one.get("rank"), int)}
+        if self.hosts() > 1 and self.job:
+            each = min(int(self.job["ranks"]), 1024)
+            first = self.job["hosts"].index(self.job["host"]) * each
+            return sorted(told | set(range(first, first + each)))
         asked = self.plan.get("ranks", 0) if self.hosts() == 1 and self.begin else 0
         return sorted(told | set(range(min(int(asked), 1024))))
 
     def hosts(self) -> int:
-        return max(1, len(self.plan.get("hosts") or ()))
+        return max(1, len(self.plan.get("hosts") or self.job.get("hosts") or ()))
 
     def world(self) -> int:
         """Ranks on all hosts."""
         return int(self.plan.get("ranks", 1)) * self.hosts()
+
+    def busy_elsewhere(self) -> dict[int, float]:
+        """Seconds of a step that ranks of the whole job were at work, by their numbers."""
+        return {int(rank): float(one) for rank, one in self.job.get("busy_s", {}).items()}
 
     def where(self, kind: str, **told: Any) -> list[Line]:
         """The lines of a kind in which all that is told holds."""

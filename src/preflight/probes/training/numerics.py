@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from statistics import fmean, median
 from typing import Any
 
-from preflight.facts.training import Layer, Proof
+from preflight.facts.training import Jump, Layer, Proof
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.training.lines import NO_STEP, PROBE, WHOLE, Line, Told, finite
 
 #: Steps before one that its loss is held against.
 _BEFORE = 10
-_OF_LOSSES = ("first_loss", "start_off_nats", "learned_percent", "jump_nats")
+_OF_LOSSES = ("first_loss", "start_off_nats", "learned_percent", "jumps")
 _NO_SCALE = Missing("not-applicable", "only fp16 scales the loss")
 _NO_FLOOR = Missing("not-applicable", "the least loss of the user's own data is not known")
 _NO_COMPILE = Missing("not-asked", "needs --compile")
@@ -55,14 +55,16 @@ def _jump(steps: list[Line]) -> dict[str, Any]:
     """By how much the loss of a step was at most above the median of the ten before."""
     told = [one["loss"] for one in steps]
     rises = {
-        steps[at]["step"]: told[at] - median(told[at - _BEFORE : at])
+        at: told[at] - median(told[at - _BEFORE : at])
         for at in range(_BEFORE, len(steps))
         if all(map(finite, told[at - _BEFORE : at + 1]))
     }
     if not rises:
-        return {"jump_nats": Missing("not-applicable", "too few steps to tell a jump")}
-    step = max(rises, key=lambda one: rises[one])
-    return {"jump_nats": max(0.0, rises[step]), "jump_step": int(step)}
+        return {"jumps": Missing("not-applicable", "too few steps to tell a jump")}
+    at = max(rises, key=lambda one: rises[one])
+    step = steps[at]
+    when = f"at step {step['step']}"
+    return {"jumps": (Jump("loss", max(0.0, rises[at]), when, step["line"], PROBE),)}
 
 
 def norms(told: Told, steps: list[Line]) -> dict[str, Any]:

@@ -33,16 +33,18 @@ def ranks(told: Told, failures: tuple[TrainFailure, ...]) -> tuple[TrainRank, ..
     devices = [_device(told, local) for local in range(len(numbers))]
     usual = Counter(map(str, devices)).most_common(1)
     of = {number: busy(told.steps[WHOLE].get(number, [])) for number in numbers}
+    of_all: dict[int, Known[float]] = {**told.busy_elsewhere(), **of}
     return tuple(
         TrainRank(
             name=f"rank {number}",
             device=devices[local],
-            behind_percent=behind(of, number, hosts=told.hosts()),
+            behind_percent=behind(of_all, number, hosts=told.hosts()),
             busy_s=of[number],
             load=_load(told, local),
             **_end(told, number, failures),
             **_of_steps(told, number),
             **_hashes(told, number, alike=str(devices[local]) == usual[0][0]),
+            pieces=_named_pieces(told),
             replica=_replica(told, number),
             memory=_memory(told, number),
             probe=PROBE,
@@ -71,12 +73,13 @@ def _of_steps(told: Told, number: int) -> dict[str, Any]:
     collected = next(iter(told.where("gc", launch=WHOLE, rank=number)), {})
     whole = sum(map(total, steps))
     known = finite(collected.get("seconds")) and whole > 0
+    unknown = NOT_IN_INPUT if collected else told.unfinished()
     return {
         "steps": len(steps),
         "step_s": middle(map(length, warm(steps))),
         "data_s": middle(spent(one, ("data",)) for one in warm(steps)),
-        "gc_percent": 100.0 * collected["seconds"] / whole if known else NOT_IN_INPUT,
-        "gc_longest_s": collected.get("longest_s", NOT_IN_INPUT),
+        "gc_percent": 100.0 * collected["seconds"] / whole if known else unknown,
+        "gc_longest_s": collected.get("longest_s", unknown),
     }
 
 
@@ -94,8 +97,10 @@ def _hashes(told: Told, number: int, *, alike: bool) -> dict[str, Any]:
 
 
 def _replica(told: Told, number: int) -> Known[str]:
-    """The digest where those of the ranks first differ; where they never do the last."""
-    if told.plan.get("sharding") != "ddp" or told.world() < 2:
+    """The digest where those of the ranks first differ; where they never do the last. Where one
+    rank holds a piece of the parameters, with the usual digests of the other pieces: so all ranks
+    of a host can be compared."""
+    if told.world() < 2 or _pieces(told) == told.world():
         return _NO_REPLICA
     at: dict[int, dict[int, str]] = {}
     for one in told.where("replica", launch=WHOLE):
@@ -104,8 +109,39 @@ def _replica(told: Told, number: int) -> Known[str]:
     of_all = [found for _, found in sorted(at.items()) if set(found) == set(told.ranks())]
     if not of_all:
         return told.unfinished()
-    odd = [found for found in of_all if len(set(found.values())) > 1]
-    return str((odd or of_all[-1:])[0][number])
+    odd = [found for found in of_all if any(len(each) > 1 for each in _held(told, found).values())]
+    found = (odd or of_all[-1:])[0]
+    pieces = _held(told, found)
+    mine = number % _pieces(told)
+    return "+".join(found[number] if at == mine else _usual(pieces[at]) for at in sorted(pieces))
+
+
+def _held(told: Told, found: dict[int, str]) -> dict[int, Counter[str]]:
+    """The digests of each piece of the parameters, one of each rank that holds it."""
+    pieces: dict[int, Counter[str]] = {}
+    for rank, digest in found.items():
+        pieces.setdefault(rank % _pieces(told), Counter())[digest] += 1
+    return pieces
+
+
+def _usual(digests: Counter[str]) -> str:
+    (first, count), *_ = digests.most_common(1)
+    return first if 2 * count > sum(digests.values()) else "?"
+
+
+def _pieces(told: Told) -> int:
+    """In how many one model lies over consecutive ranks: with DDP in one, with FSDP in as many as
+    there are, or as the mesh says."""
+    if told.plan.get("sharding") != "fsdp":
+        return 1
+    of_mesh = str(told.plan.get("mesh", "")).partition("x")[2]
+    return int(of_mesh) if of_mesh.isdigit() and int(of_mesh) else told.world()
+
+
+def _named_pieces(told: Told) -> str:
+    pieces = _pieces(told)
+    here = sorted({number % pieces + 1 for number in told.ranks()})
+    return f"{', '.join(map(str, here))} of {pieces}" if pieces > 1 else "all"
 
 
 def _memory(told: Told, number: int) -> RankMemory:
@@ -114,7 +150,7 @@ def _memory(told: Told, number: int) -> RankMemory:
     unknown = told.unfinished() if gpu else _NO_GPU
     counted = [one for one in RankMemory.__struct_fields__ if one.endswith("_bytes")]
     return RankMemory(
-        **{one: count_of(line, one) for one in counted},
+        **{one: count_of(line, one) if line else told.unfinished() for one in counted},
         inactive_split_percent=_split_percent(line, unknown),
         alloc_retries=count_of(line, "retries") if "retries" in line else unknown,
     )

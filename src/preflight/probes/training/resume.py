@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from preflight.facts.training import Resume, TrainFailure
@@ -21,6 +22,7 @@ _OTHER_BUCKETS = Missing(
     "the buckets of DDP change after a first step, and with them the order in which three or more "
     "ranks are summed: the loss is compared",
 )
+_NO_NUMBERS = Missing("not-applicable", "no loss of the two runs is a number")
 _LAUNCHES = ("killed", RESUMED)
 
 
@@ -38,7 +40,12 @@ def resume(told: Told, failures: tuple[TrainFailure, ...]) -> Resume:
     elif causes(failures, WHOLE) and not resumed:
         return _none(Missing("not-applicable", "the whole run did not come to its end"))
     elif not resumed and any(one["failed"] for one in told.where("done", launch=WHOLE)):
-        return _none(Missing("not-applicable", "no checkpoint could be written"))
+        return _none(
+            Missing(
+                "not-applicable",
+                "a checkpoint could not be written, so nothing was killed and resumed",
+            )
+        )
     else:
         trouble = "" if done else told.unfinished()
     if not resumed:
@@ -60,9 +67,7 @@ def _held(told: Told, resumed: list[Line], trouble: Known[str]) -> Resume:
         trouble=trouble,
         step=int(first["step_from"]),
         elapsed_s=float(max(one["elapsed_s"] for one in resumed)),
-        loss_difference=(
-            max(abs(float(a["loss"]) - float(b["loss"])) for a, b in both) if both else unknown
-        ),
+        loss_difference=_apart(both) if both else unknown,
         same_parameters=_same_parameters(told, unknown),
         same_samples=all(a["samples"] == b["samples"] for a, b in both) if both else unknown,
         snapshot_whole=saved == _digests(resumed) if saved else unknown,
@@ -70,6 +75,16 @@ def _held(told: Told, resumed: list[Line], trouble: Known[str]) -> Resume:
         line=first["line"],
         probe=PROBE,
     )
+
+
+def _apart(both: list[tuple[Line, Line]]) -> Known[float]:
+    """The largest difference of their losses. Where both are no number they do not differ; where
+    one is, it is as far as can be."""
+    told = [(float(a["loss"]), float(b["loss"])) for a, b in both]
+    known = [one for one in told if any(map(math.isfinite, one))]
+    if not known:
+        return _NO_NUMBERS
+    return max(abs(a - b) if math.isfinite(a - b) else math.inf for a, b in known)
 
 
 def _same_parameters(told: Told, unknown: Missing) -> Known[bool]:

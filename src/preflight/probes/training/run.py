@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from preflight.errors import ParseError
-from preflight.facts.training import Training
-from preflight.model import NOT_IN_INPUT, Known
+from preflight.facts.training import Resume, Training, TrainRank
+from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.spec import probe
 from preflight.probes.training.failures import failures
+from preflight.probes.training.job import job_of, unmet
 from preflight.probes.training.lines import (
     NO_STEP,
     PROBE,
@@ -24,37 +26,56 @@ from preflight.probes.training.lines import (
 from preflight.probes.training.numerics import losses, membership, norms, proofs
 from preflight.probes.training.ranks import ranks
 from preflight.probes.training.resume import resume
+from preflight.probes.training.shown import locate
 from preflight.probes.training.timing import loader_ratio, times, total
 
-#: A field of the run -> the line that shows it best.
-_STEP = r'"kind": ?"step"'
-_SHOWS = {
-    "not_finite": rf"{_STEP}.*(?:NaN|Infinity)",
-    "start_off_nats": _STEP,
-    "norm_first": _STEP,
-    "outside_optimizer": r'"name": ?"membership"',
-    "twice_in_optimizer": r'"name": ?"membership"',
-    "checkpoint_failed": r'"failed": ?"[^"]',
-    "loader_ratio": r'"kind": ?"loader_alone"',
-}
+Of = TypeVar("Of", Training, TrainRank)
 
 
-def _locate(text: str, line: int, field: str) -> int:
-    """The first line that shows a field of the run; `line` where none does."""
-    pattern = _SHOWS.get(field)
-    found = re.search(rf"(?m)^.*{pattern}", text) if pattern else None
-    return text.count("\n", 0, found.start()) + 1 if found else line
-
-
-@probe(PROBE, ["python3", "-I", "-", "train"], timeout_s=3600, locate=_locate)
+@probe(PROBE, ["python3", "-I", "-", "train"], timeout_s=3600, locate=locate)
 def training(text: str) -> Training:
     """One run. Raises ParseError where a line is no JSON of ours, or none is there."""
     try:
-        return _facts(read(text))
+        told = read(text)
+        return _apart(told) if told.apart() else _explained(_facts(told), told)
     except (
         KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError,
     ) as error:  # fmt: skip
         raise ParseError(f"expected values as a training run tells them: {error}", 1) from error
+
+
+def _apart(told: Told) -> Training:
+    """Of hosts that did not come together there is nothing else to tell."""
+    why = told.unfinished()
+    none: dict[str, Any] = dict.fromkeys(_OF_RUN, why)
+    of_resume: dict[str, Any] = dict.fromkeys(Resume.__struct_fields__[:-2], why)
+    interrupted = bool(told.of["interrupted"])
+    return Training(**none, interrupted=interrupted, resume=Resume(**of_resume), job=job_of(told),
+                    unmet=unmet(told), probe=PROBE)  # fmt: skip
+
+
+def _explained(found: Training, told: Told) -> Training:
+    """Where a rank or a host was lost before the first step, that is why nothing else is known."""
+    why = told.unfinished()
+    if why.kind != "not-applicable":
+        return found
+    ranks = found.ranks
+    if not isinstance(ranks, Missing):
+        ranks = tuple(_with_why(one, why) for one in ranks)
+    return replace(_with_why(found, why), ranks=ranks)
+
+
+def _with_why(found: Of, why: Missing) -> Of:
+    names = [name for name in found.__struct_fields__ if getattr(found, name) is NO_STEP]
+    return replace(found, **dict.fromkeys(names, why))
+
+
+#: What is known of a run once there is one.
+_OF_RUN = [
+    name
+    for name, default in zip(Training.__struct_fields__, Training.__struct_defaults__, strict=True)
+    if default is NOT_IN_INPUT and name not in ("job", "unmet")
+]
 
 
 def _facts(told: Told) -> Training:
@@ -79,6 +100,8 @@ def _facts(told: Told) -> Training:
         proofs=proofs(told) or told.unfinished(),
         failures=failed,
         resume=resume(told, failed),
+        job=job_of(told),
+        unmet=unmet(told),
         probe=PROBE,
     )
 
@@ -90,6 +113,10 @@ def _about(told: Told) -> dict[str, Any]:
     names = [one["name"] for one in devices if "name" in one] if isinstance(devices, list) else []
     return {
         **{name: text_of(plan, name) for name in ("preset", "device", "sharding")},
+        "mesh": str(plan.get("mesh") or ""),
+        "comm_hook": str(plan.get("comm_hook") or "none"),
+        "accumulation": count_of(shape, "accumulation"),
+        "recompute": plan.get("recompute") is True,
         "products": tuple(dict.fromkeys(map(str, names))),
         "precision": text_of(shape, "precision"),
         "compiled": plan.get("compiled") is True,

@@ -17,8 +17,8 @@ _NOT_BUSY = ("data", "communication", "checkpoint")
 _ALONE = Missing("not-applicable", "one rank has no others to be compared with")
 _ALONE_HERE = Missing(
     "not-applicable",
-    "one rank on each host: within this host no slow rank was looked for; training.straggler.fleet "
-    "compares four or more hosts with GPUs",
+    "one rank on each host, and the ranks of the others are not in the input: no slow rank was "
+    "looked for",
 )
 
 
@@ -46,7 +46,7 @@ def busy(steps: list[Line]) -> Known[float]:
 
 
 def behind(of: dict[int, Known[float]], rank: int, *, hosts: int = 1) -> Known[float]:
-    """How much longer a rank is busy than the others are, in percent of their median."""
+    """How much longer a rank is busy than the others of the job, in percent of their median."""
     own = of[rank]
     others = [one for key, one in of.items() if key != rank and not isinstance(one, Missing)]
     if isinstance(own, Missing) or not others:

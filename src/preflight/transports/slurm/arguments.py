@@ -68,6 +68,19 @@ def options_of(words: Sequence[str]) -> Iterator[str]:
                     break
 
 
+def without_nodes(words: Sequence[str]) -> tuple[str, ...]:
+    """The words without the options that say which nodes, for where the nodes are named."""
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        option = next(options_of([word]), "")
+        if not option or not _WHICH.has(option):
+            kept.append(word)
+        elif "=" not in word if option.startswith("--") else len(word) == len(option):
+            next(rest, None)  # its value
+    return tuple(kept)
+
+
 def hold(words: Sequence[str], job: str, named: bool) -> None:
     """Raises UsageError for an option that srun must not get, or that would do nothing: `job` is
     the allocation that we are in, `named` says whether the nodes are named."""

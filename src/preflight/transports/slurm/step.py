@@ -28,12 +28,14 @@ _QUEUE_AFTER_S, _QUEUE_EVERY_S = 1.0, 16.0
 _KILLED = (137, 143)
 #: So long it is then waited for srun to tell of that.
 _HELD_S = 0.5
-#: For the tasks to end by themselves.
-_LEAVE_S = 3.0
+#: For the tasks to end by themselves, and to do so once they were asked to.
+_LEAVE_S, _ASKED_S = 3.0, 2.0
 _INTERRUPTED = fault("interrupted", "it was interrupted")
 
-#: Each task says first which node it is on; harmless where the script is cut short behind it.
+#: Each task says first which node it is on; harmless where the script is cut short behind it. Told
+#: to end, it waits for what it has asked, which was told too: what a task leaves behind is killed.
 _HELLO = """\
+trap 'exit 143' TERM
 printf '\\nnode of %s %s %s %s\\n' {mark} \
 "$SLURMD_NODENAME" "$SLURM_STEP_NODELIST" "$SLURM_JOB_ID.$SLURM_STEP_ID"
 """
@@ -78,7 +80,7 @@ class Step:
             yield from self._cut_all()
             raise
         finally:
-            if not srun.end(_LEAVE_S if whole else 0):
+            if not srun.end(_LEAVE_S if whole else self._ask_to_end(srun)):
                 self._cancel()
 
     @property
@@ -274,6 +276,14 @@ class Step:
         if self._told.over:
             return fault("step-ended", f"Slurm says: {self._told.cancelled or words}")
         return fault("died" if talk.begun else "no-task", f"srun ended; it said: {words}")
+
+    def _ask_to_end(self, srun: Srun) -> float:
+        """Have a step that still runs told to end, before srun kills it: work removes what it has
+        made. The seconds that it then gets."""
+        if not self._id or not srun.speaks:
+            return 0.0
+        cancel(["--signal=TERM", self._id])
+        return _ASKED_S
 
     def _cancel(self) -> None:
         """What srun left in Slurm: its step in our allocation, or the job that it made."""

@@ -7,12 +7,10 @@ its `run`, whose reader threads poll.
 from __future__ import annotations
 
 import logging
-import os
 import shlex
-import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -21,14 +19,12 @@ import paramiko
 from fabric import Config, Connection
 from msgspec import Struct, field
 
-from preflight.faults import fault
 from preflight.hostlists import Target
-from preflight.model import Missing
-from preflight.transports.conversation import ERR, OUT
 from preflight.transports.ssh import errors
 from preflight.transports.ssh.dialing import BANNER_S, CONNECT_S, by_command, dial
 from preflight.transports.ssh.keys import Keys
 from preflight.transports.ssh.known_hosts import KnownHosts, name_of
+from preflight.transports.ssh.session import SshSession
 from preflight.transports.ssh.settings import (
     Settings,
     connect_wait_s,
@@ -43,9 +39,6 @@ LOGIN_S = 30.0
 #: How often an idle connection's thread looks whether it was closed. paramiko's own is 0.1 s: a
 #: hundred of them would keep a core busy with nothing.
 _IDLE_LOOK_S = 20.0
-_READ_BYTES = 1 << 16
-#: So often before it is the next host's turn.
-_READS = 8
 
 
 class Ssh(Struct):
@@ -81,7 +74,10 @@ class Ssh(Struct):
         # Each its own options: fabric writes into what it is given.
         return _Connection(
             host, user, port, config=self.config, gateway=jump or False, forward_agent=False,
-            connect_kwargs={"banner_timeout": BANNER_S, "auth_timeout": LOGIN_S},
+            connect_kwargs={
+                "banner_timeout": BANNER_S, "auth_timeout": LOGIN_S,
+                "transport_factory": transport_over,
+            },
         )  # fmt: skip
 
     def _jump_to(self, host: str, phase: Callable[[str], None]) -> Connection | None:
@@ -176,102 +172,6 @@ class _Connection(Connection):  # type: ignore[misc]
     inline_ssh_env = None
 
 
-class _Bell:
-    """What paramiko's buffers ring when bytes come or the channel ends.
-
-    Not the pipe of `channel.fileno()`, which both streams share: where one is emptied while the
-    other fills, the byte that tells of the other can be lost, and what it holds is not read until
-    more comes, or the end, which a process left behind keeps away.
-    """
-
-    def __init__(self) -> None:
-        self.fileno, self._rings = os.pipe()
-        os.set_blocking(self.fileno, False)
-        os.set_blocking(self._rings, False)
-
-    def set(self) -> None:
-        """Called by paramiko's thread, which holds the lock of the buffer."""
-        with suppress(BlockingIOError):  # it rings already
-            os.write(self._rings, b"x")
-
-    def clear(self) -> None:
-        """One buffer was emptied; of the other nothing is known, so it rings on."""
-
-    def hear(self) -> None:
-        """It is silent until something sets it again."""
-        with suppress(BlockingIOError):
-            os.read(self.fileno, 65536)
-
-    def close(self) -> None:
-        """Once nothing rings it any more."""
-        os.close(self.fileno)
-        os.close(self._rings)
-
-
-class SshSession:
-    """A shell at the end of a channel."""
-
-    def __init__(self, connection: Connection, channel: paramiko.Channel) -> None:
-        self._connection, self._channel = connection, channel
-        self._bell = _Bell()
-        self._ring(self._bell)
-
-    def _ring(self, bell: Any) -> None:
-        for buffer in (self._channel.in_buffer, self._channel.in_stderr_buffer):
-            buffer.set_event(bell)
-
-    def filenos(self) -> Sequence[int]:
-        """What rings when there are bytes."""
-        return (self._bell.fileno,)
-
-    def read(self, _fileno: int) -> Sequence[tuple[int, bytes]]:
-        """What is there of both streams; both have ended when the channel has."""
-        self._bell.hear()  # first: what comes from now on rings again
-        over = self._channel.eof_received or self._channel.closed
-        parts: list[tuple[int, bytes]] = []
-        for _ in range(_READS):
-            more = list(self._parts())
-            parts += more
-            if not more:
-                break
-        if parts and (more or over):
-            self._bell.set()  # there is more, or the end is yet to be told
-        return parts or ([(OUT, b""), (ERR, b"")] if over else [])
-
-    def _parts(self) -> Iterator[tuple[int, bytes]]:
-        if self._channel.recv_ready():
-            yield OUT, self._channel.recv(_READ_BYTES)
-        if self._channel.recv_stderr_ready():
-            yield ERR, self._channel.recv_stderr(_READ_BYTES)
-
-    def ended(self, begun: bool, said: str) -> Missing:
-        """The shell went away, or the connection did."""
-        if not begun and not self._lost():
-            return fault("no-shell", f"it ended without running it, and said: {said or 'nothing'}")
-        jump = self._connection.gateway
-        if jump and not jump.is_connected:
-            return fault("proxy", f"the jump host {jump.original_host} broke the connection off")
-        return fault("died", "the connection broke off")
-
-    def _lost(self) -> bool:
-        transport = self._connection.transport
-        return transport is None or not transport.is_active()
-
-    def close(self) -> None:
-        """Shut the socket first: its thread waits for bytes and would not see that it is over."""
-        transport = self._connection.transport
-        with suppress(Exception):
-            self._channel.close()
-        if transport is not None:
-            with suppress(Exception):
-                if isinstance(transport.sock, socket.socket):
-                    transport.sock.shutdown(socket.SHUT_RDWR)
-            with suppress(Exception):
-                transport.close()
-        self._ring(threading.Event())  # the number of a closed pipe may soon be another file's
-        self._bell.close()
-
-
 def make(targets: Sequence[Target], *, accept_new: bool = False) -> Ssh:
     """The way to these hosts, configuration and known_hosts read once. Raises UsageError where the
     configuration cannot be read."""
@@ -280,6 +180,15 @@ def make(targets: Sequence[Target], *, accept_new: bool = False) -> Ssh:
     overrides = {"authentication": {"strategy_class": Keys().strategy}}
     config = Config(ssh_config=settings, overrides=overrides)
     return Ssh({one.name: one for one in targets}, config, settings, known, accept_new)
+
+
+def transport_over(sock: Any, **options: Any) -> paramiko.Transport:
+    """One that would rather have ciphers that authenticate: of the others paramiko compares each
+    packet's MAC byte by byte in Python, which takes longer than all else that it does with it."""
+    transport = paramiko.Transport(sock, **options)
+    offered = transport.get_security_options()
+    offered.ciphers = sorted(offered.ciphers, key=lambda name: "-gcm@" not in name)
+    return transport
 
 
 def _start(connection: Connection, script: bytes) -> paramiko.Channel:

@@ -19,12 +19,42 @@ CONNECT_S = 10.0
 BANNER_S = 15.0
 
 
+#: Bytes that are read at once: some packets of answers.
+_AHEAD_BYTES = 1 << 14
+
+
+class _Ahead(socket.socket):
+    """Reads what has come: paramiko asks for the head and the rest of each packet, two system calls
+    and two turns of the interpreter's lock, where one does for all packets that are there."""
+
+    _read, _at = b"", 0
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        """At most so many bytes, as those of any socket."""
+        if flags:
+            return super().recv(size, flags)
+        if self._at == len(self._read):
+            self._read, self._at = super().recv(max(size, _AHEAD_BYTES)), 0
+        data = self._read[self._at : self._at + size]
+        self._at += len(data)
+        return data
+
+
+def reading_ahead(sock: socket.socket) -> socket.socket:
+    """The same connection, in its place."""
+    wait_s = sock.gettimeout()
+    ahead = _Ahead(fileno=sock.detach())
+    ahead.settimeout(wait_s)
+    return ahead
+
+
 def dial(host: str, port: int, wait_s: float, phase: Callable[[str], None]) -> socket.socket:
     """A connection on which an SSH server has begun to speak; raises Unreached."""
     with ExitStack() as stack:  # closes it unless all goes well
         try:
             phase("connect")
-            sock = stack.enter_context(socket.create_connection((host, port), timeout=wait_s))
+            made = socket.create_connection((host, port), timeout=wait_s)
+            sock = stack.enter_context(reading_ahead(made))
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             phase("banner")
             hear_banner(sock, BANNER_S)
@@ -36,7 +66,8 @@ def dial(host: str, port: int, wait_s: float, phase: Callable[[str], None]) -> s
 
 def by_command(command: str, phase: Callable[[str], None]) -> socket.socket:
     """The same through a ProxyCommand, whose end is seen at once and whose words are told."""
-    ours, theirs = socket.socketpair()
+    plain, theirs = socket.socketpair()
+    ours = reading_ahead(plain)
     with tempfile.TemporaryFile() as said, theirs:
         process = subprocess.Popen(
             ["/bin/sh", "-c", f"exec {command}"],

@@ -1,0 +1,33 @@
+"""What a judging command would ask and write, and nothing of it done."""
+
+from __future__ import annotations
+
+from preflight.cli.asking import shown_commands
+from preflight.cli.exit import Exit
+from preflight.cli.many import many_hosts
+from preflight.cli.options import Options
+from preflight.cli.plan import Plan, Question
+from preflight.cli.saving import host_paths
+from preflight.cli.streams import Streams
+
+
+def dry_run(question: Question, plan: Plan, options: Options, streams: Streams) -> int:
+    """Tell it; the exit status."""
+    if options.from_:
+        streams.report([f"would read {', '.join(options.from_)}; nothing would be run\n"])
+        return Exit.OK
+    commands = plan.commands()
+    many = many_hosts(options, plan.commands, streams)
+    if many and question.trains is not None:
+        from preflight.cli.one_job import first_questions
+
+        before = first_questions(commands, question.trains, plan.python)
+        streams.report(["first, to know who can train, and where they can meet:\n"])
+        streams.report(shown_commands(before, options, many.told()))
+        streams.report(["then those that can, as one job; their plan says that too:\n"])
+    streams.report(shown_commands(commands, options, many.told() if many else ""))
+    lock = [options.lock] if options.lock is not None else []
+    files = ", ".join([*options.save, *lock, *map(str, host_paths(options))])
+    files = files or ("nothing that stays" if plan.trains is not None else "nothing")
+    streams.report([f"{len(plan.checks)} checks; would write {files}\n"])
+    return Exit.OK

@@ -1,0 +1,148 @@
+"""The answers of hosts that train as one job: ended together, and set side by side."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from preflight.cli.hosts import Fleet
+from preflight.faults import CONNECTION
+from preflight.model import Command, Raw
+from preflight.probes.training.job import Part, job_line
+from preflight.ship import TRAINS
+
+#: Once a host has ended badly the others have so long for words of their own: those whose peer is
+#: gone notice it at once, those that wait for one that never came say nothing for minutes.
+LAST_WORDS_S = 5.0
+_INTERRUPTED = "interrupted"
+_BAD = frozenset(("died", "failed", "silent", "cannot", "busy", "unmet"))
+#: timeout(1) ends with it.
+_TIME_OVER = 124
+#: The launch that is killed on purpose.
+_KILLED = "killed"
+
+
+class Over(threading.Event):
+    """Set where the job is over, or where the user has interrupted all."""
+
+    def __init__(self, user: threading.Event) -> None:
+        super().__init__()
+        self._user = user
+
+    def is_set(self) -> bool:
+        """Of the one or of the other."""
+        return super().is_set() or self._user.is_set()
+
+
+def gathered(
+    fleet: Any, commands: Sequence[Command], user: threading.Event
+) -> dict[str, list[Raw]]:
+    """The answers of all hosts. One that is lost, or whose ranks are, ends the job on all."""
+    over = Over(user)
+    asked: Fleet = replace(fleet, interrupted=over)
+    found: dict[str, list[Raw]] = {}
+    ending = False
+    timer = threading.Timer(LAST_WORDS_S, over.set)
+    timer.daemon = True
+    try:
+        for host, raws in asked.run(commands):
+            found[host] = raws
+            if not ending and _ended_badly(raws):
+                ending = True
+                timer.start()
+    finally:
+        timer.cancel()
+    return found if user.is_set() else {host: _ended_with(raws) for host, raws in found.items()}
+
+
+def _training(raws: Sequence[Raw]) -> Raw | None:
+    return next((raw for raw in raws if raw.probe == TRAINS), None)
+
+
+def _ended_badly(raws: Sequence[Raw]) -> bool:
+    raw = _training(raws)
+    if raw is None or raw.missing or raw.rc:
+        return True
+    return any(
+        one.get("kind") in _BAD and one.get("launch") != _KILLED for one in _lines(_text(raw))
+    )
+
+
+def _ended_with(raws: list[Raw]) -> list[Raw]:
+    """A host that we have ended because of another is not one that went away: it tells how far it
+    came."""
+    closing = next((raw for raw in raws if raw.probe == CONNECTION), None)
+    if closing is None or not closing.missing or closing.missing.fault != _INTERRUPTED:
+        return raws
+    return [_cut(raw) if raw.probe == TRAINS else raw for raw in raws if raw is not closing]
+
+
+def _cut(raw: Raw) -> Raw:
+    line = {"kind": _INTERRUPTED, "by": "job"}
+    return replace(raw, rc=130, missing=None, stdout=_with(raw, line))
+
+
+def told_of_others(
+    found: Mapping[str, list[Raw]], of: Mapping[str, Any], *, interrupted: bool
+) -> dict[str, list[Raw]]:
+    """The answers, each with a line more that says what no host knows of the others."""
+    parts = {
+        host: Part(_text(_training(raws)), "" if interrupted else _lost(raws))
+        for host, raws in found.items()
+    }
+    line = job_line(of, parts)
+    return {
+        host: [
+            replace(raw, stdout=_with(raw, {**line, "host": host})) if raw.probe == TRAINS else raw
+            for raw in raws
+        ]
+        for host, raws in found.items()
+    }
+
+
+def _lost(raws: Sequence[Raw]) -> str:
+    """What became of a host that did not tell its end; "" where it did."""
+    raw = _training(raws)
+    gone = next((one.missing for one in reversed(raws) if one.missing), None)
+    if gone is not None:
+        return gone.text
+    lines = _lines(_text(raw)) if raw else []
+    for kind in ("cannot", "busy"):
+        text = next((one.get("text") for one in lines if one.get("kind") == kind), None)
+        if text:
+            return str(text)
+    last = lines[-1] if lines else {}
+    if last.get("kind") == _INTERRUPTED and "by" not in last:
+        return "its run was ended from outside"
+    if last.get("kind") in ("end", _INTERRUPTED, "unmet"):
+        return ""
+    if raw and raw.rc == _TIME_OVER:
+        return f"its run did not end within {raw.elapsed_s:.0f} s"
+    said = str(raw.stderr).strip().splitlines() if raw else []
+    return f"its run ended with {raw.rc if raw else None}: {said[-1] if said else 'no word'}"
+
+
+def _text(raw: Raw | None) -> str:
+    """Its whole lines."""
+    text = "" if raw is None else raw.stdout
+    text = text if isinstance(text, str) else text.decode(errors="replace")
+    return text[: text.rfind("\n") + 1]
+
+
+def _with(raw: Raw, line: Mapping[str, Any]) -> str:
+    return f"{_text(raw)}{json.dumps(line, separators=(',', ':'))}\n"
+
+
+def _lines(text: str) -> list[dict[str, Any]]:
+    found = []
+    for line in text.splitlines():
+        try:
+            told = json.loads(line)
+        except ValueError:
+            continue
+        found += [told] if isinstance(told, dict) else []
+    return found
