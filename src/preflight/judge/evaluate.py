@@ -23,6 +23,10 @@ from preflight.judge.steps import fitting, of_layer
 from preflight.model import Check, Missing, Result, Status
 
 
+#: Fields of an element that say in words what its value means, where there is something to say.
+_IN_WORDS = ("where", "why_not_flash")
+
+
 class Wanted(Struct, frozen=True):
     """An operator with its argument resolved for one element. `missing` where it could not be."""
 
@@ -138,6 +142,9 @@ def _at_top(host: Host, check: Check, one: Reached) -> bool:
 
 def _said(one: Reached) -> str:
     """A GPU that does not answer has a sentence of the driver in place of its name."""
+    for name in _IN_WORDS:
+        if told := getattr(one.element, name, ""):
+            return str(told)
     trouble = getattr(one.element, "trouble", "")
     if trouble and isinstance(one.value, bool):
         return str(trouble)
