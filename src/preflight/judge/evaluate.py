@@ -22,7 +22,6 @@ from preflight.judge.rules import judge_rule
 from preflight.judge.steps import fitting, of_layer
 from preflight.model import Check, Missing, Result, Status
 
-
 #: Fields of an element that say in words what its value means, where there is something to say.
 _IN_WORDS = ("where", "why_not_flash")
 

@@ -19,6 +19,8 @@ FORM = "stress/1"
 BETWEEN = -1
 #: No host has more.
 _MOST_DEVICES = 1024
+#: Each of our lines has all its fields.
+_UNTOLD = Missing("unreadable", "its line does not tell it")
 _PROCESSORS = Missing("not-applicable", "processors are shared with the rest of the host")
 
 Line = dict[str, Any]
@@ -129,8 +131,20 @@ def distance_of(told: Mapping[str, Any], name: str) -> Known[float]:
     """How far from right something is. What is no number is as far as can be."""
     value = told.get(name)
     if not isinstance(value, (int, float)) or isinstance(value, bool):
-        return NOT_IN_INPUT
+        return _UNTOLD
     return float(value) if finite(value) else math.inf
+
+
+def count_of(told: Mapping[str, Any], name: str) -> Known[int]:
+    """A whole number."""
+    value = told.get(name)
+    return int(value) if finite(value) else _UNTOLD
+
+
+def bool_of(told: Mapping[str, Any], name: str) -> Known[bool]:
+    """Yes or no."""
+    value = told.get(name)
+    return value if isinstance(value, bool) else _UNTOLD
 
 
 def spread_of(told: Mapping[str, Any], name: str, unit: float) -> Known[Spread]:
@@ -139,7 +153,7 @@ def spread_of(told: Mapping[str, Any], name: str, unit: float) -> Known[Spread]:
     numbers = [found.get(key) for key in ("n", "median", "low", "high")] if found else []
     known = [float(one) for one in numbers if finite(one)]
     if len(known) != len(Spread.__struct_fields__):
-        return NOT_IN_INPUT
+        return _UNTOLD
     n, half, low, high = known
     return Spread(int(n), half / unit, low / unit, high / unit)
 

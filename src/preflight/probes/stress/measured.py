@@ -15,11 +15,12 @@ from preflight.probes.stress.lines import (
     PROBE,
     Line,
     Told,
+    bool_of,
+    count_of,
     distance_of,
     median_of,
     spread_of,
 )
-from preflight.probes.training.lines import count_of
 
 _SHARED = Missing("not-applicable", "processors are shared with the rest of the host: shown only")
 _ALONE = Missing("not-applicable", "no other GPU of its model was measured")
@@ -153,10 +154,9 @@ def pairs(told: Told) -> Known[tuple[Pair, ...]]:
 
 def _pair(told: Told, one: Line) -> Pair:
     gbps = spread_of(one, "bytes_per_s", 1e9)
-    reaches, same = one.get("reaches"), one.get("same")
     return Pair(
         f"{told.name(int(one['from']))} to {told.name(int(one['to']))}",
-        reaches=reaches if isinstance(reaches, bool) else NOT_IN_INPUT,
-        same=same if isinstance(same, bool) else NOT_IN_INPUT,
+        reaches=bool_of(one, "reaches"),
+        same=bool_of(one, "same"),
         gbps=gbps, median_gbps=median_of(gbps), line=one["line"], probe=PROBE,
     )  # fmt: skip

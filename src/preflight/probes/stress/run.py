@@ -94,6 +94,8 @@ def _measured(told: Told) -> dict[str, Any]:
 
 def _watched(told: Told) -> Known[Watch]:
     """What NVML told beside the tests, with the lines where it stands here."""
+    if not told.gpu:
+        return Missing("not-applicable", "no GPU was under load to be watched")
     try:
         found = watch(told.watch)
     except ParseError:
