@@ -106,7 +106,7 @@ def _pair(pair: Pair, names: dict[str, str]) -> Pair:
 def _linked(pairs: tuple[Pair, ...], matrix: Known[Matrix]) -> tuple[Pair, ...]:
     """Each pair with what links it, and how far it is behind those that are linked alike."""
     if isinstance(matrix, Missing):
-        return tuple(replace(one, link=_NO_MATRIX, behind_percent=_NO_MATRIX) for one in pairs)
+        return tuple(_unlinked(one, _NO_MATRIX) for one in pairs)
     links = {
         frozenset((link.a, link.b)): f"{link.path}{link.nvlinks or ''}" for link in matrix.links
     }
@@ -124,11 +124,15 @@ def _kind(pair: Pair) -> tuple[str, bool]:
 
 def _behind(pair: Pair, rates: list[float]) -> Pair:
     if not pair.link or len(rates) < 2 or median(rates) <= 0:
-        return replace(pair, behind_percent=_LINKED_ALONE if pair.link else _NO_MATRIX)
+        return _unlinked(pair, _LINKED_ALONE if pair.link else _NO_MATRIX)
     if isinstance(pair.median_gbps, Missing):
-        return replace(pair, behind_percent=pair.median_gbps)
+        return _unlinked(pair, pair.median_gbps)
     behind = 100.0 * (1.0 - pair.median_gbps / median(rates))
     return replace(pair, behind_percent=behind, peers=len(rates))
+
+
+def _unlinked(pair: Pair, why: Missing) -> Pair:
+    return replace(pair, behind_percent=why, peers=why)
 
 
 def _with_heat(device: StressDevice, host: Host) -> StressDevice:
@@ -150,9 +154,7 @@ def _unknown_air(inlet: Missing) -> Missing:
 
 
 def _watched(device: StressDevice, host: Host) -> Known[WatchedGpu]:
-    run = host.stress
-    watch = run if isinstance(run, Missing) else run.watch
-    told = watch if isinstance(watch, Missing) else watch.gpus
+    told = host.watch if isinstance(host.watch, Missing) else host.watch.gpus
     if isinstance(told, Missing):
         return Missing("not-in-input", "NVML was not asked beside the tests")
     mine = {device.bus_id, device.name}

@@ -7,7 +7,7 @@ from preflight.expect.models import model_of
 from preflight.expect.pcie import link_gbps
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
-from preflight.facts.stress import Gemm, Rate, StressAttention
+from preflight.facts.stress import Gemm, StressAttention, StressDevice
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
 #: How far the worst of some ten million elements of a product may be from fp64's, in units of the
@@ -25,6 +25,8 @@ _PEAKS = {"bf16": 1.0, "fp16": 1.0, "tf32": 0.5, "fp8": 2.0}
 _INLINE_ECC = 0.85
 #: Transfers a second and lane by generation (PCI Express Base Specification 6.0, 1.2).
 _GTPS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0}
+_NO_BEST = Missing("not-applicable", "the best that was measured is known of bf16, fp16 and fp8")
+_NO_PEAK = Missing("not-applicable", "the peak that is compared is that of tensor cores")
 _TABLE = "checks/data/gpus.yaml"
 
 
@@ -49,8 +51,7 @@ def stress_best(_host: Host, one: Gemm) -> Known[Bound]:
         return model
     column = {"bf16": "gemm_tflops", "fp16": "gemm_tflops", "fp8": "gemm_fp8_tflops"}
     if one.precision not in column:
-        text = f"the best that {one.product} does in {one.precision} is not known"
-        return Missing("not-applicable", text)
+        return _NO_BEST
     name = column[one.precision]
     best = getattr(model, name)
     if isinstance(best, Missing):
@@ -65,15 +66,14 @@ def stress_peak(_host: Host, one: Gemm) -> Known[Bound]:
     if isinstance(model, Missing):
         return model
     if one.precision not in _PEAKS:
-        text = f"the peak of {one.product} in {one.precision} is not known"
-        return Missing("not-applicable", text)
+        return _NO_PEAK
     if isinstance(model.half_tflops, Missing):
         text = f"the row of {one.product} in {_TABLE} has no half_tflops; add it"
         return Missing("not-applicable", text)
     return Bound(model.half_tflops * _PEAKS[one.precision], f"peak of {one.product}")
 
 
-def stress_memory(host: Host, one: Rate) -> Known[Bound]:
+def stress_memory(host: Host, one: StressDevice) -> Known[Bound]:
     """GB/s of the model's memory; of GDDR less where ECC is on, or may be."""
     model = model_of(one.product)
     if isinstance(model, Missing):
@@ -81,16 +81,16 @@ def stress_memory(host: Host, one: Rate) -> Known[Bound]:
     if isinstance(model.memory_gbps, Missing):
         text = f"the row of {one.product} in {_TABLE} has no memory_gbps; add it"
         return Missing("not-applicable", text)
-    gpu = _gpu(host, one.device)
+    gpu = _gpu(host, one.name)
     if model.hbm or (gpu and _without_ecc(gpu)):
         return Bound(model.memory_gbps, f"{one.product} by design")
     text = f"{one.product} by design, {_INLINE_ECC:.0%} of it beside ECC"
     return Bound(model.memory_gbps * _INLINE_ECC, text)
 
 
-def stress_copy(host: Host, one: Rate) -> Known[Bound]:
+def stress_copy(host: Host, one: StressDevice) -> Known[Bound]:
     """GB/s that the link to the host carries, by what card and slot can both do."""
-    gpu = _gpu(host, one.device)
+    gpu = _gpu(host, one.name)
     if gpu is None:
         return NOT_IN_INPUT if isinstance(host.gpus, tuple) else host.gpus
     model = model_of(one.product)

@@ -24,6 +24,10 @@ class StressDevice(Struct, frozen=True):
     digest: Known[str] = NOT_IN_INPUT
     peer_digest: Known[str] = NOT_IN_INPUT
     repeats: Known[bool] = NOT_IN_INPUT  # the training twice gave the same
+    #: 1e9 bytes a second: a copy within its memory, and the slower of the two directions between it
+    #: and pinned memory of the host.
+    memory_gbps: Known[float] = NOT_IN_INPUT
+    pinned_gbps: Known[float] = NOT_IN_INPUT
     #: Over the soak: the last tenth against the first, in percent of it; and products that changed.
     fading_percent: Known[float] = NOT_IN_INPUT
     soak_s: Known[float] = NOT_IN_INPUT
@@ -50,7 +54,7 @@ class Gemm(Struct, frozen=True):
     differing: Known[int] = NOT_IN_INPUT  # elements that were others the last time than the first
     #: Below the median of all GPUs of its model in the host, and how many those are.
     behind_percent: Known[float] = NOT_IN_INPUT
-    peers: int = 1
+    peers: Known[int] = NOT_IN_INPUT
     bus_id: str = ""
     line: int = 0
     probe: str = ""
@@ -110,7 +114,7 @@ class Pair(Struct, frozen=True):
     #: Below the median of all pairs that are linked alike, and how many those are.
     link: Known[str] = NOT_IN_INPUT  # nvidia-smi topo's word: NV18, PIX, SYS
     behind_percent: Known[float] = NOT_IN_INPUT
-    peers: int = 1
+    peers: Known[int] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""
 

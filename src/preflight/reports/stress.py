@@ -21,7 +21,8 @@ def stress_tables(host: Host) -> tuple[dict[str, Any], ...]:
         return ()
     tables = {
         "stress": list(_run(run)),
-        "stress: products, TFLOP/s median [10 to 90 %]": list(_gemms(host, run.gemms)),
+        "stress: products, TFLOP/s median [10 to 90 %]": list(_gemms(run.gemms)),
+        "stress: products, of the best measured on the model": list(_shares(host, run.gemms)),
         "stress: memory and copies, GB/s": list(_rates(run)),
         "stress: memory patterns, attention, heat": list(_others(run)),
         "stress: copies from GPU (row) to GPU, GB/s": list(_pairs(run.pairs)),
@@ -43,18 +44,25 @@ def _run(run: Stress) -> Iterator[Row]:
         yield {"measure": "rates", "value": "shared with the rest of the host: shown, not judged"}
 
 
-def _gemms(host: Host, gemms: Known[tuple[Gemm, ...]]) -> Iterator[Row]:
+def _gemms(gemms: Known[tuple[Gemm, ...]]) -> Iterator[Row]:
+    rows: dict[str, Row] = {}
     for one in () if isinstance(gemms, Missing) else gemms:
-        if isinstance(one.tflops, Missing):
-            continue
+        if not isinstance(one.tflops, Missing):
+            row = rows.setdefault(one.device, {"device": one.device, "n": one.tflops.n})
+            row["n"] = min(row["n"], one.tflops.n)
+            row[one.precision] = _spread(one.tflops)
+    yield from rows.values()
+
+
+def _shares(host: Host, gemms: Known[tuple[Gemm, ...]]) -> Iterator[Row]:
+    """Of what was measured best on the model, where that is known."""
+    rows: dict[str, Row] = {}
+    for one in () if isinstance(gemms, Missing) else gemms:
         best = stress_best(host, one)
-        share = "" if isinstance(best, Missing) else f"{one.tflops.median / best.value:.0%}"
-        row = {
-            "device": one.device, "precision": one.precision, "TFLOP/s": _spread(one.tflops, ".3g"),
-            "n": one.tflops.n, "of the best": share,
-            "farthest": "" if isinstance(one.worst, Missing) else f"{one.worst:.1g}",
-        }  # fmt: skip
-        yield {name: value for name, value in row.items() if share or name != "of the best"}
+        if not isinstance(best, Missing) and not isinstance(one.tflops, Missing):
+            share = f"{one.tflops.median / best.value:.0%}"
+            rows.setdefault(one.device, {"device": one.device})[one.precision] = share
+    yield from rows.values()
 
 
 def _rates(run: Stress) -> Iterator[Row]:
@@ -87,7 +95,7 @@ def _others(run: Stress) -> Iterator[Row]:
             "memory tested": f"{most / 1e9:.3g} GB" if most else "",
             "attention": mine.kernel if mine and isinstance(mine.kernel, str) else "",
             "shape": mine.shape if mine else "",
-            "TFLOP/s": _spread(mine.tflops, ".3g") if mine else "",
+            "TFLOP/s": _spread(mine.tflops) if mine else "",
             "C": _degrees(device.gpu_c),
             "C above inlet": _degrees(device.above_inlet_c),
             "fading %": _degrees(device.fading_percent),
@@ -112,8 +120,13 @@ def _pairs(pairs: Known[tuple[Pair, ...]]) -> Iterator[Row]:
         yield {"from": source, **{name: row.get(name, "-") for name in order}}
 
 
-def _spread(told: Known[Spread], form: str) -> str:
+def _spread(told: Known[Spread]) -> str:
     if isinstance(told, Missing):
         return ""
-    low, half, high = (format(one, form) for one in (told.low, told.median, told.high))
-    return f"{half} [{low} to {high}]"
+    low, half, high = map(_digits, (told.low, told.median, told.high))
+    return f"{half} [{low}-{high}]"
+
+
+def _digits(value: float) -> str:
+    """Three digits, and of a thousand all."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

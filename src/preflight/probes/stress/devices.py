@@ -7,7 +7,7 @@ from typing import Any
 
 from preflight.facts.stress import StressDevice
 from preflight.model import NOT_IN_INPUT, Known, Missing
-from preflight.probes.stress.lines import BETWEEN, PROBE, Line, Told
+from preflight.probes.stress.lines import BETWEEN, PROBE, Line, Told, median_of, spread_of
 
 _OTHER_MODEL = Missing("not-applicable", "it is of another model than most of the host's")
 _NO_SOAK = Missing("not-asked", "needs a soak: --duration 10m, or --level full")
@@ -41,6 +41,7 @@ def _device(told: Told, number: int, *, alike: bool) -> StressDevice:
         digest=digest,
         peer_digest=digest if alike else _OTHER_MODEL,
         repeats=_repeats(told, number),
+        **_moved(told, number),
         **_soaked(told, number),
         line=line,
         probe=PROBE,
@@ -93,6 +94,25 @@ def _repeats(told: Told, number: int) -> Known[bool]:
         return told.unfinished(number)
     first, second = answers[0]["digests"][:2]
     return bool(first == second)
+
+
+def _moved(told: Told, number: int) -> dict[str, Any]:
+    """How fast it copies within its memory, and to and from the host's; of processors this is
+    shown only."""
+    if not told.gpu:
+        return {"memory_gbps": _SHARED, "pinned_gbps": _SHARED}
+    rates = {
+        str(one["name"]): median_of(spread_of(one, "bytes_per_s", 1e9))
+        for kind in ("memory", "copy")
+        for one in told.where(kind, number)
+    }
+    pinned = [rates.get(name, told.unfinished(number)) for name in ("h2d pinned", "d2h pinned")]
+    unknown = next((one for one in pinned if isinstance(one, Missing)), None)
+    known = [one for one in pinned if not isinstance(one, Missing)]
+    return {
+        "memory_gbps": rates.get("copy", told.unfinished(number)),
+        "pinned_gbps": unknown or min(known),
+    }
 
 
 def _soaked(told: Told, number: int) -> dict[str, Any]:

@@ -40,14 +40,15 @@ def _gemms(told: Told, number: int) -> Iterator[Gemm]:
     if not lines:
         why = told.unfinished(number)
         yield Gemm(name, precision="", tflops=why, median_tflops=why, worst=why, block_worst=why,
-                   differing=why, behind_percent=why, **about)  # fmt: skip
+                   differing=why, behind_percent=why, peers=why, **about)  # fmt: skip
     for one in lines:
         tflops = spread_of(one, "flops_per_s", 1e12)
         yield Gemm(
             f"{name} {one['precision']}", precision=str(one["precision"]), tflops=tflops,
             median_tflops=median_of(tflops), worst=distance_of(one, "worst"),
             block_worst=distance_of(one, "block_worst"), differing=count_of(one, "differing"),
-            behind_percent=_ALONE if told.gpu else _SHARED, line=one["line"], probe=PROBE, **about,
+            behind_percent=_ALONE if told.gpu else _SHARED, peers=1 if told.gpu else _SHARED,
+            line=one["line"], probe=PROBE, **about,
         )  # fmt: skip
 
 

@@ -18,10 +18,12 @@ from preflight.probes.stress.measured import attention, gemms, pairs, patterns, 
 from preflight.probes.training.lines import number_of, text_of
 from preflight.probes.watch import watch
 
-#: A field of a device -> the kind of the line that shows it.
+#: A field of a device -> the line that shows it.
+_ANSWERS, _SOAK = '"kind": ?"answers"', '"kind": ?"soak"'
 _SHOWS = {
-    "digest": "answers", "peer_digest": "answers", "repeats": "answers", "soak_differing": "soak",
-    "fading_percent": "soak",
+    "digest": _ANSWERS, "peer_digest": _ANSWERS, "repeats": _ANSWERS, "soak_differing": _SOAK,
+    "fading_percent": _SOAK, "memory_gbps": '"kind": ?"memory", ?"name": ?"copy"',
+    "pinned_gbps": '"kind": ?"copy", ?"name": ?"[hd]2[dh] pinned"',
 }  # fmt: skip
 _DEVICE = re.compile(r'"device": ?(-?\d+)')
 
@@ -33,20 +35,19 @@ def _locate(text: str, line: int, field: str) -> int:
     if not 0 < line <= len(lines):
         return line
     if '"kind"' in lines[line - 1]:
-        return _of_kind(lines, line, _SHOWS.get(field, ""))
+        return _shown(lines, line, _SHOWS.get(field, ""))
     locate = watch.probe.locate  # type: ignore[attr-defined]
     found: int = locate(text, line, field)
     return found
 
 
-def _of_kind(lines: list[str], line: int, kind: str) -> int:
-    """The last line of a kind about the device that `line` is about."""
+def _shown(lines: list[str], line: int, pattern: str) -> int:
+    """The last line like this about the device that `line` is about."""
     mine = _DEVICE.search(lines[line - 1])
-    pattern = re.compile(rf'"kind": ?"{kind}"')
     found = [
         number
         for number, told in enumerate(lines, 1)
-        if kind and mine and pattern.search(told) and _DEVICE.findall(told)[-1:] == [mine[1]]
+        if pattern and mine and re.search(pattern, told) and _DEVICE.findall(told)[-1] == mine[1]
     ]
     return found[-1] if found else line
 
