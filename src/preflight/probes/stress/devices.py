@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from msgspec.structs import replace
+
 from preflight.facts.stress import StressDevice
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.stress.lines import BETWEEN, PROBE, Line, Told, median_of, spread_of
 
+_ALONE = Missing("not-applicable", "no other device of its model told what it computed")
 _OTHER_MODEL = Missing("not-applicable", "it is of another model than most of the host's")
 _NO_SOAK = Missing("not-asked", "needs a soak: --duration 10m, or --level full")
 _SHORT = Missing("not-applicable", "too short to tell whether it fades")
@@ -25,6 +28,10 @@ def devices(told: Told) -> tuple[StressDevice, ...]:
     found = [_device(told, one, alike=str(told.product(one)) == usual[0][0]) for one in numbers]
     if told.lost(BETWEEN):
         found.append(_device(told, BETWEEN, alike=False))
+    compared = [one for one in found if not isinstance(one.peer_digest, Missing)]
+    if len(compared) == 1:  # it is like itself, which is no proof
+        at = found.index(compared[0])
+        found[at] = replace(found[at], peer_digest=_ALONE)
     return tuple(found)
 
 
