@@ -15,13 +15,14 @@ from preflight.cli.streams import Streams
 GPU_DOMAINS = (
     "gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel", "stress", "fleet",
 )  # fmt: skip
+_DEFAULTS = Options()
 
 
 def run(options: Options, streams: Streams) -> int:
     """Judge the GPUs. Whoever asks about GPUs is told when there are none; whoever says how many
     devices are put under load may mean processors."""
     question = Question("gpu-health", GPU_DOMAINS, ("gpu.present",))
-    if options.stress or any(getattr(options, name) for name in STRESS):
+    if any(getattr(options, name) != getattr(_DEFAULTS, name) for name in STRESS):
         from preflight.cli.stress import level_of, plan_of
 
         asked = ("stress.*",) if options.devices else ("gpu.present", "stress.*")

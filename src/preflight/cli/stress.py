@@ -22,6 +22,7 @@ FAULTS = ("wedge", "zero-work", "corrupt", "memory", "slow", "lost")
 SECONDS = {"processors": 10, "GPUs": 60}
 #: A device that a drill wedges is given up after so long.
 _DRILL_SILENT_S = 20.0
+_DEFAULTS = Options()
 _SHAPE = re.compile(r"[1-9]\d{0,6}(?:x[1-9]\d{0,6}){4}")
 
 
@@ -50,7 +51,7 @@ def level_of(options: Options) -> str:
 def _hold(options: Options) -> None:
     """Refuse what cannot be, before anything is done."""
     if not options.stress:
-        name = next(name for name in STRESS[1:] if getattr(options, name))
+        name = next(name for name in STRESS if getattr(options, name) != getattr(_DEFAULTS, name))
         flag = f"--{name.replace('_', '-')}"
         raise UsageError(f"{flag} is of a stress run", f"preflight gpu-health --stress {flag} ...")
     if options.from_:
@@ -86,7 +87,7 @@ def estimate(plan: dict[str, Any]) -> str:
     """What it takes, for --dry-run."""
     soak = plan.get("soak_s", 0.0)
     told = ", ".join(f"{soak + seconds:g} s on {where}" for where, seconds in SECONDS.items())
-    return f"about {told}; every device under load; nothing is written to disk"
+    return f"about {told}, every device under load"
 
 
 _NEWS = {
