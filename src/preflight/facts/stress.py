@@ -3,9 +3,10 @@ units of the square root of their inner length."""
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from preflight.facts.training import Spread
+from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -13,6 +14,8 @@ class StressDevice(Struct, frozen=True):
     """One device: a GPU, or the host's processors (or a part of them)."""
 
     name: str  # gpu3 | processors | processors 1
+    bus_id: str = ""  # where it is a GPU that nvidia-smi lists; else its name
+    uuid: str = ""  # as torch tells it, without GPU-
     product: Known[str] = NOT_IN_INPUT
     ended: Known[bool] = NOT_IN_INPUT  # all its tests came to their end
     trouble: str = ""  # why not: wedged, died, failed, and in which test
@@ -21,10 +24,18 @@ class StressDevice(Struct, frozen=True):
     digest: Known[str] = NOT_IN_INPUT
     peer_digest: Known[str] = NOT_IN_INPUT
     repeats: Known[bool] = NOT_IN_INPUT  # the training twice gave the same
+    #: 1e9 bytes a second: a copy within its memory, and the slower of the two directions between it
+    #: and pinned memory of the host.
+    memory_gbps: Known[float] = NOT_IN_INPUT
+    pinned_gbps: Known[float] = NOT_IN_INPUT
     #: Over the soak: the last tenth against the first, in percent of it; and products that changed.
     fading_percent: Known[float] = NOT_IN_INPUT
     soak_s: Known[float] = NOT_IN_INPUT
     soak_differing: Known[int] = NOT_IN_INPUT
+    #: The median beside the tests, and how far it is above the air that the chassis takes in.
+    gpu_c: Known[float] = NOT_IN_INPUT
+    above_inlet_c: Known[float] = NOT_IN_INPUT
+    watched_s: Known[float] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""
 
@@ -41,6 +52,10 @@ class Gemm(Struct, frozen=True):
     worst: Known[float] = NOT_IN_INPUT  # the element farthest from fp64's
     block_worst: Known[float] = NOT_IN_INPUT  # of a block that the host multiplied
     differing: Known[int] = NOT_IN_INPUT  # elements that were others the last time than the first
+    #: Below the median of all GPUs of its model in the host, and how many those are.
+    behind_percent: Known[float] = NOT_IN_INPUT
+    peers: Known[int] = NOT_IN_INPUT
+    bus_id: str = ""
     line: int = 0
     probe: str = ""
 
@@ -54,6 +69,7 @@ class Rate(Struct, frozen=True):
     product: Known[str] = NOT_IN_INPUT
     gbps: Known[Spread] = NOT_IN_INPUT  # 1e9 bytes a second
     median_gbps: Known[float] = NOT_IN_INPUT
+    bus_id: str = ""
     line: int = 0
     probe: str = ""
 
@@ -66,6 +82,7 @@ class Pattern(Struct, frozen=True):
     tested_bytes: Known[int] = NOT_IN_INPUT
     errors: Known[int] = NOT_IN_INPUT  # words of 8 bytes
     where: str = ""  # address and bits of the first
+    bus_id: str = ""
     line: int = 0
     probe: str = ""
 
@@ -80,6 +97,8 @@ class StressAttention(Struct, frozen=True):
     why_not_flash: str = ""
     apart: Known[float] = NOT_IN_INPUT  # relative, L2, to fp32
     tflops: Known[Spread] = NOT_IN_INPUT
+    can_flash: Known[bool] = NOT_IN_INPUT  # whether flash attention has kernels for this device
+    bus_id: str = ""
     line: int = 0
     probe: str = ""
 
@@ -92,6 +111,10 @@ class Pair(Struct, frozen=True):
     same: Known[bool] = NOT_IN_INPUT
     gbps: Known[Spread] = NOT_IN_INPUT
     median_gbps: Known[float] = NOT_IN_INPUT
+    #: Below the median of all pairs that are linked alike, and how many those are.
+    link: Known[str] = NOT_IN_INPUT  # nvidia-smi topo's word: NV18, PIX, SYS
+    behind_percent: Known[float] = NOT_IN_INPUT
+    peers: Known[int] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""
 
@@ -114,4 +137,6 @@ class Stress(Struct, frozen=True):
     patterns: Known[tuple[Pattern, ...]] = NOT_IN_INPUT
     attention: Known[tuple[StressAttention, ...]] = NOT_IN_INPUT
     pairs: Known[tuple[Pair, ...]] = NOT_IN_INPUT
-    notes: tuple[str, ...] = field(default_factory=tuple)
+    watch: Known[Watch] = NOT_IN_INPUT  # NVML beside the tests
+    line: int = 1
+    probe: str = ""

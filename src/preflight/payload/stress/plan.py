@@ -20,6 +20,9 @@ class Plan:
     soak_s: float = 0.0  # of matrices multiplied and compared after them
     seed: int = 1
     attention: str = ""  # BATCHxHEADSxKV_HEADSxLENGTHxSIZE of the user's model; "": by the device
+    #: A device that says nothing for so long is wedged: a driver that gives up on a GPU's firmware
+    #: takes 6 s (Xid 119), kernels that are loaded for the first time some more.
+    silent_s: float = 60.0
     memory_percent: int = 90  # of what is free on a GPU is tested; of a host a small part of it
     inject: dict[str, int] = field(default_factory=dict)
     even_if_busy: bool = False

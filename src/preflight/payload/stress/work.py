@@ -21,10 +21,8 @@ from .plan import Plan
 
 #: Seconds of all tests of a device, where the plan says nothing.
 SECONDS = {"cuda": 20.0, "cpu": 6.0}
-#: The parts of the time, and how long a test may be silent at most: a driver that gives up on a
-#: GPU's firmware takes 6 s (Xid 119), kernels that are loaded for the first time some more.
+#: The parts of the time.
 _SHARES = {"gemm": 0.45, "memory": 0.1, "pattern": 0.3, "attention": 0.1, "copies": 0.05}
-_SILENT_S = 60.0
 
 Lines = Iterator[dict[str, Any]]
 
@@ -51,18 +49,18 @@ def work(plan: Plan, number: int, threads: int, alone: Callable[[], None], tell:
     )  # fmt: skip
     for name, test in tests:
         if name != "soak" or plan.soak_s:
-            _run(name, test(budget_s * _SHARES.get(name, 0.0)), tell)
+            _run(name, test(budget_s * _SHARES.get(name, 0.0)), plan.silent_s, tell)
     tell({"kind": "waits"})
     alone()
-    _run("copies", copies(place, budget_s * _SHARES["copies"]), tell)
+    _run("copies", copies(place, budget_s * _SHARES["copies"]), plan.silent_s, tell)
     tell({"kind": "done"})
 
 
-def _run(name: str, lines: Lines, tell: Tell) -> None:
-    tell({"kind": "doing", "name": name, "limit_s": _SILENT_S})
+def _run(name: str, lines: Lines, silent_s: float, tell: Tell) -> None:
+    tell({"kind": "doing", "name": name, "limit_s": silent_s})
     for line in lines:
         tell(line)
-        tell({"kind": "doing", "name": name, "limit_s": _SILENT_S})
+        tell({"kind": "doing", "name": name, "limit_s": silent_s})
 
 
 def _begin(plan: Plan, number: int, threads: int) -> Place:
