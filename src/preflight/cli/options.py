@@ -73,6 +73,7 @@ class Options(Struct):
     interface: str | None = None
     even_if_busy: bool = False
     inject: list[str] = []
+    drill: list[str] = []
     stress: bool = False
     devices: int | None = None
     attention: str | None = None
@@ -271,6 +272,12 @@ OPTIONS: dict[str, Option] = {
     "devices": Option(
         int, ("--devices",), "For --stress: so many GPUs, or so many parts of the processors.", "N"
     ),
+    "drill": Option(
+        list[str], ("--inject",),
+        "For --stress: a fault on purpose, of device N: wedge, zero-work, corrupt, memory, slow, "
+        "lost. Repeatable.",
+        "NAME[:N]",
+    ),
     "attention": Option(
         str, ("--attention",),
         "For --stress: the attention of your model, BATCHxHEADSxKV_HEADSxLENGTHxSIZE.", "SHAPE",
@@ -301,7 +308,7 @@ TRAIN = (
     "compiled", "recompute", "comm_hook", "data", "folder", "workers", "threads", "seed",
     "no_resume", "interface", "even_if_busy", "inject",
 )  # fmt: skip
-STRESS = ("stress", "devices", "attention", "even_if_busy", "inject")
+STRESS = ("stress", "devices", "attention", "even_if_busy", "drill")
 FIX = ("fix_script", "apply", "undo", "undo_file")
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from preflight.cli.options import STRESS, Options
+from preflight.cli.options import OPTIONS, STRESS, Options
 from preflight.errors import UsageError
 from preflight.model import Command
 from preflight.units import parse_duration
@@ -52,7 +52,7 @@ def _hold(options: Options) -> None:
     """Refuse what cannot be, before anything is done."""
     if not options.stress:
         name = next(name for name in STRESS if getattr(options, name) != getattr(_DEFAULTS, name))
-        flag = f"--{name.replace('_', '-')}"
+        flag = OPTIONS[name].flags[0]
         raise UsageError(f"{flag} is of a stress run", f"preflight gpu-health --stress {flag} ...")
     if options.from_:
         raise UsageError("--stress loads what is here, --from reads what was recorded",
@@ -66,7 +66,7 @@ def _hold(options: Options) -> None:
 
 
 def _faults(options: Options) -> Iterator[tuple[str, int]]:
-    for one in options.inject:
+    for one in options.drill:
         name, _, argument = one.partition(":")
         if name not in FAULTS:
             raise UsageError(f"--inject {name!r} is no fault", f"one of {', '.join(FAULTS)}")
