@@ -141,6 +141,9 @@ def test_pairs_are_held_against_those_that_are_linked_alike() -> None:
     run = host(smi(), matrix).stress
     assert not isinstance(run, Missing)
     assert all(one.link == "NV18" and one.peers == 56 for one in listed(run.pairs))
+    over_pcie = host(smi(), Raw("n1", "nvidia-smi-topo", stdout=topology.pcie())).stress
+    assert not isinstance(over_pcie, Missing)
+    assert all(isinstance(one.behind_percent, Missing) for one in listed(over_pcie.pairs))
     alone = host(smi()).stress
     assert not isinstance(alone, Missing)
     assert all(isinstance(one.behind_percent, Missing) for one in listed(alone.pairs))

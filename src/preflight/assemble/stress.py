@@ -24,6 +24,9 @@ NO_STRESS = Missing(
     "`gpu-health --stress`",
 )
 _NO_MATRIX = Missing("not-in-input", "which pairs are linked alike `nvidia-smi topo -m` tells")
+_BY_PCIE = Missing(
+    "not-applicable", "no NVLink joins them, and ways over PCIe differ: shown, not judged"
+)
 _LINKED_ALONE = Missing("not-applicable", "no other pair is linked as this one is")
 
 
@@ -155,8 +158,10 @@ def _kind(pair: Pair) -> tuple[str, bool]:
 
 
 def _behind(pair: Pair, rates: list[float]) -> Pair:
-    if not pair.link or len(rates) < 2 or median(rates) <= 0:
-        return _unlinked(pair, _LINKED_ALONE if pair.link else _NO_MATRIX)
+    if isinstance(pair.link, Missing) or not pair.link.startswith("NV"):
+        return _unlinked(pair, _BY_PCIE if pair.link else _NO_MATRIX)
+    if len(rates) < 2 or median(rates) <= 0:
+        return _unlinked(pair, _LINKED_ALONE)
     if isinstance(pair.median_gbps, Missing):
         return _unlinked(pair, pair.median_gbps)
     behind = 100.0 * (1.0 - pair.median_gbps / median(rates))
