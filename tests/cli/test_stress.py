@@ -135,13 +135,21 @@ def test_each_option_is_in_the_plan_and_the_payload_knows_it() -> None:
     assert all(getattr(given, name) for name in STRESS)
 
 
-def test_faults_are_the_payloads() -> None:
-    tree = ast.parse((PAYLOAD / "inject.py").read_text(encoding="utf-8"))
-    (table,) = (
-        node.value for node in tree.body
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "FAULTS"
-    )  # fmt: skip
-    assert tuple(ast.literal_eval(table)) == FAULTS
+def test_faults_and_seconds_are_the_payloads() -> None:
+    assert tuple(value_of("inject.py", "FAULTS")) == FAULTS
+    given = value_of("work.py", "SECONDS")
+    # Starting, and what is done however long it takes: answers, five runs of each at least.
+    assert given["cpu"] < SECONDS["processors"] <= 4 * given["cpu"]
+    assert given["cuda"] < SECONDS["GPUs"] <= 4 * given["cuda"]
+
+
+def value_of(file: str, name: str) -> Any:
+    """What a module of the payload binds to a name; importing it takes torch."""
+    for node in ast.parse((PAYLOAD / file).read_text(encoding="utf-8")).body:
+        target = getattr(node, "target", None) or getattr(node, "targets", [None])[0]
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and getattr(target, "id", "") == name:
+            return ast.literal_eval(node.value)  # type: ignore[arg-type]
+    raise AssertionError(f"{file} has no {name}")
 
 
 @pytest.mark.parametrize(
