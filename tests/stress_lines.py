@@ -82,13 +82,14 @@ def _begin(device: str, count: int, soak_s: float) -> _Line:
             "attention": "", "silent_s": 60.0, "memory_percent": 90, "inject": {},
             "even_if_busy": False, "job": ""}  # fmt: skip
     return {"preflight": "stress/1", "kind": "begin", "plan": plan, "torch": "2.9.0",
+            "asked": 0, "visible": None,
             "cuda": "12.8", "python": "3.11.7", "cores": 128,
             "gpus": [gpu] * count if device == "cuda" else []}  # fmt: skip
 
 
 def _device(number: int, soak_s: float, fades: float) -> Iterator[_Line]:
     uuid = UUIDS[number] if number < len(UUIDS) else f"0000feed-0000-4000-8000-{number:012}"
-    yield {"kind": "device", "name": "NVIDIA H100 80GB HBM3", "uuid": uuid,
+    yield {"kind": "device", "name": "NVIDIA H100 80GB HBM3", "uuid": f"GPU-{uuid}",
            "memory_bytes": 85014380544, "capability": "9.0"}  # fmt: skip
     for precision, (flops, worst) in _GEMMS.items():
         yield _gemm(precision, flops * (1 - number / 500), worst)

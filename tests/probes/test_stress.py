@@ -141,6 +141,9 @@ def test_pairs_are_held_against_those_that_are_linked_alike() -> None:
     run = host(smi(), matrix).stress
     assert not isinstance(run, Missing)
     assert all(one.link == "NV18" and one.peers == 56 for one in listed(run.pairs))
+    over_pcie = host(smi(), Raw("n1", "nvidia-smi-topo", stdout=topology.pcie())).stress
+    assert not isinstance(over_pcie, Missing)
+    assert all(isinstance(one.behind_percent, Missing) for one in listed(over_pcie.pairs))
     alone = host(smi()).stress
     assert not isinstance(alone, Missing)
     assert all(isinstance(one.behind_percent, Missing) for one in listed(alone.pairs))
@@ -279,3 +282,35 @@ def test_odd_values_are_read_or_refused_and_nothing_else(odd: Any) -> None:
                 except ParseError:
                     continue
                 assert isinstance(found, Stress)
+
+
+def test_processors_under_load_are_no_proof_of_the_gpus_that_are_there() -> None:
+    run = host(smi(), told=text(on_processors())).stress
+    assert isinstance(run, Missing) and run.kind == "exited"
+    assert "finds none of the 8 GPUs" in run.text
+
+
+@pytest.mark.parametrize(
+    ("begin", "kind", "said"),
+    [
+        ({}, "exited", "torch does not find it"),
+        ({"asked": 3}, "not-asked", "--devices 3 leaves it out"),
+        ({"visible": "0,1,2"}, "not-asked", "CUDA_VISIBLE_DEVICES=0,1,2 leaves it out"),
+    ],
+)
+def test_a_gpu_that_was_not_under_load_does_not_pass(
+    begin: dict[str, Any], kind: str, said: str
+) -> None:
+    run = host(smi(), told=text(lines(gpus=3), begin=begin)).stress
+    assert not isinstance(run, Missing)
+    found = listed(run.devices)
+    assert [one.ended is True for one in found] == [True] * 3 + [False] * 5
+    assert [one.name for one in found] == [f"gpu{number}" for number in range(GPUS)]
+    for one in found[3:]:
+        assert isinstance(one.ended, Missing) and one.ended.kind == kind and said in one.ended.text
+
+
+def test_where_no_gpu_is_found_again_none_is_called_left_out() -> None:
+    told = text(lines(gpus=2), device={"uuid": ""})
+    run = host(smi(), told=told).stress
+    assert not isinstance(run, Missing) and len(listed(run.devices)) == 2

@@ -4,7 +4,7 @@ nvidia-smi, what links them, their heat above the air that cools them."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any, TypeVar
 
@@ -24,6 +24,9 @@ NO_STRESS = Missing(
     "`gpu-health --stress`",
 )
 _NO_MATRIX = Missing("not-in-input", "which pairs are linked alike `nvidia-smi topo -m` tells")
+_BY_PCIE = Missing(
+    "not-applicable", "no NVLink joins them, and ways over PCIe differ: shown, not judged"
+)
 _LINKED_ALONE = Missing("not-applicable", "no other pair is linked as this one is")
 
 
@@ -50,19 +53,51 @@ def watch_under_load(watch: Known[Watch], stress: Known[Stress]) -> Known[Watch]
 def joined(host: Host) -> Known[Stress]:
     """The run by the names that the rest of the report has for the same GPUs."""
     run = host.stress
-    if isinstance(run, Missing) or run.device != "cuda" or isinstance(run.devices, Missing):
+    if isinstance(run, Missing) or isinstance(run.devices, Missing):
         return run
     gpus = () if isinstance(host.gpus, Missing) else host.gpus
+    if run.device != "cuda":
+        return _without_gpus(run, len(gpus)) if gpus else run
     known = {one.name: gpu for one in run.devices if (gpu := _same(one, gpus))}
     names = {name: gpu.name for name, gpu in known.items()}
     places = {name: gpu.bus_id or gpu.name for name, gpu in known.items()}
     named = _renamed(run, names, places)
     assert not isinstance(named.devices, Missing)
+    # Which is which is known where each was found again.
+    found = len(known) == len([one for one in run.devices if one.uuid])
+    left_out = _left_out(named, gpus) if known and found else ()
     return replace(
         named,
-        devices=tuple(_with_heat(one, host) for one in named.devices),
+        devices=tuple(_with_heat(one, host) for one in (*named.devices, *left_out)),
         pairs=_of_each(named.pairs, lambda found: _linked(found, host.topology.matrix)),
     )
+
+
+def _without_gpus(run: Stress, count: int) -> Missing:
+    """Processors under load are no proof of the GPUs that are there."""
+    text = f"torch {run.torch} finds none of the {count} GPUs that nvidia-smi lists"
+    return Missing("exited", f"{text}: `preflight versions` says why, --python names another")
+
+
+def _left_out(run: Stress, gpus: tuple[Gpu, ...]) -> Iterator[StressDevice]:
+    """GPUs that nvidia-smi lists and that were not under load: nobody takes them for sound."""
+    names = {one.name for one in run.devices} if isinstance(run.devices, tuple) else set()
+    why = _why_left_out(run)
+    for gpu in gpus:
+        if gpu.name not in names:
+            yield StressDevice(
+                gpu.name, gpu.bus_id, product=gpu.product, ended=why, digest=why, peer_digest=why,
+                repeats=why, memory_gbps=why, pinned_gbps=why, fading_percent=why, soak_s=why,
+                soak_differing=why, line=1, probe=run.probe,
+            )  # fmt: skip
+
+
+def _why_left_out(run: Stress) -> Missing:
+    if run.devices_asked:
+        return Missing("not-asked", f"--devices {run.devices_asked} leaves it out")
+    if run.visible:
+        return Missing("not-asked", f"CUDA_VISIBLE_DEVICES={run.visible} leaves it out")
+    return Missing("exited", "torch does not find it, and nvidia-smi lists it")
 
 
 def _same(device: StressDevice, gpus: tuple[Gpu, ...]) -> Gpu | None:
@@ -123,8 +158,10 @@ def _kind(pair: Pair) -> tuple[str, bool]:
 
 
 def _behind(pair: Pair, rates: list[float]) -> Pair:
-    if not pair.link or len(rates) < 2 or median(rates) <= 0:
-        return _unlinked(pair, _LINKED_ALONE if pair.link else _NO_MATRIX)
+    if isinstance(pair.link, Missing) or not pair.link.startswith("NV"):
+        return _unlinked(pair, _BY_PCIE if pair.link else _NO_MATRIX)
+    if len(rates) < 2 or median(rates) <= 0:
+        return _unlinked(pair, _LINKED_ALONE)
     if isinstance(pair.median_gbps, Missing):
         return _unlinked(pair, pair.median_gbps)
     behind = 100.0 * (1.0 - pair.median_gbps / median(rates))

@@ -19,7 +19,7 @@ FORM = "stress/1"
 FAULTS = ("wedge", "zero-work", "corrupt", "memory", "slow", "lost")
 #: Seconds of a run without soak, by what payload/stress/work.py gives its tests and what starting
 #: takes besides; a test holds them together.
-SECONDS = {"processors": 10, "GPUs": 60}
+SECONDS = {"processors": 12, "GPUs": 60}
 #: A device that a drill wedges is given up after so long.
 _DRILL_SILENT_S = 20.0
 _DEFAULTS = Options()

@@ -40,12 +40,13 @@ def harness(plan: Plan, tell: Tell) -> None:
     began = time.monotonic()
     torch.set_num_threads(1)  # devices are forked: no thread of this process may hold anything
     gpus: list[dict[str, Any]] = []
+    asked = plan.devices
     try:
         plan, gpus = settled(plan)
     except PlanError as error:
         tell({"preflight": "stress/1", "kind": "cannot", "text": str(error)})
         return
-    tell({"preflight": "stress/1", "kind": "begin", **_about(plan, gpus)})
+    tell({"preflight": "stress/1", "kind": "begin", **_about(plan, gpus), "asked": asked})
     beside = Beside(seconds_of(plan) + plan.soak_s) if plan.device == "cuda" else None
     try:
         sound = _told(Run([of_device(plan, number) for number in range(plan.devices)]), tell)
@@ -94,6 +95,7 @@ def settled(plan: Plan) -> tuple[Plan, list[dict[str, Any]]]:
 def _about(plan: Plan, gpus: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "plan": asdict(plan), "torch": torch.__version__, "cuda": torch.version.cuda,
+        "visible": os.environ.get("CUDA_VISIBLE_DEVICES"),
         "python": sys.version.split()[0], "cores": len(os.sched_getaffinity(0)), "gpus": gpus,
     }  # fmt: skip
 

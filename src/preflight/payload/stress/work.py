@@ -20,7 +20,7 @@ from .place import Place, near
 from .plan import Plan
 
 #: Seconds of all tests of a device, where the plan says nothing.
-SECONDS = {"cuda": 20.0, "cpu": 6.0}
+SECONDS = {"cuda": 20.0, "cpu": 3.0}
 #: The parts of the time.
 _SHARES = {"gemm": 0.45, "memory": 0.1, "pattern": 0.3, "attention": 0.1, "copies": 0.05}
 
@@ -79,5 +79,6 @@ def _about(place: Place) -> dict[str, Any]:
         return {"name": "processors", "threads": place.threads,
                 "cores": len(os.sched_getaffinity(0))}  # fmt: skip
     one = torch.cuda.get_device_properties(place.device)
-    return {"name": one.name, "uuid": str(getattr(one, "uuid", "")),
+    uuid = str(getattr(one, "uuid", ""))  # torch before 2.6 does not tell
+    return {"name": one.name, "uuid": uuid and f"GPU-{uuid.removeprefix('GPU-')}",
             "memory_bytes": one.total_memory, "capability": f"{one.major}.{one.minor}"}  # fmt: skip

@@ -13,7 +13,7 @@ from preflight.facts.watch import Watch
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.spec import probe
 from preflight.probes.stress.devices import devices
-from preflight.probes.stress.lines import PROBE, Told, read
+from preflight.probes.stress.lines import PROBE, Told, count_of, read
 from preflight.probes.stress.measured import attention, gemms, pairs, patterns, rates
 from preflight.probes.training.lines import number_of, text_of
 from preflight.probes.watch import watch
@@ -80,6 +80,8 @@ def _measured(told: Told) -> dict[str, Any]:
     return {
         "device": text_of(told.plan, "device"),
         "torch": text_of(told.begin, "torch"),
+        "devices_asked": count_of(told.begin, "asked"),
+        "visible": str(told.begin.get("visible") or ""),
         "seconds": number_of(end, "elapsed_s") if end else told.unfinished(-1),
         "injected": tuple(f"{name}:{at}" for name, at in sorted(inject.items())) if inject else (),
         "devices": devices(told),
