@@ -140,8 +140,8 @@ def test_other_output_is_called_by_its_name(path: Path) -> None:
 
 
 def test_every_sample_has_a_say() -> None:
-    # fleet: a capture; nccl_debug, micro_train: see test_nccl_samples, probes/test_training
-    known = {*PROBES, *OTHERS, "fleet", "nccl_debug", "micro_train"}
+    # fleet: a capture; nccl_debug, micro_train, stress: see test_nccl_samples, probes
+    known = {*PROBES, *OTHERS, "fleet", "nccl_debug", "micro_train", "stress"}
     assert {path.name for path in SAMPLES.iterdir()} <= known
     assert len(READ) == 109
     assert len(UNREAD) > 10

@@ -30,6 +30,8 @@ from tests.nccl_topo_text import CLOUD, DUMP, answer, naming
 from tests.network_text import BASES as NETWORK
 from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
+from tests.stress_lines import lines as under_load
+from tests.stress_lines import text as stressed
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
 from tests.topology_hosts import machine, sysfs
 from tests.training_lines import slowed, together
@@ -269,6 +271,15 @@ BASES |= {
     "trained-waiting": {"micro-train": slowed("data", 0.02)},
     "trained-pageable": {"micro-train": slowed("copy", 0.004)},
     "trained-idle": {"micro-train": slowed("rest", 0.008)},
+}
+#: Eight GPUs under load, what links them and the air that cools them; two; some that fade, and one
+#: that is hot.
+_LOADED = {"nvidia-smi-q": _X8, "nvidia-smi-topo": topology.hgx(), "ipmi-sdr": BMC}
+BASES |= {
+    "stressed": {"stress": stressed(), **_LOADED},
+    "stressed-two": {"stress": stressed(under_load(gpus=2))},
+    "stressed-fading": {"stress": stressed(under_load(fades=0.1)), **_LOADED},
+    "stressed-hot": {"stress": stressed(under_load(hot=3)), **_LOADED},
 }
 #: Edits that make the base sound: the sample announces four GPUs and holds one.
 WHOLE = {"host": [["<attached_gpus>4", "<attached_gpus>1"]]}

@@ -120,11 +120,16 @@ def _draw(report: HostReport, host: Host) -> None:
 
 def _measured(host: Host) -> tuple[dict[str, Any], ...]:
     """What active work measured."""
-    if isinstance(host.training, Missing):
-        return ()
-    from preflight.reports.training import training_tables
+    tables: tuple[dict[str, Any], ...] = ()
+    if not isinstance(host.stress, Missing):
+        from preflight.reports.stress import stress_tables
 
-    return training_tables(host)
+        tables += stress_tables(host)
+    if not isinstance(host.training, Missing):
+        from preflight.reports.training import training_tables
+
+        tables += training_tables(host)
+    return tables
 
 
 def _facts(host: Host) -> dict[str, Any]:

@@ -29,6 +29,9 @@ _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 BEYOND_S = 60
 #: The question that trains, and most seconds of it: three launches, the first with kernels to load.
 TRAINS, TRAIN_S = "micro-train", 600
+#: The question that puts every device under load, and seconds that it takes at most beyond those of
+#: its tests: drivers that start, kernels to load, one device after the other that says no more.
+STRESSES, STRESS_BEYOND_S = "stress", 900
 #: The question before it where several hosts train together: NVML starts a driver that sleeps.
 SITE, SITE_S = "micro-train-site", 60
 #: Samples of a GPU at most; a day is watched every 24 s.
@@ -118,6 +121,20 @@ def train_command(
         TRAINS,
         _argv(python, "train", "--plan", _json(plan)),
         timeout_s=TRAIN_S,
+        stdin=_launch(pyz()),
+        note="; ".join(filter(None, (note, _shipped(pyz())))),
+    )
+
+
+def stress_command(
+    plan: Mapping[str, Any], seconds: float, python: tuple[str, ...] = ("python3",), note: str = ""
+) -> Command:
+    """The question that puts devices under load by this plan (payload/stress/plan.py), for about so
+    many seconds. `note`: what it takes."""
+    return Command(
+        STRESSES,
+        _argv(python, "stress", "--plan", _json(plan)),
+        timeout_s=int(seconds) + STRESS_BEYOND_S,
         stdin=_launch(pyz()),
         note="; ".join(filter(None, (note, _shipped(pyz())))),
     )

@@ -180,6 +180,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "nvidia-smi-dmon": (r"# ?(?:Date,?[ \t]+)?(?:Time,?[ \t]+)?gpu,?[ \t]+(?!pid\b)[a-z]",),
     "dcgmi-dmon": (r"# ?Entity[ \t]+[A-Z]",),
     "watch": (r"\{\"preflight\": ?\"watch/\d",),
+    "stress": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"stress/\d",),
     "micro-train": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"micro-train/\d",),
     **network_signatures.TOOLS,
     **software_signatures.TOOLS,

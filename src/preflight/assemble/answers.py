@@ -15,6 +15,7 @@ from preflight.facts.gpu import Driver, NvidiaSmi
 from preflight.facts.host import SiteAnswer
 from preflight.facts.kernel import KernelLog
 from preflight.facts.nvlink import NvlinkAnswer
+from preflight.facts.stress import Stress
 from preflight.facts.training import Training
 from preflight.facts.watch import Watch
 from preflight.model import Known, Missing, Raw
@@ -30,6 +31,7 @@ _COMES_WITH = {
     "npu-smi": "; it comes with Ascend's driver, in /usr/local/sbin or /usr/local/bin",
     "rocm-smi": "; it comes with ROCm (rocm-smi-lib), in /opt/rocm/bin",
     "watch": "; another: --python 'CMD'",
+    "stress": "; another: --python 'CMD'",
     "micro-train": "; another: --python 'CMD'",
     "packages": "; another: --python 'CMD'",
 }
@@ -93,7 +95,7 @@ def _explains(facts: Any) -> bool:
         return facts.explained
     if isinstance(facts, Watch):
         return facts.ended in ("no-answer", "interrupted")
-    if isinstance(facts, Training):
+    if isinstance(facts, (Stress, Training)):
         return facts.interrupted
     if isinstance(facts, NvidiaSmi):
         return _tells_what_is_ill(facts)
@@ -111,20 +113,22 @@ def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:
     """A driver that lets nvidia-smi wait for its whole limit is a fact; cut off sooner, by the
     host's deadline, it is only unknown."""
     over = raw.rc in (124, 137) and probe and raw.elapsed_s >= probe.command.timeout_s
-    if raw.probe in ("watch", "micro-train") and probe and raw.stdout:
+    if raw.probe in ("watch", "stress", "micro-train") and probe and raw.stdout:
         return _seen_so_far(raw, probe) or failed
     if failed is None or raw.probe != "nvidia-smi" or not over:
         return failed
     return NvidiaSmi(Driver("hangs", failed.text, line=1, probe=raw.probe), failed, ())
 
 
-def _seen_so_far(raw: Raw, probe: Probe) -> Watch | Training | None:
+def _seen_so_far(raw: Raw, probe: Probe) -> Watch | Stress | Training | None:
     """What a watch saw until it was interrupted or cut off, where it saw a GPU at all; and how far
-    a training run came."""
+    a run that puts under load came."""
     try:
         found = probe.parse(answer_text(raw, probe))
     except ParseError:
         return None
+    if isinstance(found, Stress):
+        return found if not isinstance(found.devices, Missing) else None
     if isinstance(found, Training):
         return found if not isinstance(found.ranks, Missing) else None
     seen = isinstance(found, Watch) and not isinstance(found.gpus, Missing)

@@ -50,6 +50,7 @@ from preflight.assemble.software.environment import environment_facts
 from preflight.assemble.software.reported import as_reported, both_limits, reports_of
 from preflight.assemble.software.stack import stack_of
 from preflight.assemble.sources import probe_of
+from preflight.assemble.stress import joined, stress_of, watch_under_load
 from preflight.assemble.tables import SUPPLIERS
 from preflight.facts.gpu import Gpu, NvidiaSmi
 from preflight.facts.host import Cpu, Host, SiteAnswer
@@ -77,8 +78,10 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     found = {probe: read(raw) for probe, raw in by_probe.items() if probe_of(probe)}
     parts = {part: _best(found, suppliers) for part, suppliers in SUPPLIERS.items()}
     asked = any(raw.argv for raw in by_probe.values())
+    parts["watch"] = watch_under_load(parts["watch"], parts["stress"])
     parts["watch"] = watch_of(parts["watch"], parts["pci"], asked=asked)
     parts["training"] = training_of(parts["training"], asked=asked)
+    parts["stress"] = stress_of(parts["stress"], asked=asked)
     parts["dcgm"] = diag_of(parts["dcgm"], asked=asked)
     parts["asked_processes"] = processes_of(parts["asked_processes"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
@@ -99,6 +102,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     host = replace(host, topology=topology_of(host, parts["matrix"], p2p))
     host = replace(host, nic_ports=by_place(host.nic_ports, host.topology, host.nics))
     host = replace(host, bindings=bindings_of(host))
+    host = replace(host, stress=joined(host))
     return Assembled(host, _unanswered(found, site))
 
 
@@ -142,6 +146,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         dcgm=parts["dcgm"],
         watch=told_once(parts["watch"], gpus),
         training=parts["training"],
+        stress=parts["stress"],
         bug_report=parts["bug_report"],
         **{part: parts[part] for part in _AS_TOLD},
         **limit_facts(parts),

@@ -62,6 +62,7 @@ PROBES: dict[str, str] = {
     "watch": "watch:watch",
     "nvidia-smi-dmon": "nvidia_smi.dmon:nvidia_smi_dmon",
     "dcgmi-dmon": "dcgm.dmon:dcgm_dmon",
+    "stress": "stress.run:stress",
     "micro-train": "training.run:training",
     "collect-env": "env_reports.collect_env:collect_env",
     "sglang-env": "env_reports.sglang_env:sglang_env",
@@ -114,6 +115,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "dcgm": ("dcgmi-diag",),
     "watch": ("watch", "nvidia-smi-dmon", "dcgmi-dmon"),
     "training": ("micro-train",),
+    "stress": ("stress",),
     "bug_report": ("bug-report",),
     "board": ("board",),
     "sysctls": ("sysctls", "sysctl"),
@@ -174,7 +176,7 @@ RECORDED_ONLY = frozenset(
 )  # fmt: skip
 
 #: Asked by an option, a level or a command of its own, with a command line that depends on it.
-BY_OPTION = frozenset({"watch", "process", "micro-train"})
+BY_OPTION = frozenset({"watch", "process", "stress", "micro-train"})
 
 #: The first word of a fact path -> the parts it is made of. `identity` and `pci` are always asked.
 MADE_OF: dict[str, tuple[str, ...]] = {
@@ -202,6 +204,8 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "dcgm": ("dcgm",),
     "watch": ("watch", "pci"),
     "training": ("training",),
+    # GPUs by the numbers of nvidia-smi, what links them, and the air that cools them.
+    "stress": ("stress", "nvidia_smi", "pci", "matrix", "chassis"),
     "bug_report": ("bug_report",),
     "board": ("board",),
     "sysctls": ("sysctls",),

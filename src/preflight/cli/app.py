@@ -15,7 +15,18 @@ from msgspec import Struct
 
 from preflight import __version__
 from preflight.cli.exit import Exit
-from preflight.cli.options import FIX, HOSTS, JUDGE, RUN, TRAIN, WHERE, WRITE, Options, command
+from preflight.cli.options import (
+    FIX,
+    HOSTS,
+    JUDGE,
+    RUN,
+    STRESS,
+    TRAIN,
+    WHERE,
+    WRITE,
+    Options,
+    command,
+)
 from preflight.cli.standard import hold_streams
 from preflight.errors import PreflightError, ToldInterrupt
 
@@ -48,10 +59,11 @@ COMMANDS = (
     Spec(
         "gpu-health", "gpu_health",
         "GPUs: memory, heat, power, PCIe, driver, Xid errors.",
-        (*WHERE, *JUDGE, *WRITE, *RUN),
+        (*WHERE, *STRESS, *JUDGE, *WRITE, *RUN),
         ("preflight gpu-health", "nvidia-smi -q | preflight gpu-health --from -",
          "preflight gpu-health --from node-07=smi.xml --from node-07=dmesg.txt",
          "preflight gpu-health --duration 60s",
+         "preflight gpu-health --stress", "preflight gpu-health --stress --duration 10m",
          "preflight gpu-health --only 'gpu.ecc.*' --format json"),
     ),
     Spec(

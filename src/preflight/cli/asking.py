@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from preflight.redact.stand_ins import Redactor
 
 CAPTURE_SUFFIX = ".capture.gz"
+#: Questions that tell how far they are.
+WORK = ("stress", "micro-train")
 
 
 class Captures(Struct):
@@ -120,15 +122,17 @@ def ask_here(
 
 
 def _told(commands: Sequence[Command], streams: Streams) -> Callable[[str], None]:
-    """What shows the news of a training run; of other questions none comes before the answer."""
-    if not streams.progress or not any(one.probe == "micro-train" for one in commands):
+    """What shows the news of active work; of other questions none comes before the answer."""
+    work = [one.probe for one in commands if one.probe in WORK]
+    if not streams.progress or not work:
         return lambda _: None
-    from preflight.cli.training import told_by
+    from preflight.cli.news import news_of
 
     def told(line: str) -> None:
-        news = told_by(line)
-        if news:
-            streams.step(f"micro-train: {news}")
+        for probe in work:
+            news = news_of(probe, line)
+            if news:
+                streams.step(f"{probe}: {news}")
 
     return told
 

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from preflight.cli.judging import judge_and_report
-from preflight.cli.options import Options
+from preflight.cli.options import STRESS, Options
 from preflight.cli.plan import Question
 from preflight.cli.streams import Streams
 
 #: Everything a GPU host can tell; of the kernel its whole log, for what ends a training run (no
 #: memory left, a hung task, a library that crashes) stands beside the Xids. Several
 #: hosts are compared.
-GPU_DOMAINS = ("gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel", "fleet")
+GPU_DOMAINS = (
+    "gpu", "pcie", "fabric", "chassis", "dcgm", "live", "kernel", "stress", "fleet",
+)  # fmt: skip
+_DEFAULTS = Options()
 
 
 def run(options: Options, streams: Streams) -> int:
-    """Judge the GPUs. Whoever asks about GPUs is told when there are none."""
-    return judge_and_report(Question("gpu-health", GPU_DOMAINS, ("gpu.present",)), options, streams)
+    """Judge the GPUs. Whoever asks about GPUs is told when there are none; whoever says how many
+    devices are put under load may mean processors."""
+    question = Question("gpu-health", GPU_DOMAINS, ("gpu.present",))
+    if any(getattr(options, name) != getattr(_DEFAULTS, name) for name in STRESS):
+        from preflight.cli.stress import level_of, plan_of
+
+        asked = ("stress.*",) if options.devices else ("gpu.present", "stress.*")
+        question = replace(question, asked=asked, stresses=plan_of(options))
+        options = replace(options, level=level_of(options))
+    return judge_and_report(question, options, streams)

@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from preflight.assemble.same_host import told_apart
 from preflight.capture import pack, unpack
 from preflight.cli.asking import Captures, Keeper, host_timeout_s, rescue
+from preflight.cli.news import news_of
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
-from preflight.cli.training import TRAINS, told_by
 from preflight.collect import trimmed
 from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
@@ -215,7 +215,7 @@ def _from_files(names: Sequence[str]) -> Iterator[str]:
 
 def _progress(streams: Streams, limit_s: float) -> Callable[[Progress], None]:
     def told(progress: Progress) -> None:
-        news = told_by(progress.latest) if progress.waits_for == TRAINS else ""
+        news = news_of(progress.waits_for, progress.latest)
         shown = replace(progress, waits_for=news) if news else progress
         streams.step(progress_line(shown, limit_s))
 

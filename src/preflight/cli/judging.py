@@ -54,8 +54,8 @@ LEVEL_HINT = (
 )
 #: What the next level of the whole checklist adds.
 NEXT_LEVEL_HINT = (
-    "--level standard also trains a small model, for about a minute on each host: 16 MB in a "
-    "temporary folder, 4 GB where there are GPUs, removed"
+    "--level standard also puts every device under load and trains a small model, for about two "
+    "minutes on each host: 16 MB in a temporary folder, 4 GB where there are GPUs, removed"
 )
 EACH_ALONE_HINT = (
     "each host trained by itself, and nothing of the network between them was used; all of them "

@@ -73,6 +73,10 @@ class Options(Struct):
     interface: str | None = None
     even_if_busy: bool = False
     inject: list[str] = []
+    drill: list[str] = []
+    stress: bool = False
+    devices: int | None = None
+    attention: str | None = None
 
 
 def are_many(options: Options) -> bool:
@@ -248,7 +252,7 @@ OPTIONS: dict[str, Option] = {
         str, ("--interface",), "Over which several hosts talk, else the default route's.", "NAME"
     ),
     "even_if_busy": Option(
-        bool, ("--even-if-busy",), "Train beside what others run on the GPUs."
+        bool, ("--even-if-busy",), "Work beside what others run on the GPUs."
     ),
     "inject": Option(
         list[str], ("--inject",),
@@ -259,6 +263,24 @@ OPTIONS: dict[str, Option] = {
         "full-disk; also gc-pauses. On GPUs only: pageable, churn, tiny-kernels (N operations). "
         "Repeatable.",
         "NAME[:N]",
+    ),
+    "stress": Option(
+        bool, ("--stress",),
+        "Put every GPU under load, or the processors: products, memory, copies, attention, right "
+        "and fast. With --duration a soak of that time.",
+    ),
+    "devices": Option(
+        int, ("--devices",), "For --stress: so many GPUs, or so many parts of the processors.", "N"
+    ),
+    "drill": Option(
+        list[str], ("--inject",),
+        "For --stress: a fault on purpose, of device N: wedge, zero-work, corrupt, memory, slow, "
+        "lost. Repeatable.",
+        "NAME[:N]",
+    ),
+    "attention": Option(
+        str, ("--attention",),
+        "For --stress: the attention of your model, BATCHxHEADSxKV_HEADSxLENGTHxSIZE.", "SHAPE",
     ),
 }  # fmt: skip
 
@@ -286,6 +308,7 @@ TRAIN = (
     "compiled", "recompute", "comm_hook", "data", "folder", "workers", "threads", "seed",
     "no_resume", "interface", "even_if_busy", "inject",
 )  # fmt: skip
+STRESS = ("stress", "devices", "attention", "even_if_busy", "drill")
 FIX = ("fix_script", "apply", "undo", "undo_file")
 
 

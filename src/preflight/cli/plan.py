@@ -41,6 +41,8 @@ class Plan(Struct):
     facts: tuple[str, ...] = ()
     #: What is trained (cli/training.py); None where nothing is.
     trains: dict[str, Any] | None = None
+    #: What is put under load (cli/stress.py); None where nothing is.
+    stresses: dict[str, Any] | None = None
     #: Checks above the level that was asked for: judged where a recording holds what they need.
     beyond: frozenset[str] = frozenset()
     #: The level that all chosen checks need; empty where one of the asked level is among them.
@@ -62,6 +64,10 @@ class Plan(Struct):
             from preflight.ship import watch_command
 
             yield watch_command(self.watch_s, self.python)
+        if self.stresses is not None:
+            from preflight.cli.stress import stress_question
+
+            yield stress_question(self.stresses, self.python)
         if self.trains is not None:
             from preflight.cli.training import estimate
             from preflight.ship import train_command
@@ -102,6 +108,8 @@ class Question(Struct, frozen=True):
     facts: tuple[str, ...] = ()
     #: The plan of a training run, where its options were asked for.
     trains: dict[str, Any] | None = None
+    #: The plan of a stress run, where that was asked for.
+    stresses: dict[str, Any] | None = None
 
 
 def hold(options: Options) -> None:
@@ -158,7 +166,7 @@ def make_plan(question: Question, options: Options) -> Plan:
     checks = [one for one in catalogue.checks if _belongs(one, question)]
     checks = overrides.apply(checks, stated)
     # Who names the Python that trains wants it to be there.
-    named = ("training.*",) if options.python != _PYTHON else ()
+    named = ("stress.*", "training.*") if options.python != _PYTHON else ()
     checks = overrides.mark(checks, (*question.asked, *named), asked=True)
     if _states_gpus(stated):
         checks = overrides.mark(checks, ["gpu.present"], stated=True)
@@ -172,12 +180,34 @@ def make_plan(question: Question, options: Options) -> Plan:
     checks = overrides.select(checks, only=options.only, skip=options.skip, level=most)
     needs = "" if checks else min((one.level for one in every), key=LEVELS.index, default="")
     beyond = {one.id for one in checks if LEVELS.index(one.level) > LEVELS.index(level)}
-    watch_s = 0.0 if options.duration is None else parse_duration(options.duration)
-    trains = question.trains
-    if trains is None and any(one.domain == "training" for one in checks) and not options.from_:
-        trains = {}
-    return Plan(checks, catalogue.probes, stated, watch_s, tuple(shlex.split(options.python)),
-                tuple(options.pid), question.facts, trains, frozenset(beyond), needs)  # fmt: skip
+    # A soak is watched by what puts under load.
+    watched = options.duration is not None and question.stresses is None
+    return Plan(
+        checks,
+        catalogue.probes,
+        stated,
+        parse_duration(options.duration) if watched and options.duration else 0.0,
+        tuple(shlex.split(options.python)),
+        tuple(options.pid),
+        question.facts,
+        _work(question.trains, "training", checks, options),
+        _work(question.stresses, "stress", checks, options),
+        frozenset(beyond),
+        needs,
+    )
+
+
+def _work(
+    asked: dict[str, Any] | None, domain: str, checks: Sequence[Check], options: Options
+) -> dict[str, Any] | None:
+    """What was asked for; else what checks of this level need. What is recorded needs no work."""
+    if asked is not None or options.from_ or all(one.domain != domain for one in checks):
+        return asked
+    if domain == "stress" and options.level == "full":
+        from preflight.cli.stress import SOAK
+
+        return dict(SOAK)
+    return {}
 
 
 def _on_lock(checks: list[Check], options: Options) -> list[Check]:

@@ -7,6 +7,14 @@ from typing import Any
 
 from preflight.expect.bound import Bound
 from preflight.expect.heat import hot_c, too_hot_c
+from preflight.expect.stress import (
+    stress_attention,
+    stress_best,
+    stress_copy,
+    stress_memory,
+    stress_peak,
+    stress_product,
+)
 from preflight.expect.system import (
     cores_for_gpus,
     disk_floor_bytes,
@@ -252,6 +260,12 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "shared_memory": shared_memory_bytes,
     "shared_memory_floor": shared_memory_floor_bytes,
     "disk_floor": disk_floor_bytes,
+    "stress_attention": stress_attention,
+    "stress_best": stress_best,
+    "stress_copy": stress_copy,
+    "stress_memory": stress_memory,
+    "stress_peak": stress_peak,
+    "stress_product": stress_product,
     "training_gradient": training_gradient,
     "training_resume_loss": training_resume_loss,
     "training_learned": training_learned,

@@ -26,5 +26,8 @@ class Design(Struct, frozen=True, kw_only=True):
     pcie_width: Known[int] = _NOT_PROMISED
     power_w: Known[float] = _NOT_PROMISED
     memory_gbps: Known[float] = _NOT_PROMISED
+    hbm: bool = False
     half_tflops: Known[float] = _NOT_PROMISED
+    gemm_tflops: Known[float] = _NOT_PROMISED
+    gemm_fp8_tflops: Known[float] = _NOT_PROMISED
     source: str

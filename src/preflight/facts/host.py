@@ -20,6 +20,7 @@ from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.facts.setup import Board, Package, Persisted, Software, Sysctl, Told
 from preflight.facts.stack import EnvReport, EnvTargets, EnvVar
 from preflight.facts.stack_pieces import Stack
+from preflight.facts.stress import Stress
 from preflight.facts.system import (
     AskedProcess,
     Binding,
@@ -143,6 +144,7 @@ class Host(Struct, frozen=True):
     dcgm: Known[DcgmDiag] = NOT_IN_INPUT
     watch: Known[Watch] = NOT_IN_INPUT
     training: Known[Training] = NOT_IN_INPUT  # of the bundled loop
+    stress: Known[Stress] = NOT_IN_INPUT
     bug_report: Known[BugReport] = NOT_IN_INPUT
     board: Known[Board] = NOT_IN_INPUT
     sysctls: Known[tuple[Sysctl, ...]] = NOT_IN_INPUT

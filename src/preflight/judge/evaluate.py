@@ -22,6 +22,9 @@ from preflight.judge.rules import judge_rule
 from preflight.judge.steps import fitting, of_layer, of_what_was_found
 from preflight.model import Check, Missing, Result, Status
 
+#: Fields of an element that say in words what its value means, where there is something to say.
+_IN_WORDS = ("when", "where", "why_not_flash")
+
 
 class Wanted(Struct, frozen=True):
     """An operator with its argument resolved for one element. `missing` where it could not be."""
@@ -140,8 +143,9 @@ def _at_top(host: Host, check: Check, one: Reached) -> bool:
 def _said(one: Reached) -> str:
     """A GPU that does not answer has a sentence of the driver in place of its name; what happened
     once has a time."""
-    if when := getattr(one.element, "when", ""):
-        return str(when)
+    for name in _IN_WORDS:
+        if told := getattr(one.element, name, ""):
+            return str(told)
     trouble = getattr(one.element, "trouble", "")
     if trouble and isinstance(one.value, bool):
         return str(trouble)

@@ -26,6 +26,7 @@ UNITS = {
     "h": "h",
     "gtps": "GT/s",
     "gbps": "GB/s",
+    "tflops": "TFLOP/s",
     "gbits": "Gbit/s",
     "pages": "pages",
     "million": "per million",

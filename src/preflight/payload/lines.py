@@ -8,12 +8,15 @@ from typing import Any
 
 
 class Lines:
-    """Writes to what standard output was; from now on that leads to standard error."""
+    """Writes to a descriptor; without one to what standard output was, which from now on leads to
+    standard error."""
 
-    def __init__(self) -> None:
-        self.fd = os.dup(1)
-        os.set_inheritable(self.fd, False)
-        os.dup2(2, 1)
+    def __init__(self, fd: int = -1) -> None:
+        self.fd = fd
+        if fd < 0:
+            self.fd = os.dup(1)
+            os.set_inheritable(self.fd, False)
+            os.dup2(2, 1)
 
     def write(self, line: dict[str, Any]) -> None:
         """One line, whole; BrokenPipeError where nobody reads any more."""

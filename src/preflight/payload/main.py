@@ -8,16 +8,45 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from .lines import Lines
 from .parent import die_with_launcher, end_with_reader
 from .watch import Watch
 
-#: The form of what `train` tells, in its first line.
-FORM = "micro-train/1"
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+Run = Callable[[dict[str, Any], Callable[[dict[str, Any]], None]], None]
+
+
+class Work(NamedTuple):
+    """Active work: the form of what it tells, in its first line; what it does, in a sentence; what
+    imports it, with torch."""
+
+    form: str
+    does: str
+    imported: Callable[[], Run]
+
+
+def _trains() -> Run:
+    from .training.harness import harness
+    from .training.plan import Plan
+
+    return lambda plan, tell: harness(Plan(**plan), tell)
+
+
+def _stresses() -> Run:
+    from .stress.harness import harness
+    from .stress.plan import Plan
+
+    return lambda plan, tell: harness(Plan(**plan), tell)
+
+
+_ACTIVE = {
+    "train": Work("micro-train/1", "trains", _trains),
+    "stress": Work("stress/1", "stresses", _stresses),
+}
 
 
 def main() -> None:
@@ -32,13 +61,15 @@ def main() -> None:
     train.add_argument("--plan", default="{}", help="what to do, as JSON: training/plan.py")
     site = commands.add_parser("site", help="what this host has for a job over several")
     site.add_argument("--plan", default="{}", help="of that job, as JSON")
+    stress = commands.add_parser("stress", help="every device under load, as JSON lines")
+    stress.add_argument("--plan", default="{}", help="what to do, as JSON: stress/plan.py")
     asked = parser.parse_args()
     if asked.command == "watch" and not (0 < asked.interval <= asked.seconds):
         parser.error("expected 0 < --interval <= --seconds")
     die_with_launcher()
     lines = Lines()
-    if asked.command == "train":
-        status = _train(asked.plan, lines)
+    if asked.command in _ACTIVE:
+        status = _active(_ACTIVE[asked.command], asked.plan, lines)
     elif asked.command == "site":
         status = _site(json.loads(asked.plan), lines)
     else:
@@ -57,7 +88,7 @@ def _site(plan: dict[str, Any], lines: Lines) -> int:
     return 0
 
 
-def _train(plan: str, lines: Lines) -> int:
+def _active(work: Work, plan: str, lines: Lines) -> int:
     """To its end, or until it is interrupted: by a signal, or because nobody reads any more."""
     for number in _ENDING:
         signal.signal(number, signal.default_int_handler)
@@ -66,7 +97,7 @@ def _train(plan: str, lines: Lines) -> int:
 
     try:
         with scratch():
-            _trained(plan, lines)
+            _done(work, json.loads(plan), lines)
     except (KeyboardInterrupt, BrokenPipeError):
         with contextlib.suppress(BrokenPipeError):
             lines.write({"kind": "interrupted"})
@@ -74,7 +105,7 @@ def _train(plan: str, lines: Lines) -> int:
     return 0
 
 
-def _trained(plan: str, lines: Lines) -> None:
+def _done(work: Work, plan: dict[str, Any], lines: Lines) -> None:
     """Torch may be missing, or may not load: then that is what there is to tell."""
     import warnings
 
@@ -82,21 +113,20 @@ def _trained(plan: str, lines: Lines) -> None:
 
     warnings.filterwarnings("ignore")  # of torch, about itself: they would be told per rank
     pythons.add_users_modules()
-    why = _stands_in_the_way(json.loads(plan))
+    why = _stands_in_the_way(plan)
     if why:
-        lines.write({"preflight": FORM, **why})
+        lines.write({"preflight": work.form, **why})
         return
-    if json.loads(plan).get("hosts") and not _meets(json.loads(plan), lines):
+    if plan.get("hosts") and not _meets(plan, work.form, lines):
         return
     try:
         with _ended_at_once():
-            from .training.harness import harness
-            from .training.plan import read
+            run = work.imported()
     except (ImportError, OSError) as error:  # OSError: a library of CUDA that does not load
-        text = f"{sys.executable} cannot import what trains: {error}"
-        lines.write({"preflight": FORM, "kind": "cannot", "why": "no-torch", "text": text})
+        text = f"{sys.executable} cannot import what {work.does}: {error}"
+        lines.write({"preflight": work.form, "kind": "cannot", "why": "no-torch", "text": text})
         return
-    harness(read(plan), lines.write)
+    run(plan, lines.write)
 
 
 @contextlib.contextmanager
@@ -111,7 +141,7 @@ def _ended_at_once() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _meets(plan: dict[str, Any], lines: Lines) -> bool:
+def _meets(plan: dict[str, Any], form: str, lines: Lines) -> bool:
     """Whether all hosts reach where the ranks meet; told either way."""
     from .training import hosts
     from .training.meet import meet
@@ -123,7 +153,7 @@ def _meets(plan: dict[str, Any], lines: Lines) -> bool:
         line: dict[str, Any] = {"kind": "cannot", "text": str(error)}
     else:
         line = {**meet(plan, at), "host": plan["hosts"][at]}
-    lines.write({"preflight": FORM, **line})
+    lines.write({"preflight": form, **line})
     return bool(line["kind"] == "met")
 
 

@@ -43,6 +43,7 @@ class Watch:
         """All of it, whatever happens to a GPU; nothing is left behind that can be ended."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop)
+        signal.signal(signal.SIGUSR1, self._finish)
         try:
             return self._run()
         except BrokenPipeError:
@@ -53,6 +54,12 @@ class Watch:
 
     def _stop(self, _number: int, _frame: Any) -> None:
         self.stopped = True
+
+    def _finish(self, _number: int, _frame: Any) -> None:
+        """Its time is over sooner: the GPUs are asked a last time."""
+        self.seconds = min(self.seconds, self.now())
+        for each in self.workers:
+            each.finish()
 
     def _run(self) -> int:
         self.lines.write({

@@ -6,6 +6,7 @@ import contextlib
 import json
 import mmap
 import os
+import select
 import signal
 import sys
 import time
@@ -70,6 +71,10 @@ class Worker:
             raise BrokenPipeError
         self.zero_s = float(told)
 
+    def sleep_until(self, moment_s: float) -> bool:
+        """Until then, by CLOCK_MONOTONIC; False as soon as the parent says that it is enough."""
+        return not select.select([self._start], [], [], max(moment_s - time.monotonic(), 0))[0]
+
     def at_s(self) -> float:
         """Seconds since the start; 0 before."""
         return round(time.monotonic() - self.zero_s, 3) if self.zero_s else 0.0
@@ -80,6 +85,11 @@ class Worker:
         """Let it begin; `zero_s` is CLOCK_MONOTONIC, the same in all processes."""
         with contextlib.suppress(OSError):
             os.write(self._go, repr(zero_s).encode())
+
+    def finish(self) -> None:
+        """Let it look a last time and end."""
+        with contextlib.suppress(OSError):
+            os.write(self._go, b"end")
 
     def call(self) -> str:
         """The call in which it is."""
@@ -163,7 +173,8 @@ def _sample(worker: Worker, handle: Any, seconds: float, interval_s: float) -> N
     before: dict[str, str] = {}
     for number in range(int(seconds / interval_s + 1e-6) + 1):
         worker.now("sleep")
-        time.sleep(max(worker.zero_s + number * interval_s - time.monotonic(), 0))
+        if not worker.sleep_until(worker.zero_s + number * interval_s):
+            return
         at_s = worker.at_s()
         values, errors = nvml.ask(nvml.SAMPLE, handle, worker.now)
         line: dict[str, Any] = {"t": at_s}

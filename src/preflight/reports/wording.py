@@ -51,6 +51,7 @@ DOMAINS = {
     "memory": "Memory",
     "system": "System",
     "versions": "Versions",
+    "stress": "Under load",
     "training": "Training",
     "fleet": "Across hosts",
     "site": "Site checks",

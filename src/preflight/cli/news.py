@@ -1,0 +1,27 @@
+"""Lines of active work in words for a terminal, while it goes on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+def news_of(probe: str, line: str) -> str:
+    """What a line of a question's answer says; "" for one that is no news."""
+    if probe == "micro-train":
+        from preflight.cli.training import told_by
+
+        return told_by(line)
+    if probe == "stress":
+        from preflight.cli.stress import told_of
+
+        return told_of(_decoded(line))
+    return ""
+
+
+def _decoded(line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,1 @@
+"""Every device under load, each in a process of its own; read harness.py first."""
