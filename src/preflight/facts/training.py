@@ -153,6 +153,7 @@ class Training(Struct, frozen=True):
     device: Known[str] = NOT_IN_INPUT  # cuda | cpu
     products: Known[tuple[str, ...]] = NOT_IN_INPUT  # the models of its devices
     sharding: Known[str] = NOT_IN_INPUT
+    sharding_asked: str = ""  # where that is another
     precision: Known[str] = NOT_IN_INPUT
     compiled: Known[bool] = NOT_IN_INPUT
     mesh: str = ""  # of fsdp: replicas x pieces

@@ -102,7 +102,9 @@ def _what(run: Training) -> str:
     on = ", ".join(products) or ("processors" if run.device == "cpu" else str(run.device))
     ranks = f"{run.world} rank" if run.world == 1 else f"{run.world} ranks"
     mesh = f" {run.mesh}" if run.mesh else ""
-    told = [run.preset, run.precision, f"{run.sharding}{mesh}", f"{ranks} on {on}"]
+    alone = f" (one rank has nobody to share with: no {run.sharding_asked})"
+    how = f"{run.sharding}{mesh}{alone if run.sharding_asked else ''}"
+    told = [run.preset, run.precision, how, f"{ranks} on {on}"]
     if isinstance(run.accumulation, int) and run.accumulation > 1:
         told.append(f"{run.accumulation} micro-batches a step")
     told += [f"gradients averaged in {run.comm_hook}"] if run.comm_hook != "none" else []

@@ -152,6 +152,7 @@ def test_a_truncated_shard_is_told_before_anything_starts(tmp_path: Path) -> Non
         ({"ranks": 2, "comm_hook": "bf16"}, "for NCCL only"),
         ({"ranks": 2, "sharding": "fsdp", "comm_hook": "fp16"}, "is for ddp"),
         ({"sharding": "tensor", "ranks": 2}, "expected single, ddp, fsdp, got tensor"),
+        ({"sharding": "single", "ranks": 2}, "sharding single is one rank, and 2 are asked for"),
         ({"changes": {"heads": 3}}, "heads (3) must divide the width (32)"),
         ({"inject": {"gremlin": ""}}, "no fault gremlin: there are slow-rank"),
         ({"inject": {"kill": "2"}, "ranks": 2}, "kill:2: there is no rank 2, the last is 1"),

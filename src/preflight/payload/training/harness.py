@@ -38,7 +38,7 @@ def harness(plan: Plan, tell: Tell) -> None:
     began = time.monotonic()
     torch.set_num_threads(1)  # ranks are forked: no thread of this process may hold anything
     try:
-        plan = settled(plan)
+        asked, plan = plan.sharding, settled(plan)
         at = hosts.place_of(plan)
     except PlanError as error:
         tell({"kind": "cannot", "text": str(error)})
@@ -46,7 +46,7 @@ def harness(plan: Plan, tell: Tell) -> None:
     if plan.hosts:
         tell = _named(plan.hosts[at], tell)
     gpus = devices.found() if plan.device == "cuda" else []
-    tell({"kind": "begin", **_about(plan, gpus)})
+    tell({"kind": "begin", **_about(plan, gpus), "sharding_asked": asked})
     reason = cannot.reason(plan, shape_of(plan), gpus)
     if reason:
         tell({"kind": "cannot", "text": reason})
@@ -109,7 +109,8 @@ def settled(plan: Plan) -> Plan:
     gpus = torch.cuda.device_count()
     device = plan.device or ("cuda" if gpus else "cpu")
     cores = len(os.sched_getaffinity(0))
-    ranks = plan.ranks or (max(1, gpus) if device == "cuda" else min(2, cores))
+    many = 1 if plan.sharding == "single" else max(1, gpus) if device == "cuda" else min(2, cores)
+    ranks = plan.ranks or many
     preset = plan.preset or ("gpu-small" if device == "cuda" else "cpu-tiny")
     if preset not in PRESETS:
         raise PlanError(f"no preset {preset}: there are {', '.join(PRESETS)}")

@@ -113,6 +113,7 @@ def _about(told: Told) -> dict[str, Any]:
     names = [one["name"] for one in devices if "name" in one] if isinstance(devices, list) else []
     return {
         **{name: text_of(plan, name) for name in ("preset", "device", "sharding")},
+        "sharding_asked": _other(begin.get("sharding_asked"), plan.get("sharding")),
         "mesh": str(plan.get("mesh") or ""),
         "comm_hook": str(plan.get("comm_hook") or "none"),
         "accumulation": count_of(shape, "accumulation"),
@@ -131,6 +132,10 @@ def _about(told: Told) -> dict[str, Any]:
         "flops_per_token": number_of(begin, "flops_per_token"),
         "parameters": count_of(begin, "parameters"),
     }
+
+
+def _other(asked: Any, done: Any) -> str:
+    return str(asked) if asked and asked != done else ""
 
 
 def _tokens(told: Told) -> float:
