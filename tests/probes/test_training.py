@@ -223,6 +223,23 @@ def test_an_interrupted_run_is_judged_as_far_as_it_came() -> None:
     assert any(one.status is Status.PASS for one in report.results)
 
 
+@pytest.mark.parametrize(
+    ("rc", "elapsed_s", "why"),
+    [(137, 8.0, "python3 was killed by signal 9 after 8 s (memory?)"),
+     (139, 8.0, "python3 exited with 139: Segmentation fault"),
+     (124, 600.0, "python3 did not end within 600 s")],
+)  # fmt: skip
+def test_what_ended_a_run_is_told_and_how_far_it_came_is_judged(
+    rc: int, elapsed_s: float, why: str
+) -> None:
+    told = written(list(lines())[:60]) + '{"kind":"st'
+    raw = Raw("n", "micro-train", ("python3",), rc, told, "Segmentation fault\n",
+              elapsed_s=elapsed_s, limit_s=600)  # fmt: skip
+    report = examine("n", [raw], CHECKS)
+    assert {one.reason for one in report.results if one.status is Status.ERROR} == {why}
+    assert any(one.status is Status.PASS for one in report.results)
+
+
 def test_what_cannot_be_done_is_an_error_with_its_sentence() -> None:
     report = judged(written([{"kind": "cannot", "text": "2 GPUs are asked for, and 1 is here"}]))
     assert report.verdict is Status.ERROR

@@ -67,6 +67,8 @@ class Told:
             return Missing("exited", "the run was interrupted")
         if self.of["end"]:
             return Missing("exited", "the run ended before it")
+        if self.of["ended_by"]:
+            return Missing("exited", str(self.of["ended_by"][0]["text"]))
         return Missing(
             "unreadable", "no end was told: the run was killed, or its recording is cut short"
         )
@@ -112,6 +114,12 @@ def read(text: str) -> Told:
     if not lines:
         raise ParseError("expected JSON lines of a training run", 1)
     return Told(lines)
+
+
+def ended_by(text: str, why: str) -> str:
+    """The whole lines of a run that did not come to its end, and one that says why."""
+    line = json.dumps({"kind": "ended_by", "text": why})
+    return f"{text[: text.rfind(chr(10)) + 1]}{line}\n"
 
 
 def _line(text: str, number: int) -> Line:
