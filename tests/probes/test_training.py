@@ -340,7 +340,7 @@ def test_of_several_hosts_only_the_one_at_fault_fails(
 ) -> None:
     begin, *rest = lines()
     begin = {**begin, "plan": {**begin["plan"], "hosts": ["a", "b"], "resume": False}}
-    report = judged(written([begin, *rest[:2], *told, {"kind": "end"}]))
+    report = judged(written([begin, *rest[:3], *told, {"kind": "end"}]))
     assert report.verdict is status
     of_ranks = {one.status for one in report.results if one.check == "training.ranks"}
     assert (Status.FAIL in of_ranks) == (status is Status.FAIL)

@@ -20,6 +20,7 @@ import torch
 from ..ranks import Among, Launch, Tell
 from ..scratch import sweep
 from . import cannot, checkpoint, devices, hosts, shards
+from .census import census
 from .model import flops_per_token, parameters
 from .plan import KILLED, RESUMED, WHOLE, Plan, PlanError
 from .presets import PRESETS, Preset
@@ -94,7 +95,7 @@ def _named(host: str, tell: Tell) -> Tell:
 
 
 def _launches(plan: Plan, at: int, tell: Tell, current: list[Launch]) -> None:
-    _prepare(plan, shape_of(plan))
+    tell(census(_prepare(plan, shape_of(plan))))
     resumes = plan.resume and plan.checkpoints
     for number, launch in enumerate((WHOLE, KILLED, RESUMED) if resumes else (WHOLE,)):
         if not _launched(plan, launch, hosts.among(plan, at, number), tell, current):
@@ -142,11 +143,10 @@ def _about(plan: Plan, gpus: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _prepare(plan: Plan, shape: Preset) -> None:
-    """Shards where the user gave none."""
+def _prepare(plan: Plan, shape: Preset) -> list[shards.Shard]:
+    """The user's shards, or where none were given our own."""
     if plan.data:
-        shards.open_shards(plan.data, shape.vocabulary)
-        return
+        return shards.open_shards(plan.data, shape.vocabulary)
     folder = Path(plan.folder) / "shards"
     folder.mkdir()
     tokens = shape.tokens_per_step(plan.world) * shape.steps
@@ -154,6 +154,7 @@ def _prepare(plan: Plan, shape: Preset) -> None:
         str(folder), vocabulary=shape.vocabulary, shards=_SHARDS, seed=plan.seed,
         tokens=tokens + _SHARDS * (shape.length + 1) * 2,
     )  # fmt: skip
+    return shards.open_shards(str(folder), shape.vocabulary)
 
 
 def _launched(
