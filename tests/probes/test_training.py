@@ -19,7 +19,7 @@ from preflight.probes.training.run import training
 from preflight.recognise import recognise
 from preflight.redact.redactor import Redactor
 from tests.conftest import SAMPLES, sample, sample_bytes
-from tests.training_lines import lines, text
+from tests.training_lines import lines, slowed, text
 
 CHECKS = load(("training",)).checks
 
@@ -223,6 +223,58 @@ def test_an_interrupted_run_is_judged_as_far_as_it_came() -> None:
     assert any(one.status is Status.PASS for one in report.results)
 
 
+def _of_check(report: HostReport, check: str) -> set[str]:
+    return {one.status.value for one in report.results if one.check == check}
+
+
+def test_few_steps_and_a_lost_rank_name_no_slow_one() -> None:
+    slow = [json.loads(one) for one in slowed("forward", 0.03, rank=1).splitlines()]
+    assert _of_check(judged(written(slow)), "training.straggler") == {"PASS", "WARN"}
+    few = [one for one in slow if one["kind"] != "step" or one["step"] < 9]
+    assert _of_check(judged(written(few)), "training.straggler") == {"SKIP"}
+    at = next(at for at, one in enumerate(slow) if one["kind"] == "memory")
+    died = {"launch": "whole", "kind": "died", "rank": 1, "status": -9, "step": 31, "first": True}
+    report = judged(written([*slow[:at], died, {"kind": "end"}]))
+    assert _of_check(report, "training.straggler") == {"SKIP"}
+    assert _of_check(report, "training.ranks") == {"FAIL", "SKIP"}
+
+
+@pytest.mark.parametrize(("at", "steps", "status"), [(8, 32, "WARN"), (3, 32, "WARN"),
+                                                     (8, 24, "WARN"), (8, 10, "SKIP")])  # fmt: skip
+def test_a_jump_among_the_first_steps_is_seen(at: int, steps: int, status: str) -> None:
+    told = [
+        {**one, "loss": one["loss"] + 3} if one["kind"] == "step" and one["step"] == at else one
+        for one in lines()
+        if one["kind"] != "step" or one["step"] < steps
+    ]
+    assert _of_check(judged(written(told)), "training.loss.jump") == {status}
+
+
+def test_a_recording_without_its_beginning_or_its_end_does_not_pass() -> None:
+    whole = list(lines())
+    assert "its beginning is missing" in judged(written(whole[1:])).results[0].reason
+    assert unsound(judged(written(whole[:-1]))) == {"ERROR training.resume input"}
+    once = [{**whole[0], "plan": {**whole[0]["plan"], "resume": False}},
+            *(one for one in whole[1:] if one.get("launch", "whole") == "whole")]  # fmt: skip
+    assert judged(written(once)).verdict is Status.PASS
+    assert unsound(judged(written(once[:-1]))) == {
+        "ERROR training.ranks rank 0", "ERROR training.ranks rank 1",
+    }  # fmt: skip
+
+
+def test_two_runs_in_one_file_are_none() -> None:
+    report = judged(text() + text())
+    assert report.verdict is Status.ERROR
+    assert "two runs in one file" in report.results[0].reason
+
+
+def test_a_rank_of_which_nothing_is_there_is_named() -> None:
+    found = judged(written([one for one in lines() if one.get("rank") != 1]))
+    reasons = {one.reason for one in found.results if one.check == "training.ranks"}
+    assert "rank 1 told nothing" in reasons
+    assert found.verdict is Status.ERROR
+
+
 @pytest.mark.parametrize(
     ("rc", "elapsed_s", "why"),
     [(137, 8.0, "python3 was killed by signal 9 after 8 s (memory?)"),
@@ -265,7 +317,7 @@ def test_a_host_that_was_not_asked_is_told_how() -> None:
     "told",
     ["", "\n", "nothing\n", "[]\n", "{}\n", '{"kind": 1}\n',
      '{"kind":"step","rank":0}\n', '{"kind":"begin","plan":7}\n',
-     '{"kind":"step","launch":"whole","rank":"x"}\n'],
+     '{"kind":"step","launch":"whole","rank":"x"}\n', text().replace('"step":7', '"step":-7')],
 )  # fmt: skip
 def test_lines_that_are_none_are_refused(told: str) -> None:
     with pytest.raises(ParseError):

@@ -77,7 +77,7 @@ def _kind(one: TrainFailure) -> str:
 def ended(told: Told, rank: int, found: tuple[TrainFailure, ...]) -> tuple[Known[bool], str]:
     """Whether a rank came to the end of the whole run, and why not."""
     if told.where("done", launch=WHOLE, rank=rank):
-        return True, ""
+        return (True if told.whole() else told.unfinished()), ""
     if told.job.get("causes"):
         return _in_job(told, rank)
     first = causes(found, WHOLE)
@@ -88,6 +88,8 @@ def ended(told: Told, rank: int, found: tuple[TrainFailure, ...]) -> tuple[Known
         return False, mine.text
     if first:
         return Missing("not-applicable", f"it was ended because of {first[0].name}"), ""
+    if told.told_nothing(rank):
+        return Missing("unreadable", f"rank {rank} told nothing"), ""
     return told.unfinished(), ""
 
 
