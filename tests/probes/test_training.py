@@ -223,6 +223,41 @@ def test_an_interrupted_run_is_judged_as_far_as_it_came() -> None:
     assert any(one.status is Status.PASS for one in report.results)
 
 
+_PIDS = {"0": 71, "1": 72}
+_WORKER = {"rank": 1, "pid": 99, "what": "data worker", "state": "stopped"}
+
+
+@pytest.mark.parametrize(
+    ("told", "rank", "texts"),
+    [
+        ({"suspects": [1], "stopped": [1], "held": [_WORKER]}, 1,
+         "said nothing for 20 s after step 5: its process 99 (data worker) is stopped by a signal"),
+        ({"suspects": [1], "stopped": [1], "held": [{**_WORKER, "pid": 72, "what": "rank"}]}, 1,
+         "said nothing for 20 s after step 5, stopped by a signal (PID 72)"),
+        ({"suspects": [1], "held": [{**_WORKER, "state": "waits in the kernel"}]}, 1,
+         "said nothing for 20 s after step 5: its process 99 (data worker) waits in the kernel "
+         "(state D)"),
+        ({"suspects": [1], "steps": {"0": 6, "1": 5}}, 1,
+         "said nothing for 20 s after step 5, behind the others (PID 72)"),
+        ({"suspects": [0, 1]}, -1,
+         "said nothing for 20 s after step 5, and none is further than the others: which one holds "
+         "them is not known (PID 71, 72)"),
+    ],
+)  # fmt: skip
+def test_who_holds_the_others_up(told: dict[str, Any], rank: int, texts: str) -> None:
+    silent = {"launch": "whole", "kind": "silent", "after_s": 20.0, "steps": {"0": 5, "1": 5},
+              "stopped": [], "held": [], "pids": _PIDS, **told}  # fmt: skip
+    whole = [one for one in lines() if one["kind"] != "step" or one["step"] < 6]
+    at = next(at for at, one in enumerate(whole) if one["kind"] == "memory")
+    report = judged(written([*whole[:at], silent, {"kind": "end"}]))
+    found = [one for one in report.results if one.check == "training.ranks"]
+    at_fault = {one.subject for one in found if one.status is Status.FAIL}
+    assert at_fault == ({f"rank {rank}"} if rank >= 0 else {"rank 0", "rank 1"})
+    assert all(texts in str(one) for one in found if one.status is Status.FAIL)
+    if rank < 0:
+        assert any("py-spy dump --pid PID" in step for one in found for step in one.fix)
+
+
 def _of_check(report: HostReport, check: str) -> set[str]:
     return {one.status.value for one in report.results if one.check == check}
 

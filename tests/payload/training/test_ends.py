@@ -18,7 +18,9 @@ import pytest
 pytest.importorskip("torch")
 
 from preflight.payload.ranks import Among, Launch, Tell
-from tests.payload.training.runs import TINY, of, told
+from preflight.payload.training.harness import harness
+from preflight.payload.training.plan import Plan
+from tests.payload.training.runs import TINY, Line, of, told
 
 
 def test_a_rank_that_dies_at_start_is_named_at_once() -> None:
@@ -97,6 +99,26 @@ def test_a_lost_rank_is_named(fault: str) -> None:
         assert silent["suspects"] == silent["stopped"] == [1]
     assert [one["launch"] for one in of(run, "launched")] == ["whole"]
     assert run[-1]["kind"] == "end"
+
+
+def test_a_loaders_worker_that_is_stopped_is_named() -> None:
+    lines: list[Line] = []
+    stopped: list[int] = []
+
+    def tell(line: Line) -> None:
+        lines.append(line)
+        if (line["kind"], line.get("step"), line.get("rank")) == ("step", 3, 1) and not stopped:
+            ranks = psutil.Process().children()
+            stopped.append(max(ranks, key=lambda one: one.pid).children()[0].pid)
+            os.kill(stopped[0], signal.SIGSTOP)
+
+    changes = TINY | {"steps": 200}
+    harness(Plan(ranks=2, device="cpu", changes=changes, silent_s=2.0, resume=False), tell)
+    (silent,) = of(lines, "silent")
+    held = {"rank": 1, "pid": stopped[0], "what": "data worker", "state": "stopped"}
+    assert silent["held"] == [held]
+    assert (silent["suspects"], silent["stopped"]) == ([1], [1])
+    assert not _alive(stopped[0])
 
 
 def test_a_full_disk_fails_the_save_and_not_the_training(tmp_path: Path) -> None:
