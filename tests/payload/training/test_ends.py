@@ -127,7 +127,8 @@ def test_a_full_disk_fails_the_save_and_not_the_training(tmp_path: Path) -> None
     for done in of(run, "done"):
         assert done["failed"].startswith("step-0000000")
         assert ": File too large (" in done["failed"]
-        assert " MiB free); rank 0: " in done["failed"]
+        assert done["failed"].endswith(" MiB free in its folder)")
+        assert done["failed_by"].startswith("rank 0: ")
     assert len(of(run, "done")) == 2
     assert len(of(run, "step", rank=0)) == TINY["steps"]
     assert [one["launch"] for one in of(run, "launched")] == ["whole"]
