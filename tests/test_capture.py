@@ -30,7 +30,7 @@ from tests.peak import PEAK
 XML = sample("nvidia_smi_xml/rtx_a5000_x2_nvlink_590.44_v13.xml")
 FULL = Raw(
     "node-07", "nvidia-smi", ("nvidia-smi", "-q", "-x"), None, "out é\n", "err\x00", "2026-01-02",
-    1.25, True, Missing("timeout", "60 s"), "x.txt", 3,
+    1.25, True, Missing("timeout", "60 s"), "x.txt", 3, 30.0,
 )  # fmt: skip
 
 

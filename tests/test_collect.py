@@ -81,6 +81,8 @@ def test_where_nvidia_smi_comes_from_is_said_where_it_is_not_there() -> None:
         ({"rc": 127}, "no-tool", "is not installed"),
         ({"rc": 137}, "exited", "was killed"),
         ({"rc": 137, "elapsed_s": 5.0}, "timeout", "did not end within 5 s"),
+        ({"rc": 137, "elapsed_s": 7.0, "limit_s": 5}, "timeout", "did not end within 7 s"),
+        ({"rc": 137, "elapsed_s": 8.0, "limit_s": 30}, "exited", "killed by signal 9 after 8 s"),
     ],
 )
 def test_an_answer_that_did_not_end_well_is_not_believed(

@@ -17,11 +17,16 @@ _GIB = 1 << 30
 _HASHES = ["1a2b3c4d5e6f7a8b", "2b3c4d5e6f7a8b9c", "3c4d5e6f7a8b9c0d"]
 
 _Line = dict[str, Any]
+_DATA: _Line = {
+    "kind": "data", "shards": 2, "looked_at": 2, "tokens": 70000, "sampled": 65536,
+    "distinct": 256, "most_id": 7, "most_percent": 0.51, "stretch_percent": 0.0, "stretch_in": "",
+}  # fmt: skip
 
 
 def lines(*, gpu: bool = False) -> Iterator[_Line]:
     """Of two ranks with DDP, killed and resumed; `gpu`: in fp16 and compiled."""
     yield _begin(gpu=gpu)
+    yield _DATA
     yield from _each({"kind": "loader_alone", "launch": "whole", "tokens_per_s": 900000.0})
     for proof in _proofs(gpu=gpu):
         yield from _each({"launch": "whole", "kind": "proof", **proof})

@@ -95,6 +95,11 @@ class Command(Struct, frozen=True):
     waits_for: str = ""
 
 
+#: The shortest limit; and by how much less than its limit a command may be seen to take: its begin
+#: is heard of later than it is. timeout(1) waits two seconds more before it kills.
+_SHORTEST_S, _EARLY_S = 1.0, 0.5
+
+
 class Raw(Struct, frozen=True, omit_defaults=True):
     """One answer as it came. `rc` is None where no end was seen (cut off, deadline, host gone)."""
 
@@ -112,6 +117,14 @@ class Raw(Struct, frozen=True, omit_defaults=True):
     #: Where recorded text came from; `argv` is empty then.
     source: str = ""
     line_offset: int = 0  # lines of the source before this text begins (two tools in one paste)
+    limit_s: float = 0.0  # after which timeout(1) was to end it; 0: not known
+
+    @property
+    def reached_limit(self) -> bool:
+        """Whether timeout(1) ended it: it says 124, or kills, and no sooner than at the limit.
+        Killed before, it was by somebody else."""
+        least_s = max(self.limit_s - _EARLY_S, _SHORTEST_S)
+        return self.rc == 124 or (self.rc == 137 and self.elapsed_s >= least_s)
 
     @property
     def tool(self) -> str:

@@ -136,6 +136,11 @@ def test_a_host_that_was_lost_is_the_cause_and_no_rank_fails() -> None:
         ({"kind": "met"}, {"rc": 124, "elapsed_s": 600.0}, "its run did not end within 600 s"),
         (
             {"kind": "met"},
+            {"rc": 137, "elapsed_s": 9.0, "limit_s": 600},
+            "its run was killed by signal 9 after 9 s (memory?)",
+        ),
+        (
+            {"kind": "met"},
             {"rc": 1, "stderr": "a\nKeyError: b\n"},
             "its run ended with 1: KeyError: b",
         ),

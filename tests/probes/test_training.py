@@ -19,7 +19,7 @@ from preflight.probes.training.run import training
 from preflight.recognise import recognise
 from preflight.redact.redactor import Redactor
 from tests.conftest import SAMPLES, sample, sample_bytes
-from tests.training_lines import lines, text
+from tests.training_lines import lines, slowed, text
 
 CHECKS = load(("training",)).checks
 
@@ -223,6 +223,110 @@ def test_an_interrupted_run_is_judged_as_far_as_it_came() -> None:
     assert any(one.status is Status.PASS for one in report.results)
 
 
+_PIDS = {"0": 71, "1": 72}
+_WORKER = {"rank": 1, "pid": 99, "what": "data worker", "state": "stopped"}
+
+
+@pytest.mark.parametrize(
+    ("told", "rank", "texts"),
+    [
+        ({"suspects": [1], "stopped": [1], "held": [_WORKER]}, 1,
+         "said nothing for 20 s after step 5: its process 99 (data worker) is stopped by a signal"),
+        ({"suspects": [1], "stopped": [1], "held": [{**_WORKER, "pid": 72, "what": "rank"}]}, 1,
+         "said nothing for 20 s after step 5, stopped by a signal (PID 72)"),
+        ({"suspects": [1], "held": [{**_WORKER, "state": "waits in the kernel"}]}, 1,
+         "said nothing for 20 s after step 5: its process 99 (data worker) waits in the kernel "
+         "(state D)"),
+        ({"suspects": [1], "steps": {"0": 6, "1": 5}}, 1,
+         "said nothing for 20 s after step 5, behind the others (PID 72)"),
+        ({"suspects": [0, 1]}, -1,
+         "said nothing for 20 s after step 5, and none is further than the others: which one holds "
+         "them is not known (PID 71, 72)"),
+    ],
+)  # fmt: skip
+def test_who_holds_the_others_up(told: dict[str, Any], rank: int, texts: str) -> None:
+    silent = {"launch": "whole", "kind": "silent", "after_s": 20.0, "steps": {"0": 5, "1": 5},
+              "stopped": [], "held": [], "pids": _PIDS, **told}  # fmt: skip
+    whole = [one for one in lines() if one["kind"] != "step" or one["step"] < 6]
+    at = next(at for at, one in enumerate(whole) if one["kind"] == "memory")
+    report = judged(written([*whole[:at], silent, {"kind": "end"}]))
+    found = [one for one in report.results if one.check == "training.ranks"]
+    at_fault = {one.subject for one in found if one.status is Status.FAIL}
+    assert at_fault == ({f"rank {rank}"} if rank >= 0 else {"rank 0", "rank 1"})
+    assert all(texts in str(one) for one in found if one.status is Status.FAIL)
+    if rank < 0:
+        assert any("py-spy dump --pid PID" in step for one in found for step in one.fix)
+
+
+def _of_check(report: HostReport, check: str) -> set[str]:
+    return {one.status.value for one in report.results if one.check == check}
+
+
+def test_few_steps_and_a_lost_rank_name_no_slow_one() -> None:
+    slow = [json.loads(one) for one in slowed("forward", 0.03, rank=1).splitlines()]
+    assert _of_check(judged(written(slow)), "training.straggler") == {"PASS", "WARN"}
+    few = [one for one in slow if one["kind"] != "step" or one["step"] < 9]
+    assert _of_check(judged(written(few)), "training.straggler") == {"SKIP"}
+    at = next(at for at, one in enumerate(slow) if one["kind"] == "memory")
+    died = {"launch": "whole", "kind": "died", "rank": 1, "status": -9, "step": 31, "first": True}
+    report = judged(written([*slow[:at], died, {"kind": "end"}]))
+    assert _of_check(report, "training.straggler") == {"SKIP"}
+    assert _of_check(report, "training.ranks") == {"FAIL", "SKIP"}
+
+
+@pytest.mark.parametrize(("at", "steps", "status"), [(8, 32, "WARN"), (3, 32, "WARN"),
+                                                     (8, 24, "WARN"), (8, 10, "SKIP")])  # fmt: skip
+def test_a_jump_among_the_first_steps_is_seen(at: int, steps: int, status: str) -> None:
+    told = [
+        {**one, "loss": one["loss"] + 3} if one["kind"] == "step" and one["step"] == at else one
+        for one in lines()
+        if one["kind"] != "step" or one["step"] < steps
+    ]
+    assert _of_check(judged(written(told)), "training.loss.jump") == {status}
+
+
+def test_a_recording_without_its_beginning_or_its_end_does_not_pass() -> None:
+    whole = list(lines())
+    assert "its beginning is missing" in judged(written(whole[1:])).results[0].reason
+    assert unsound(judged(written(whole[:-1]))) == {"ERROR training.resume input"}
+    once = [{**whole[0], "plan": {**whole[0]["plan"], "resume": False}},
+            *(one for one in whole[1:] if one.get("launch", "whole") == "whole")]  # fmt: skip
+    assert judged(written(once)).verdict is Status.PASS
+    assert unsound(judged(written(once[:-1]))) == {
+        "ERROR training.ranks rank 0", "ERROR training.ranks rank 1",
+    }  # fmt: skip
+
+
+def test_two_runs_in_one_file_are_none() -> None:
+    report = judged(text() + text())
+    assert report.verdict is Status.ERROR
+    assert "two runs in one file" in report.results[0].reason
+
+
+def test_a_rank_of_which_nothing_is_there_is_named() -> None:
+    found = judged(written([one for one in lines() if one.get("rank") != 1]))
+    reasons = {one.reason for one in found.results if one.check == "training.ranks"}
+    assert "rank 1 told nothing" in reasons
+    assert found.verdict is Status.ERROR
+
+
+@pytest.mark.parametrize(
+    ("rc", "elapsed_s", "why"),
+    [(137, 8.0, "python3 was killed by signal 9 after 8 s (memory?)"),
+     (139, 8.0, "python3 exited with 139: Segmentation fault"),
+     (124, 600.0, "python3 did not end within 600 s")],
+)  # fmt: skip
+def test_what_ended_a_run_is_told_and_how_far_it_came_is_judged(
+    rc: int, elapsed_s: float, why: str
+) -> None:
+    told = written(list(lines())[:60]) + '{"kind":"st'
+    raw = Raw("n", "micro-train", ("python3",), rc, told, "Segmentation fault\n",
+              elapsed_s=elapsed_s, limit_s=600)  # fmt: skip
+    report = examine("n", [raw], CHECKS)
+    assert {one.reason for one in report.results if one.status is Status.ERROR} == {why}
+    assert any(one.status is Status.PASS for one in report.results)
+
+
 def test_what_cannot_be_done_is_an_error_with_its_sentence() -> None:
     report = judged(written([{"kind": "cannot", "text": "2 GPUs are asked for, and 1 is here"}]))
     assert report.verdict is Status.ERROR
@@ -248,7 +352,7 @@ def test_a_host_that_was_not_asked_is_told_how() -> None:
     "told",
     ["", "\n", "nothing\n", "[]\n", "{}\n", '{"kind": 1}\n',
      '{"kind":"step","rank":0}\n', '{"kind":"begin","plan":7}\n',
-     '{"kind":"step","launch":"whole","rank":"x"}\n'],
+     '{"kind":"step","launch":"whole","rank":"x"}\n', text().replace('"step":7', '"step":-7')],
 )  # fmt: skip
 def test_lines_that_are_none_are_refused(told: str) -> None:
     with pytest.raises(ParseError):
@@ -323,7 +427,7 @@ def test_of_several_hosts_only_the_one_at_fault_fails(
 ) -> None:
     begin, *rest = lines()
     begin = {**begin, "plan": {**begin["plan"], "hosts": ["a", "b"], "resume": False}}
-    report = judged(written([begin, *rest[:2], *told, {"kind": "end"}]))
+    report = judged(written([begin, *rest[:3], *told, {"kind": "end"}]))
     assert report.verdict is status
     of_ranks = {one.status for one in report.results if one.check == "training.ranks"}
     assert (Status.FAIL in of_ranks) == (status is Status.FAIL)

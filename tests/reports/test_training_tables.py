@@ -55,6 +55,13 @@ def test_what_decides_the_figures_stands_in_the_first_row() -> None:
     assert "4 micro-batches a step, gradients averaged in fp16, " in first
 
 
+def test_what_was_asked_for_and_cannot_be_of_one_rank_is_told() -> None:
+    told = text().replace('"sharding":"ddp"', '"sharding":"single"')
+    told = told.replace('"kind":"begin"', '"kind":"begin","sharding_asked":"fsdp"')
+    first = training_tables(host(told))[0]["rows"][0]["value"]
+    assert "single (one rank has nobody to share with: no fsdp), " in first
+
+
 def test_mfu_is_the_rate_over_the_peak_of_all_gpus() -> None:
     found = rate(text(gpu=True))
     assert found.peak_tflops == 989.4

@@ -20,6 +20,7 @@ from preflight.facts.training import Training
 from preflight.facts.watch import Watch
 from preflight.model import Known, Missing, Raw
 from preflight.probes.spec import Probe
+from preflight.probes.training.lines import ended_by
 
 #: A tool or probe -> where it comes from, for tools whose absence makes checks undetermined.
 _COMES_WITH = {
@@ -64,6 +65,8 @@ def read(raw: Raw) -> Any:
     # A tool that failed may have told half of it; of nvidia-smi the text says what is wrong.
     if raw.rc == 0 or _explains(facts):
         return _timed(facts, raw)
+    if isinstance(facts, Training):
+        return _seen_so_far(raw, probe, _exited(raw)) or _exited(raw)
     return _with_status(facts, raw) or _exited(raw)
 
 
@@ -112,19 +115,22 @@ def _tells_what_is_ill(smi: NvidiaSmi) -> bool:
 def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:
     """A driver that lets nvidia-smi wait for its whole limit is a fact; cut off sooner, by the
     host's deadline, it is only unknown."""
-    over = raw.rc in (124, 137) and probe and raw.elapsed_s >= probe.command.timeout_s
+    over = raw.reached_limit and probe and raw.elapsed_s >= probe.command.timeout_s
     if raw.probe in ("watch", "stress", "micro-train") and probe and raw.stdout:
-        return _seen_so_far(raw, probe) or failed
+        return _seen_so_far(raw, probe, failed) or failed
     if failed is None or raw.probe != "nvidia-smi" or not over:
         return failed
     return NvidiaSmi(Driver("hangs", failed.text, line=1, probe=raw.probe), failed, ())
 
 
-def _seen_so_far(raw: Raw, probe: Probe) -> Watch | Stress | Training | None:
+def _seen_so_far(raw: Raw, probe: Probe, why: Missing | None) -> Watch | Stress | Training | None:
     """What a watch saw until it was interrupted or cut off, where it saw a GPU at all; and how far
-    a run that puts under load came."""
+    other work came; a training run has `why` it went no further for its last line."""
+    text = answer_text(raw, probe)
+    if raw.probe == "micro-train" and why is not None:
+        text = ended_by(text, why.text)
     try:
-        found = probe.parse(answer_text(raw, probe))
+        found = probe.parse(text)
     except ParseError:
         return None
     if isinstance(found, Stress):
@@ -165,10 +171,11 @@ def _failed(raw: Raw) -> Missing | None:
         return Missing("denied", f"{tool} cannot be run: {_first_line(raw.stderr)}")
     if raw.rc is None:
         return Missing("exited", f"{tool}: its end was not seen")
-    if raw.rc == 124 or (raw.rc == 137 and raw.elapsed_s >= 1):
+    if raw.reached_limit:
         return Missing("timeout", f"{tool} did not end within {raw.elapsed_s:.0f} s")
     if raw.rc == 137:
-        return Missing("exited", f"{tool} was killed (memory?)")
+        after = f" after {raw.elapsed_s:.0f} s" if raw.elapsed_s >= 1 else ""
+        return Missing("exited", f"{tool} was killed by signal 9{after} (memory?)")
     if raw.truncated:
         return Missing("unreadable", f"{tool}: {_cut(raw)}")
     return None

@@ -20,8 +20,8 @@ from preflight.ship import TRAINS
 LAST_WORDS_S = 5.0
 _INTERRUPTED = "interrupted"
 _BAD = frozenset(("died", "failed", "silent", "cannot", "busy", "unmet"))
-#: timeout(1) ends with it.
-_TIME_OVER = 124
+#: What timeout(1) ends with where SIGKILL ended the command.
+_KILLED_OFF = 137
 #: The launch that is killed on purpose.
 _KILLED = "killed"
 
@@ -120,8 +120,10 @@ def _lost(raws: Sequence[Raw]) -> str:
         return "its run was ended from outside"
     if last.get("kind") in ("end", _INTERRUPTED, "unmet"):
         return ""
-    if raw and raw.rc == _TIME_OVER:
+    if raw and raw.reached_limit:
         return f"its run did not end within {raw.elapsed_s:.0f} s"
+    if raw and raw.rc == _KILLED_OFF:
+        return f"its run was killed by signal 9 after {raw.elapsed_s:.0f} s (memory?)"
     said = str(raw.stderr).strip().splitlines() if raw else []
     return f"its run ended with {raw.rc if raw else None}: {said[-1] if said else 'no word'}"
 

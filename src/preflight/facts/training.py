@@ -132,6 +132,23 @@ class Job(Struct, frozen=True):
     causes: tuple[str, ...] = ()
 
 
+class TrainData(Struct, frozen=True):
+    """What the shards hold, by a look at some of it."""
+
+    own: bool  # the user's
+    shards: int
+    looked_at: int  # of them
+    tokens: int  # of all
+    sampled: int  # ids that were read
+    distinct: int  # of these
+    most_id: int  # the most frequent
+    most_percent: float  # that it is of them
+    stretch_percent: float  # of a shard that is one id throughout; the longest of all shards
+    stretch_in: str = ""  # the name of that shard
+    line: int = 0
+    probe: str = ""
+
+
 class Jump(Struct, frozen=True):
     """How far the loss of a step, a mean over all ranks, was above the median of the ten before."""
 
@@ -153,6 +170,7 @@ class Training(Struct, frozen=True):
     device: Known[str] = NOT_IN_INPUT  # cuda | cpu
     products: Known[tuple[str, ...]] = NOT_IN_INPUT  # the models of its devices
     sharding: Known[str] = NOT_IN_INPUT
+    sharding_asked: str = ""  # where that is another
     precision: Known[str] = NOT_IN_INPUT
     compiled: Known[bool] = NOT_IN_INPUT
     mesh: str = ""  # of fsdp: replicas x pieces
@@ -165,6 +183,7 @@ class Training(Struct, frozen=True):
     threads: Known[int] = NOT_IN_INPUT
     cores: Known[int] = NOT_IN_INPUT
     torch: Known[str] = NOT_IN_INPUT
+    data: Known[TrainData] = NOT_IN_INPUT
     injected: tuple[str, ...] = ()
     steps_asked: Known[int] = NOT_IN_INPUT
     step_s: Known[Spread] = NOT_IN_INPUT

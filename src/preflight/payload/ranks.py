@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from .holdups import held_up
 from .host_memory import oom_kills
 from .parent import die_with_launcher
 
@@ -196,10 +197,13 @@ class Launch:
             return
         behind = min(rank.step for rank in alive)
         steps = {str(rank.number): rank.step for rank in alive}
-        stopped = [rank.number for rank in alive if _stopped(rank.pid)]
-        suspects = stopped or [rank.number for rank in alive if rank.step == behind]
+        held = held_up({rank.number: rank.pid for rank in alive})
+        pids = {str(rank.number): rank.pid for rank in alive}
+        stopped = sorted({one["rank"] for one in held if one["state"] == "stopped"})
+        last = [rank.number for rank in alive if rank.step == behind]
+        suspects = sorted({one["rank"] for one in held}) or last
         yield {"kind": "silent", "after_s": round(limit_s, 1), "steps": steps, "suspects": suspects,
-               "stopped": stopped}  # fmt: skip
+               "stopped": stopped, "held": held, "pids": pids}  # fmt: skip
         self.ended_s = now - _LAST_WORDS_S
 
     def kill(self) -> None:
@@ -217,12 +221,3 @@ def free_port(address: str) -> int:
     with socket.socket() as one:
         one.bind((address, 0))
         return int(one.getsockname()[1])
-
-
-def _stopped(pid: int) -> bool:
-    """Whether the kernel holds the process stopped (SIGSTOP, a debugger)."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123
-            return file.read().rpartition(")")[2].split()[0] in ("T", "t")
-    except (OSError, IndexError):
-        return False

@@ -7,7 +7,7 @@ from typing import Any
 
 from preflight.expect.mfu import Mfu, mfu
 from preflight.facts.host import Host
-from preflight.facts.training import Resume, Training, TrainRank
+from preflight.facts.training import Resume, TrainData, Training, TrainRank
 from preflight.model import Known, Missing
 from preflight.units import format_bytes
 
@@ -81,6 +81,7 @@ def _numbers(run: Training, rate: Known[Mfu]) -> dict[str, float]:
 def _run(run: Training, rate: Known[Mfu]) -> Iterator[Row]:
     for name, told in (
         ("trained", _what(run)),
+        ("data", _data(run.data)),
         ("tokens/s", _number(run.tokens_per_s, ",.0f")),
         ("step", _step(run)),
         ("MFU", rate.text if isinstance(rate, Missing) else f"{rate.percent:.1f} %"),
@@ -102,7 +103,9 @@ def _what(run: Training) -> str:
     on = ", ".join(products) or ("processors" if run.device == "cpu" else str(run.device))
     ranks = f"{run.world} rank" if run.world == 1 else f"{run.world} ranks"
     mesh = f" {run.mesh}" if run.mesh else ""
-    told = [run.preset, run.precision, f"{run.sharding}{mesh}", f"{ranks} on {on}"]
+    alone = f" (one rank has nobody to share with: no {run.sharding_asked})"
+    how = f"{run.sharding}{mesh}{alone if run.sharding_asked else ''}"
+    told = [run.preset, run.precision, how, f"{ranks} on {on}"]
     if isinstance(run.accumulation, int) and run.accumulation > 1:
         told.append(f"{run.accumulation} micro-batches a step")
     told += [f"gradients averaged in {run.comm_hook}"] if run.comm_hook != "none" else []
@@ -112,6 +115,19 @@ def _what(run: Training) -> str:
     told += ["compiled"] if run.compiled is True else []
     told += [f"injected: {', '.join(run.injected)}"] if run.injected else []
     return ", ".join(str(one) for one in told if not isinstance(one, Missing))
+
+
+def _data(told: Known[TrainData]) -> str:
+    """Of the user's own shards."""
+    if isinstance(told, Missing) or not told.own:
+        return ""
+    shards = f"{told.shards} shard{'' if told.shards == 1 else 's'}"
+    few = f", {told.looked_at} of them looked at" if told.looked_at < told.shards else ""
+    ids = f"{told.distinct} id{'' if told.distinct == 1 else 's'} in {told.sampled:,} of them"
+    most = f"most often {told.most_id} ({told.most_percent:.3g} %)"
+    one = f", {told.stretch_percent:.0f} % of {told.stretch_in} is one id in a row"
+    row = one if told.stretch_percent >= 1 else ""
+    return f"{shards}{few}, {told.tokens:,} tokens, {ids}, {most}{row}"
 
 
 def _step(run: Training) -> str:

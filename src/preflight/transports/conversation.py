@@ -17,8 +17,6 @@ from preflight.transports.script import NOT_ASKED, Frame, FrameReader, render
 HOST_CAP_BYTES = 256 * 1024 * 1024
 
 OUT, ERR = 0, 1
-#: timeout(1) kills no sooner: the shortest limit of a command, and what it waits beyond.
-_KILLED_S = 1.0
 
 
 def new_mark() -> str:
@@ -158,11 +156,11 @@ def _not_asked(command: Command, out: Frame, told: Sequence[Raw]) -> Missing | N
 
 
 def _those_that_hung(told: Sequence[Raw]) -> str:
-    """What to say of commands that took their whole limit, 124 and 137 by timeout(1); 137 at once
-    is that somebody else killed it."""
+    """What to say of commands that took their whole limit, 124 and 137 by timeout(1); 137 before
+    it is that somebody else killed it."""
     each = []
     for raw in told:
-        if raw.rc == 124 or (raw.rc == 137 and raw.elapsed_s >= _KILLED_S):
+        if raw.reached_limit:
             each.append(f"{raw.tool} hung for {raw.elapsed_s:.0f} s")
         elif raw.rc == 137:
             each.append(f"{raw.tool} was killed")
@@ -185,6 +183,7 @@ def _raw(
         if out.began_s
         else "",
         elapsed_s=round(elapsed_s, 3),
+        limit_s=command.timeout_s,
         truncated=out.truncated or err.truncated,
         missing=missing,
     )

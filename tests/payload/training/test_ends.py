@@ -18,7 +18,9 @@ import pytest
 pytest.importorskip("torch")
 
 from preflight.payload.ranks import Among, Launch, Tell
-from tests.payload.training.runs import TINY, of, told
+from preflight.payload.training.harness import harness
+from preflight.payload.training.plan import Plan
+from tests.payload.training.runs import TINY, Line, of, told
 
 
 def test_a_rank_that_dies_at_start_is_named_at_once() -> None:
@@ -99,13 +101,34 @@ def test_a_lost_rank_is_named(fault: str) -> None:
     assert run[-1]["kind"] == "end"
 
 
+def test_a_loaders_worker_that_is_stopped_is_named() -> None:
+    lines: list[Line] = []
+    stopped: list[int] = []
+
+    def tell(line: Line) -> None:
+        lines.append(line)
+        if (line["kind"], line.get("step"), line.get("rank")) == ("step", 3, 1) and not stopped:
+            ranks = psutil.Process().children()
+            stopped.append(max(ranks, key=lambda one: one.pid).children()[0].pid)
+            os.kill(stopped[0], signal.SIGSTOP)
+
+    changes = TINY | {"steps": 200}
+    harness(Plan(ranks=2, device="cpu", changes=changes, silent_s=2.0, resume=False), tell)
+    (silent,) = of(lines, "silent")
+    held = {"rank": 1, "pid": stopped[0], "what": "data worker", "state": "stopped"}
+    assert silent["held"] == [held]
+    assert (silent["suspects"], silent["stopped"]) == ([1], [1])
+    assert not _alive(stopped[0])
+
+
 def test_a_full_disk_fails_the_save_and_not_the_training(tmp_path: Path) -> None:
     changes = {"vocabulary": 256, "width": 64}  # more than fits
     run = told(ranks=2, folder=str(tmp_path), inject={"full-disk": ""}, changes=changes)
     for done in of(run, "done"):
         assert done["failed"].startswith("step-0000000")
         assert ": File too large (" in done["failed"]
-        assert " MiB free); rank 0: " in done["failed"]
+        assert done["failed"].endswith(" MiB free in its folder)")
+        assert done["failed_by"].startswith("rank 0: ")
     assert len(of(run, "done")) == 2
     assert len(of(run, "step", rank=0)) == TINY["steps"]
     assert [one["launch"] for one in of(run, "launched")] == ["whole"]
@@ -152,6 +175,7 @@ def test_a_truncated_shard_is_told_before_anything_starts(tmp_path: Path) -> Non
         ({"ranks": 2, "comm_hook": "bf16"}, "for NCCL only"),
         ({"ranks": 2, "sharding": "fsdp", "comm_hook": "fp16"}, "is for ddp"),
         ({"sharding": "tensor", "ranks": 2}, "expected single, ddp, fsdp, got tensor"),
+        ({"sharding": "single", "ranks": 2}, "sharding single is one rank, and 2 are asked for"),
         ({"changes": {"heads": 3}}, "heads (3) must divide the width (32)"),
         ({"inject": {"gremlin": ""}}, "no fault gremlin: there are slow-rank"),
         ({"inject": {"kill": "2"}, "ranks": 2}, "kill:2: there is no rank 2, the last is 1"),

@@ -13,6 +13,7 @@ pytest.importorskip("torch")
 import torch
 
 from preflight.payload.training import cannot, layout, model
+from preflight.payload.training.harness import settled
 from preflight.payload.training.plan import Plan
 from preflight.payload.training.presets import chosen
 from tests.payload.training.runs import TINY, Line, losses, of, told
@@ -188,3 +189,11 @@ def test_what_an_older_torch_can(
     found = cannot.reason(plan, chosen("cpu-tiny"), [])
     assert found.startswith(text)
     assert bool(found) == bool(text)
+
+
+@pytest.mark.parametrize("gpus", [0, 8])
+def test_what_is_single_is_one_rank(gpus: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    found = settled(Plan(sharding="single"))
+    assert (found.ranks, found.sharding) == (1, "single")
+    assert settled(Plan(ranks=1, sharding="fsdp")).sharding == "single"

@@ -117,6 +117,8 @@ def _choices(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
     ):
         if value not in known:
             return f"{name}: expected {', '.join(known)}, got {value}"
+    if plan.sharding == "single" and plan.world > 1:
+        return f"sharding single is one rank, and {plan.world} are asked for: choose ddp or fsdp"
     return ""
 
 

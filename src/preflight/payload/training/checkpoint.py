@@ -16,6 +16,7 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ class Writer:
         self.folder, self.place, self.keep = Path(folder), place, keep
         self.staged_s = 0.0  # that the last one cost the step
         self.written_s: list[float] = []
-        self.failed = ""
+        self.failed = self.failed_by = ""  # why one could not be written; what torch says of it
         # Of its own: what is written beside training must not get between its collectives.
         self._group = dist.new_group(backend="gloo") if place.ranks > 1 else None
         self._thread: threading.Thread | None = None
@@ -83,6 +84,7 @@ class Writer:
         # torch's CheckpointException is no Exception. Told in the report: training goes on.
         except BaseException as error:  # noqa: BLE001
             self.failed = f"{part.stem}: {_why(error, self.folder)}"
+            self.failed_by = _reason(error)[:300]
         self.written_s.append(time.perf_counter() - began)
 
     def _rotate(self) -> None:
@@ -99,12 +101,25 @@ def _reason(error: BaseException) -> str:
 
 def _why(error: BaseException, folder: Path) -> str:
     """What torch says of a write that fails seldom tells that the disk is full: what the file
-    system says of another write comes first."""
+    system says of another write does, or what it said of this one."""
     there = os.statvfs(folder)
-    free = f"{there.f_bavail * there.f_frsize >> 20} MiB free"
-    refused = _refused(folder)
-    told = f"{_reason(error)[:300]} ({free} in its folder)"
-    return f"{refused} ({free}); {_reason(error)[:300]}" if refused else told
+    free = f"{there.f_bavail * there.f_frsize >> 20} MiB free in its folder"
+    refused = _refused(folder) or next(_system_errors(error), "")
+    return f"{refused or f'{type(_cause(error)).__name__} while it was written'} ({free})"
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Of one rank that could not write, without what torch puts around it."""
+    return next((cause for cause, _ in getattr(error, "failures", {}).values()), error)
+
+
+def _system_errors(error: BaseException) -> Iterator[str]:
+    """What the system said, of an error or of what it came from."""
+    at: BaseException | None = _cause(error)
+    while at is not None:
+        if isinstance(at, OSError) and at.strerror:
+            yield at.strerror
+        at = at.__cause__ or at.__context__
 
 
 def _refused(folder: Path) -> str:

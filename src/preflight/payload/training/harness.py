@@ -20,6 +20,7 @@ import torch
 from ..ranks import Among, Launch, Tell
 from ..scratch import sweep
 from . import cannot, checkpoint, devices, hosts, shards
+from .census import census
 from .model import flops_per_token, parameters
 from .plan import KILLED, RESUMED, WHOLE, Plan, PlanError
 from .presets import PRESETS, Preset
@@ -38,7 +39,7 @@ def harness(plan: Plan, tell: Tell) -> None:
     began = time.monotonic()
     torch.set_num_threads(1)  # ranks are forked: no thread of this process may hold anything
     try:
-        plan = settled(plan)
+        asked, plan = plan.sharding, settled(plan)
         at = hosts.place_of(plan)
     except PlanError as error:
         tell({"kind": "cannot", "text": str(error)})
@@ -46,7 +47,7 @@ def harness(plan: Plan, tell: Tell) -> None:
     if plan.hosts:
         tell = _named(plan.hosts[at], tell)
     gpus = devices.found() if plan.device == "cuda" else []
-    tell({"kind": "begin", **_about(plan, gpus)})
+    tell({"kind": "begin", **_about(plan, gpus), "sharding_asked": asked})
     reason = cannot.reason(plan, shape_of(plan), gpus)
     if reason:
         tell({"kind": "cannot", "text": reason})
@@ -94,7 +95,7 @@ def _named(host: str, tell: Tell) -> Tell:
 
 
 def _launches(plan: Plan, at: int, tell: Tell, current: list[Launch]) -> None:
-    _prepare(plan, shape_of(plan))
+    tell(census(_prepare(plan, shape_of(plan))))
     resumes = plan.resume and plan.checkpoints
     for number, launch in enumerate((WHOLE, KILLED, RESUMED) if resumes else (WHOLE,)):
         if not _launched(plan, launch, hosts.among(plan, at, number), tell, current):
@@ -109,7 +110,8 @@ def settled(plan: Plan) -> Plan:
     gpus = torch.cuda.device_count()
     device = plan.device or ("cuda" if gpus else "cpu")
     cores = len(os.sched_getaffinity(0))
-    ranks = plan.ranks or (max(1, gpus) if device == "cuda" else min(2, cores))
+    many = 1 if plan.sharding == "single" else max(1, gpus) if device == "cuda" else min(2, cores)
+    ranks = plan.ranks or many
     preset = plan.preset or ("gpu-small" if device == "cuda" else "cpu-tiny")
     if preset not in PRESETS:
         raise PlanError(f"no preset {preset}: there are {', '.join(PRESETS)}")
@@ -141,11 +143,10 @@ def _about(plan: Plan, gpus: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _prepare(plan: Plan, shape: Preset) -> None:
-    """Shards where the user gave none."""
+def _prepare(plan: Plan, shape: Preset) -> list[shards.Shard]:
+    """The user's shards, or where none were given our own."""
     if plan.data:
-        shards.open_shards(plan.data, shape.vocabulary)
-        return
+        return shards.open_shards(plan.data, shape.vocabulary)
     folder = Path(plan.folder) / "shards"
     folder.mkdir()
     tokens = shape.tokens_per_step(plan.world) * shape.steps
@@ -153,6 +154,7 @@ def _prepare(plan: Plan, shape: Preset) -> None:
         str(folder), vocabulary=shape.vocabulary, shards=_SHARDS, seed=plan.seed,
         tokens=tokens + _SHARDS * (shape.length + 1) * 2,
     )  # fmt: skip
+    return shards.open_shards(str(folder), shape.vocabulary)
 
 
 def _launched(

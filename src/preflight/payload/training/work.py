@@ -79,7 +79,8 @@ def _work(plan: Plan, shape: Preset, place: layout.Place, launch: str, tell: Tel
     writer.wait()
     tell({"kind": "memory", **memory.of(state, place)})
     tell({"kind": "done", "digest": checkpoint.digest(state.model), "failed": writer.failed,
-          "staged_s": writer.staged_s, "written_s": writer.written_s})  # fmt: skip
+          "failed_by": writer.failed_by, "staged_s": writer.staged_s,
+          "written_s": writer.written_s})  # fmt: skip
 
 
 def _train(run: loop.Run, state: loop.State, place: layout.Place, tell: Tell) -> None:

@@ -39,11 +39,44 @@ def _failures(told: Told) -> Iterator[TrainFailure]:
 
 
 def _silent(one: Line, launch: str) -> Iterator[TrainFailure]:
-    for rank in one["suspects"]:
-        how = "stopped by a signal" if rank in one["stopped"] else "behind the others"
+    """Whom it is known of that it holds the others up; where nobody is behind, all of them."""
+    held: dict[int, Line] = {}
+    for each in one.get("held", ()):
+        held.setdefault(int(each["rank"]), each)
+    suspects, all_alike = one["suspects"], len(one["suspects"]) == len(one["steps"]) > 1
+    for_s = f"said nothing for {one['after_s']:g} s"
+    if all_alike and not held and not one["stopped"]:
+        step = min(int(at) for at in one["steps"].values())
+        text = f"{for_s} {after(step)}, and none is further than the others: which one holds them "
+        text += f"is not known{_pids(one, suspects)}"
+        yield TrainFailure("all ranks", "silent", launch, text, step, one["line"], PROBE)
+        return
+    for rank in suspects:
         step = int(one["steps"].get(str(rank), -1))
-        text = f"said nothing for {one['after_s']:g} s {after(step)}, {how}"
+        how = _held_by(held[rank]) if rank in held else _behind(one, rank)
+        text = f"{for_s} {after(step)}{how}"
         yield TrainFailure(f"rank {rank}", "silent", launch, text, step, one["line"], PROBE)
+
+
+def _held_by(held: Line) -> str:
+    state = str(held["state"])
+    how = "stopped by a signal" if state == "stopped" else "waits in the kernel (state D)"
+    if held["what"] == "rank":
+        return f", {how} (PID {int(held['pid'])})"
+    return f": its process {int(held['pid'])} ({held['what']}) {'is ' * (state == 'stopped')}{how}"
+
+
+def _behind(one: Line, rank: int) -> str:
+    if rank in one["stopped"]:
+        return ", stopped by a signal"
+    where = ", behind the others" if len(one["steps"]) > 1 else ""
+    return f"{where}{_pids(one, [rank])}"
+
+
+def _pids(one: Line, ranks: list[int]) -> str:
+    """For a debugger to be told; "" where they were not told."""
+    found = [str(int(pid)) for rank in ranks if (pid := one.get("pids", {}).get(str(rank)))]
+    return f" (PID {', '.join(found)})" if found else ""
 
 
 def _for_memory(died: Line) -> str:
@@ -77,7 +110,7 @@ def _kind(one: TrainFailure) -> str:
 def ended(told: Told, rank: int, found: tuple[TrainFailure, ...]) -> tuple[Known[bool], str]:
     """Whether a rank came to the end of the whole run, and why not."""
     if told.where("done", launch=WHOLE, rank=rank):
-        return True, ""
+        return (True if told.whole() else told.unfinished()), ""
     if told.job.get("causes"):
         return _in_job(told, rank)
     first = causes(found, WHOLE)
@@ -88,6 +121,8 @@ def ended(told: Told, rank: int, found: tuple[TrainFailure, ...]) -> tuple[Known
         return False, mine.text
     if first:
         return Missing("not-applicable", f"it was ended because of {first[0].name}"), ""
+    if told.told_nothing(rank):
+        return Missing("unreadable", f"rank {rank} told nothing"), ""
     return told.unfinished(), ""
 
 
@@ -112,7 +147,8 @@ def is_own(told: Told, one: TrainFailure) -> bool:
     nothing as the one that it waits for, and the launcher ends it as it ends all."""
     line = next((each for each in told.lines if each["line"] == one.line), {})
     if one.kind == "silent":
-        return int(one.name.removeprefix("rank ")) in line.get("stopped", ())
+        known = {*line.get("stopped", ()), *(each["rank"] for each in line.get("held", ()))}
+        return one.name in {f"rank {rank}" for rank in known}
     if one.kind == "died":
         return line.get("first") is not False
     return _kind(one) != "followed"

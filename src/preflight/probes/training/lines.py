@@ -20,6 +20,10 @@ NO_STEP = Missing("unreadable", "no step was told")
 Line = dict[str, Any]
 
 
+#: What the lines of a kind are counted by.
+_COUNTED = {"step": ("rank", "step"), "done": ("rank",), "replica": ("rank", "step_at")}
+
+
 class Told:
     """All lines of one run, in their order, each with its number as `line`."""
 
@@ -67,9 +71,20 @@ class Told:
             return Missing("exited", "the run was interrupted")
         if self.of["end"]:
             return Missing("exited", "the run ended before it")
+        if self.of["ended_by"]:
+            return Missing("exited", str(self.of["ended_by"][0]["text"]))
         return Missing(
             "unreadable", "no end was told: the run was killed, or its recording is cut short"
         )
+
+    def told_nothing(self, rank: int) -> bool:
+        """Whether a whole run has no line of a rank: none is lost in silence."""
+        return bool(self.of["end"]) and not any(one.get("rank") == rank for one in self.lines)
+
+    def whole(self) -> bool:
+        """Whether it is there to its last line; the launches behind the whole run have theirs."""
+        others = any(one.get("by") == "job" for one in self.of["interrupted"])
+        return bool(self.of["end"]) or bool(self.plan.get("resume")) or others
 
     def ranks(self) -> list[int]:
         """The numbers of this host's ranks, of all hosts' ranks: those that told something, and
@@ -111,7 +126,19 @@ def read(text: str) -> Told:
     lines = [_line(line, number) for number, line in enumerate(whole, 1) if line.strip()]
     if not lines:
         raise ParseError("expected JSON lines of a training run", 1)
+    begins = [one["line"] for one in lines if one["kind"] == "begin"]
+    if len(begins) > 1:
+        raise ParseError("two runs in one file: give each a file of its own", begins[1])
+    first = next((one["line"] for one in lines if "launch" in one), None)
+    if first and not begins:
+        raise ParseError("its beginning is missing: no line of the kind begin", first)
     return Told(lines)
+
+
+def ended_by(text: str, why: str) -> str:
+    """The whole lines of a run that did not come to its end, and one that says why."""
+    line = json.dumps({"kind": "ended_by", "text": why})
+    return f"{text[: text.rfind(chr(10)) + 1]}{line}\n"
 
 
 def _line(text: str, number: int) -> Line:
@@ -121,6 +148,9 @@ def _line(text: str, number: int) -> Line:
         told = None
     if not isinstance(told, dict) or not isinstance(told.get("kind"), str):
         raise ParseError(f"expected a JSON object with its kind, got {text[:60]!r}", number)
+    for name in _COUNTED.get(told["kind"], ()):
+        if type(told.get(name)) is not int or told[name] < 0:
+            raise ParseError(f"expected a {name} of 0 or more, got {told.get(name)!r}", number)
     return {**told, "line": number}
 
 

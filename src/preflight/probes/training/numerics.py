@@ -12,8 +12,8 @@ from preflight.facts.training import Jump, Layer, Proof
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.training.lines import NO_STEP, PROBE, WHOLE, Line, Told, finite
 
-#: Steps before one that its loss is held against.
-_BEFORE = 10
+#: Steps before one that its loss is held against, and the fewest of them at the beginning.
+_BEFORE, _LEAST_BEFORE = 10, 3
 _OF_LOSSES = ("first_loss", "start_off_nats", "learned_percent", "jumps")
 _NO_SCALE = Missing("not-applicable", "only fp16 scales the loss")
 _NO_FLOOR = Missing("not-applicable", "the least loss of the user's own data is not known")
@@ -52,15 +52,17 @@ def _learned(
 
 
 def _jump(steps: list[Line]) -> dict[str, Any]:
-    """By how much the loss of a step was at most above the median of the ten before."""
+    """By how much the loss of a step was at most above the median of the ten before; of the first
+    steps above those that there are. A run of no more than ten has nothing to tell it by."""
     told = [one["loss"] for one in steps]
     rises = {
-        at: told[at] - median(told[at - _BEFORE : at])
-        for at in range(_BEFORE, len(steps))
-        if all(map(finite, told[at - _BEFORE : at + 1]))
+        at: told[at] - median(before)
+        for at in range(_LEAST_BEFORE, len(steps) if len(steps) > _BEFORE else 0)
+        if all(map(finite, [*(before := told[max(0, at - _BEFORE) : at]), told[at]]))
     }
     if not rises:
-        return {"jumps": Missing("not-applicable", "too few steps to tell a jump")}
+        few = f"{len(steps)} steps are too few to tell a jump: more than {_BEFORE} are needed"
+        return {"jumps": Missing("not-applicable", few)}
     at = max(rises, key=lambda one: rises[one])
     step = steps[at]
     when = f"at step {step['step']}"

@@ -33,12 +33,13 @@ def ranks(told: Told, failures: tuple[TrainFailure, ...]) -> tuple[TrainRank, ..
     devices = [_device(told, local) for local in range(len(numbers))]
     usual = Counter(map(str, devices)).most_common(1)
     of = {number: busy(told.steps[WHOLE].get(number, [])) for number in numbers}
+    lost = any(one.launch == WHOLE for one in failures)
     of_all: dict[int, Known[float]] = {**told.busy_elsewhere(), **of}
     return tuple(
         TrainRank(
             name=f"rank {number}",
             device=devices[local],
-            behind_percent=behind(of_all, number, hosts=told.hosts()),
+            behind_percent=behind(of_all, number, hosts=told.hosts(), lost=lost),
             busy_s=of[number],
             load=_load(told, local),
             **_end(told, number, failures),

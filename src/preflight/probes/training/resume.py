@@ -47,7 +47,7 @@ def resume(told: Told, failures: tuple[TrainFailure, ...]) -> Resume:
             )
         )
     else:
-        trouble = "" if done else told.unfinished()
+        trouble = "" if done and told.of["end"] else told.unfinished()
     if not resumed:
         why = Missing("not-applicable", "the run did not come to its resume")
         return Resume(**{**_fields(why if failed else told.unfinished()), "trouble": trouble},

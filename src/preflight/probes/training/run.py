@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from preflight.errors import ParseError
-from preflight.facts.training import Resume, Training, TrainRank
+from preflight.facts.training import Resume, TrainData, Training, TrainRank
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.spec import probe
 from preflight.probes.training.failures import failures
@@ -90,6 +90,7 @@ def _facts(told: Told) -> Training:
         busy=told.busy(),
         interrupted=bool(told.of["interrupted"]),
         **_about(told),
+        data=_data(told),
         **timed,
         loader_ratio=loader_ratio(told, timed.get("tokens_per_s", NO_STEP)),
         **losses(told, first),
@@ -113,6 +114,7 @@ def _about(told: Told) -> dict[str, Any]:
     names = [one["name"] for one in devices if "name" in one] if isinstance(devices, list) else []
     return {
         **{name: text_of(plan, name) for name in ("preset", "device", "sharding")},
+        "sharding_asked": _other(begin.get("sharding_asked"), plan.get("sharding")),
         "mesh": str(plan.get("mesh") or ""),
         "comm_hook": str(plan.get("comm_hook") or "none"),
         "accumulation": count_of(shape, "accumulation"),
@@ -131,6 +133,22 @@ def _about(told: Told) -> dict[str, Any]:
         "flops_per_token": number_of(begin, "flops_per_token"),
         "parameters": count_of(begin, "parameters"),
     }
+
+
+def _data(told: Told) -> Known[TrainData]:
+    lines = told.of["data"]
+    if not lines:
+        begun = told.of["step"] or told.of["end"] or not told.begin
+        return NOT_IN_INPUT if begun else told.unfinished()
+    counts = {name: lines[0][name] for name in _OF_DATA}
+    return TrainData(bool(told.plan.get("data")), **counts, line=lines[0]["line"], probe=PROBE)
+
+
+_OF_DATA = TrainData.__struct_fields__[1:-2]
+
+
+def _other(asked: Any, done: Any) -> str:
+    return str(asked) if asked and asked != done else ""
 
 
 def _tokens(told: Told) -> float:

@@ -12,9 +12,12 @@ from preflight.probes.training.lines import NO_STEP, Line, Told, middle
 
 #: Steps at the beginning that time nothing: kernels are chosen, memory is taken.
 _WARM = 5
+#: Of fewer steps no rank is held against others.
+_LEAST = 10
 #: What a step holds beside work of its own rank.
 _NOT_BUSY = ("data", "communication", "checkpoint")
 _ALONE = Missing("not-applicable", "one rank has no others to be compared with")
+_LOST = Missing("not-applicable", "a rank was lost: what the others did meanwhile tells no pace")
 _ALONE_HERE = Missing(
     "not-applicable",
     "one rank on each host, and the ranks of the others are not in the input: no slow rank was "
@@ -41,13 +44,19 @@ def spent(step: Line, parts: Iterable[str]) -> float:
 
 
 def busy(steps: list[Line]) -> Known[float]:
-    """Seconds of a step that the rank itself was at work, the median."""
+    """Seconds of a step that the rank itself was at work, the median; of few steps it says little
+    of a rank."""
+    if 0 < len(steps) < _LEAST:
+        few = f"{len(steps)} steps are too few to compare ranks by: {_LEAST} are needed"
+        return Missing("not-applicable", few)
     return middle(total(one) - spent(one, _NOT_BUSY) for one in warm(steps))
 
 
-def behind(of: dict[int, Known[float]], rank: int, *, hosts: int = 1) -> Known[float]:
+def behind(
+    of: dict[int, Known[float]], rank: int, *, hosts: int = 1, lost: bool = False
+) -> Known[float]:
     """How much longer a rank is busy than the others of the job, in percent of their median."""
-    own = of[rank]
+    own = _LOST if lost else of[rank]
     others = [one for key, one in of.items() if key != rank and not isinstance(one, Missing)]
     if isinstance(own, Missing) or not others:
         return own if isinstance(own, Missing) else _ALONE_HERE if hosts > 1 else _ALONE
