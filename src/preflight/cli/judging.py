@@ -237,9 +237,17 @@ def _report(
         profile=options.profile,
         overrides=plan.overrides,
         fleet=tuple(fleet),
-        hints=tuple(_hints(question, plan, options, hosts)),
+        hints=(*_drills(plan, hosts, fleet), *_hints(question, plan, options, hosts)),
         preflight=__version__,
     )
+
+
+def _drills(plan: Plan, hosts: Sequence[HostReport], fleet: Sequence[Result]) -> Iterator[str]:
+    """Of each fault that was injected whether it was seen."""
+    if any(check.rule == "drill" for check in plan.checks):
+        from preflight.judge.drill import drills_told
+
+        yield from drills_told([*(one for host in hosts for one in host.results), *fleet])
 
 
 def _hints(
