@@ -159,7 +159,8 @@ def _hold_folder(name: str, path: Path) -> None:
     """A folder of this machine that cannot be used."""
     if not path.is_dir():
         what = "is no folder" if path.exists() else "is not there"
-        hint = f"mkdir -p {quote(str(path))}" if name == "folder" else "name the folder of shards"
+        hint = f"mkdir -p {quote(str(path))}" if name == "folder" else "--data DIR with shards"
+        hint = f"--{name} {quote(str(path.parent))}" if path.exists() else hint
         raise UsageError(f"--{name} {path} {what}", hint)
     if name == "folder" and not os.access(path, os.W_OK | os.X_OK):
         raise UsageError(f"--folder {path} cannot be written", "--folder DIR of your own")

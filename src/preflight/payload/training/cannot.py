@@ -117,7 +117,6 @@ def _unseen(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
         (OF_CHECKPOINT, not plan.resume, "nothing is saved or resumed"),
         (OF_SEVERAL, plan.world == 1, "one rank has no other to be held against"),
         (OF_REPLICAS, not twins, "no other rank holds the same parameters"),
-        ({"nan"}, shape.precision == "fp16", "the scaler of fp16 leaves such a step out"),
         ({"bad-batch"}, bad < BEFORE_JUMP,
          f"a loss is held against those of the {BEFORE_JUMP} steps before it"),
     ):  # fmt: skip
