@@ -69,7 +69,7 @@ def test_the_help_names_every_fault() -> None:
     }
     of = {name: {one for one, of in NUMBER_OF.items() if of == name} for name in ("rank", "step")}
     assert of == {"rank": sets["OF_RANK"], "step": sets["OF_STEP"]}
-    for table in ("OF_CHECKPOINT", "OF_SEVERAL", "OF_REPLICAS"):
+    for table in ("OF_RESUME", "OF_SEVERAL", "OF_REPLICAS"):
         assert set(getattr(drills, table)) == sets[table]
 
 
@@ -106,7 +106,7 @@ def test_a_checkpoint_is_as_large_as_told(name: str) -> None:
         ({"inject": ["kill:9"]}, "kill:9: there is no rank 9"),
         ({"inject": ["stall:999"], "preset": "cpu-tiny"}, "there is no step 999"),
         ({"inject": ["stall:999"]}, "there is no step 999"),
-        ({"inject": ["lost-optimizer"], "no_resume": True}, "nothing is saved or resumed"),
+        ({"inject": ["lost-optimizer"], "no_resume": True}, "nothing is resumed"),
         ({"inject": ["half-checkpoint"], "hosts": ["a,b"]}, "a folder that all of them share"),
         ({"inject": ["slow-rank"], "ranks": 1}, "one rank has no other"),
         ({"inject": ["flip-weight"], "sharding": "fsdp"}, "no other rank holds the same"),

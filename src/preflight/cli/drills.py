@@ -24,9 +24,7 @@ NUMBER_OF = {
     "slow-loader": "milliseconds of a sample", "pickle-heavy": "objects of a batch",
     "rate-x100": "times of the learning rate", "tiny-kernels": "operations of a step",
 }  # fmt: skip
-OF_CHECKPOINT = (
-    "lost-optimizer", "repeated-data", "corrupt-checkpoint", "half-checkpoint", "full-disk",
-)  # fmt: skip
+OF_RESUME = ("lost-optimizer", "repeated-data", "corrupt-checkpoint", "half-checkpoint")
 OF_SEVERAL = ("slow-rank", "flip-weight", "flip-gradient")
 OF_REPLICAS = ("flip-weight", "flip-gradient")
 ON_GPUS = ("pageable", "tiny-kernels", "churn")
@@ -83,9 +81,9 @@ def _hold_effect(options: Options, one: str, steps: int | None) -> None:
     """Refuse a fault that does nothing in this run, or nothing that a check could see."""
     name = one.partition(":")[0]
     for names, idle, why, hint in (
-        (OF_CHECKPOINT, options.no_resume, "nothing is saved or resumed with --no-resume",
+        (OF_RESUME, options.no_resume, "nothing is resumed with --no-resume",
          "leave out --no-resume"),
-        (OF_CHECKPOINT, are_many(options) and not options.folder,
+        ((*OF_RESUME, "full-disk"), are_many(options) and not options.folder,
          "several hosts resume from a folder that all of them share", "--folder /scratch/me"),
         (OF_SEVERAL, world(options) == 1, "one rank has no other to be held against",
          f"--ranks 2 --inject {one}"),

@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
-from . import fits
+from . import fits, room
 from .inject import (
     BEFORE_JUMP,
     FAULTS,
-    OF_CHECKPOINT,
     OF_RANK,
     OF_REPLICAS,
+    OF_RESUME,
     OF_SEVERAL,
     OF_STEP,
     ON_GPUS,
@@ -114,7 +114,8 @@ def _unseen(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
     twins = plan.sharding == "ddp" or plan.mesh.partition("x")[0] not in ("", "1")
     bad = int(asked.get("bad-batch") or shape.steps // 3)
     for names, idle, why in (
-        (OF_CHECKPOINT, not plan.resume, "nothing is saved or resumed"),
+        (OF_RESUME, not plan.resume, "nothing is resumed"),
+        ({"full-disk"}, len(plan.hosts) > 1 and not plan.folder, "nothing is saved"),
         (OF_SEVERAL, plan.world == 1, "one rank has no other to be held against"),
         (OF_REPLICAS, not twins, "no other rank holds the same parameters"),
         ({"bad-batch"}, bad < BEFORE_JUMP,
@@ -149,4 +150,5 @@ def _choices(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
 
 _ASKS: tuple[Callable[[Plan, Preset, _Gpus], str], ...] = (
     _version, _choices, _places, _faults, _unseen, _shape, _devices, _mesh, _hook, fits.reason,
+    room.reason,
 )  # fmt: skip

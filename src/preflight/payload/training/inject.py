@@ -53,8 +53,8 @@ ON_GPUS = {
 #: What the number behind the colon is of; of the others it is a measure.
 OF_RANK = frozenset({"slow-rank", "kill", "stop", "flip-weight", "flip-gradient"})
 OF_STEP = frozenset({"stall", "nan", "bad-batch"})
-OF_CHECKPOINT = frozenset({
-    "lost-optimizer", "repeated-data", "corrupt-checkpoint", "half-checkpoint", "full-disk",
+OF_RESUME = frozenset({
+    "lost-optimizer", "repeated-data", "corrupt-checkpoint", "half-checkpoint",
 })  # fmt: skip
 OF_SEVERAL = frozenset({"slow-rank", "flip-weight", "flip-gradient"})
 OF_REPLICAS = frozenset({"flip-weight", "flip-gradient"})
