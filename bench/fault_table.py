@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from preflight.expect.drills import SEEN_BY
+
 #: Learns its chain of tokens in 40 steps of some milliseconds.
 SMALL = {"layers": 1, "width": 64, "heads": 2, "kv_heads": 1, "hidden": 128, "vocabulary": 32,
          "length": 32, "batch": 8, "steps": 40, "learning_rate": 1e-2, "warmup": 5}  # fmt: skip
@@ -14,17 +16,21 @@ SHARDINGS = ("ddp", "fsdp", "single")
 
 @dataclass(frozen=True)
 class Fault:
-    """One injected fault. `seen`: the checks that must say so, by any of them; `also`: others that
-    may, as a consequence. Where nothing can be seen, `why` says why not."""
+    """One injected fault. `also`: checks that may say so beside those that must, as a consequence.
+    One that is tried on no run says `why` not."""
 
     name: str
-    seen: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     argument: str = ""
     resume: bool = False  # it acts on the resume only
     shardings: tuple[str, ...] = SHARDINGS
     plan: dict[str, Any] = field(default_factory=dict)
     why: str = ""
+
+    @property
+    def seen(self) -> tuple[str, ...]:
+        """The checks that must say so, by any of them."""
+        return SEEN_BY[self.name] if self.shardings else ()
 
     def asked(self, sharding: str, seed: int, shape: dict[str, Any]) -> dict[str, Any]:
         """The plan of a run with it."""
@@ -44,43 +50,29 @@ TIMES = frozenset({
     "training.jitter", "training.rest", "training.straggler", "training.data.wait",
     "training.data.loader", "training.data.longest", "training.checkpoint.stall",
 })  # fmt: skip
-_LOSS = ("training.loss.learned", "training.loss.jump")
-_RESUMED = ("training.resume.loss", "training.resume.parameters")
-_NO_TWIN = "no other rank holds the same parameters: what one bit does to the loss is too little"
 
 FAULTS = (
-    Fault("slow-rank", ("training.straggler",), shardings=("ddp", "fsdp")),
-    Fault("slow-loader", ("training.data.wait",)),
-    Fault(
-        "pickle-heavy",
-        ("training.data.wait", "training.data.loader"),
-        argument="400000",
-        shardings=("ddp", "single"),
-    ),
+    Fault("slow-rank", shardings=("ddp", "fsdp")),
+    Fault("slow-loader"),
+    Fault("pickle-heavy", argument="400000", shardings=("ddp", "single")),
     # Its steps are longer: as much beside them is still hidden.
-    Fault(
-        "pickle-heavy",
-        ("training.data.wait", "training.data.loader"),
-        argument="1000000",
-        shardings=("fsdp",),
-    ),
-    Fault("stall", ("training.data.longest",)),
-    Fault("kill", ("training.ranks",)),
-    Fault("stop", ("training.ranks",), plan={"silent_s": 3.0}),
-    Fault("flip-weight", ("training.replicas",), shardings=("ddp",)),
-    Fault("flip-gradient", ("training.replicas",), shardings=("ddp",)),
-    Fault("flip-weight", shardings=("fsdp", "single"), why=_NO_TWIN),
-    Fault("flip-gradient", shardings=("fsdp", "single"), why=_NO_TWIN),
-    Fault("nan", ("training.finite",), _LOSS),
-    Fault("rate-x100", _LOSS, ("training.finite",)),
-    Fault("bad-batch", ("training.loss.jump",)),
-    Fault("lost-optimizer", _RESUMED, resume=True),
-    Fault("repeated-data", ("training.resume.samples",), _RESUMED, resume=True),
-    Fault("corrupt-checkpoint", ("training.checkpoint.sound",), resume=True),
-    Fault("half-checkpoint", ("training.checkpoint.sound",), resume=True),
-    Fault("full-disk", ("training.checkpoint.written",), ("training.resume",), resume=True),
+    Fault("pickle-heavy", argument="1000000", shardings=("fsdp",)),
+    Fault("stall"),
+    Fault("kill"),
+    Fault("stop", plan={"silent_s": 3.0}),
+    # Refused with fsdp and alone: no other rank holds the same parameters.
+    Fault("flip-weight", shardings=("ddp",)),
+    Fault("flip-gradient", shardings=("ddp",)),
+    Fault("nan", SEEN_BY["rate-x100"]),
+    Fault("rate-x100", ("training.finite",)),
+    Fault("bad-batch"),
+    Fault("lost-optimizer", resume=True),
+    Fault("repeated-data", SEEN_BY["lost-optimizer"], resume=True),
+    Fault("corrupt-checkpoint", resume=True),
+    Fault("half-checkpoint", resume=True),
+    Fault("full-disk", ("training.resume",), resume=True),
     # Steps are of milliseconds: to look through fewer objects than the default is a share of them.
-    Fault("gc-pauses", ("training.gc",), argument="200000"),
+    Fault("gc-pauses", argument="200000"),
     # Refused on processors.
     Fault("pageable", shardings=(), why="a CPU copies nothing"),
     Fault("tiny-kernels", shardings=(), why="on a CPU an operation costs nothing to launch"),

@@ -270,6 +270,7 @@ BASES |= {
     "trained-straggler": {"micro-train": slowed("forward", 0.02, rank=1)},
     "trained-waiting": {"micro-train": slowed("data", 0.02)},
     "trained-pageable": {"micro-train": slowed("copy", 0.004)},
+    "trained-drill": {"micro-train": "micro_train/injected_nan.jsonl"},
     "trained-idle": {"micro-train": slowed("rest", 0.008)},
 }
 #: Eight GPUs under load, what links them and the air that cools them; two; some that fade, and one
@@ -347,11 +348,14 @@ def _judge(name: str, key: str) -> list[Result]:
     if _checks()[name].across == "fleet":
         return _judge_fleet(_checks()[name], key)
     checks = [replace(_checks()[name], row={**_checks()[name].row, **entry.get("row", {})})]
+    if checks[0].rule == "drill":  # by what the others say
+        checks += [one for one in _checks().values() if one.id in entry["others"]]
     if entry.get("asked"):
         checks = mark(checks, [name], asked=True)
     report = examine(entry.get("host", "node-07"), _raws(entry, entry.get(key) or {}), checks)
     subject = entry.get("subject")
-    return [one for one in report.results if subject in (None, one.subject)]
+    mine = [one for one in report.results if one.check == name]
+    return [one for one in mine if subject in (None, one.subject)]
 
 
 def test_the_table_names_every_check_and_no_other() -> None:

@@ -262,6 +262,19 @@ def test_a_capture_of_this_machine_gives_the_same_report(tmp_path: Path) -> None
     assert statuses[0] == statuses[1]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    ["--save no/x.json", "--save x.foo", "--save x.svg", "--save no/x.capture.gz",
+     "--save-hosts no/x", "--inject stall:999 --preset cpu-tiny", "--folder x.txt", "--python="],
+)  # fmt: skip
+def test_a_dry_run_refuses_what_a_run_does(tmp_path: Path, arguments: str) -> None:
+    (tmp_path / "x.txt").touch()
+    ran = preflight("micro-train", "--dry-run", *arguments.split(), cwd=tmp_path)
+    assert (ran.rc, ran.out) == (2, "")
+    assert ran.err.startswith("error: ") and "\nhint: " in ran.err
+    assert [one.name for one in tmp_path.iterdir()] == ["x.txt"]
+
+
 def test_a_dry_run_runs_nothing(tmp_path: Path) -> None:
     path = with_tool(tmp_path / "bin", "nvidia-smi", f"touch {tmp_path}/ran")
     ran = preflight("run", "--dry-run", "--save", "x.json", cwd=tmp_path, PATH=path)

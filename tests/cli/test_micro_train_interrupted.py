@@ -24,14 +24,17 @@ def test_nothing_is_left_behind(tmp_path: Path, number: signal.Signals, begun: s
     folder.mkdir()
     with subprocess.Popen(
         [sys.executable, "-m", "preflight", "micro-train", "--steps", "20000", "--ranks", "1",
-         "--python", sys.executable],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path,
+         "--python", sys.executable, "--save", "report.json"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=tmp_path,
         env={**os.environ, "PREFLIGHT_LOCK": str(tmp_path / "lock"), "TMPDIR": str(folder)},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as run:  # fmt: skip
         wait_for(lambda: any(folder.glob(begun)), 60)
         run.send_signal(number)
         assert run.wait(timeout=15) == 130
+        said = run.stderr.read() if run.stderr else b""
+    assert b"\nnot written: report.json; of what was saved: preflight micro-train" in said
+    assert not (tmp_path / "report.json").exists()
     wait_for(lambda: not any(folder.iterdir()), 5)
 
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from preflight.cli import drills
+from preflight.cli.drills import FAULTS, NUMBER_OF
 from preflight.cli.options import OPTIONS, TRAIN, Options
-from preflight.cli.training import FAULTS, NUMBER_OF, PRESETS, estimate, plan_of, told_by
+from preflight.cli.training import PRESETS, estimate, plan_of, told_by
 from preflight.errors import UsageError
 from preflight.payload.training import plan as payload_plan
 from preflight.payload.training import presets
@@ -26,9 +28,9 @@ def test_what_is_not_asked_for_is_left_open() -> None:
 def test_each_option_is_in_the_plan_and_the_payload_knows_it() -> None:
     given = Options(
         preset="cpu-tiny", ranks=4, sharding="fsdp", mesh="2x2", precision="fp32", steps=20,
-        batch=2, length=64, accumulation=2, compiled=True, recompute=True, data="/d", folder="/f",
-        workers=0, threads=2, seed=7, no_resume=True, interface="eth0", even_if_busy=True,
-        inject=["slow-rank:1", "nan"],
+        batch=2, length=64, accumulation=2, compiled=True, recompute=True, data="/usr",
+        folder="/tmp", workers=0, threads=2, seed=7, no_resume=True, interface="lo",
+        even_if_busy=True, inject=["slow-rank:1", "nan"],
     )  # fmt: skip
     plan = plan_of(given)
     assert plan["changes"] == {
@@ -45,7 +47,9 @@ def test_each_option_is_in_the_plan_and_the_payload_knows_it() -> None:
 
 
 def test_presets_and_faults_are_the_payloads() -> None:
-    assert set(PRESETS) == set(presets.PRESETS)
+    assert {name: one.steps for name, one in PRESETS.items()} == {
+        name: one.steps for name, one in presets.PRESETS.items()
+    }
     tree = ast.parse((PAYLOAD / "inject.py").read_text())  # importing it takes torch
     (table,) = (
         node.value for node in tree.body
@@ -65,6 +69,8 @@ def test_the_help_names_every_fault() -> None:
     }
     of = {name: {one for one, of in NUMBER_OF.items() if of == name} for name in ("rank", "step")}
     assert of == {"rank": sets["OF_RANK"], "step": sets["OF_STEP"]}
+    for table in ("OF_RESUME", "OF_SEVERAL", "OF_REPLICAS"):
+        assert set(getattr(drills, table)) == sets[table]
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -96,6 +102,24 @@ def test_a_checkpoint_is_as_large_as_told(name: str) -> None:
         ({"inject": ["nan:1", "full-disk:2"]}, "full-disk takes no number"),
         ({"inject": ["kill:2"], "ranks": 2}, "kill:2: there is no rank 2"),
         ({"inject": ["nan:40"], "steps": 40}, "nan:40: there is no step 40"),
+        ({"inject": ["nan:"]}, "'' is no number"),
+        ({"inject": ["kill:9"]}, "kill:9: there is no rank 9"),
+        ({"inject": ["stall:999"], "preset": "cpu-tiny"}, "there is no step 999"),
+        ({"inject": ["stall:999"]}, "there is no step 999"),
+        ({"inject": ["lost-optimizer"], "no_resume": True}, "nothing is resumed"),
+        ({"inject": ["half-checkpoint"], "hosts": ["a,b"]}, "a folder that all of them share"),
+        ({"inject": ["slow-rank"], "ranks": 1}, "one rank has no other"),
+        ({"inject": ["flip-weight"], "sharding": "fsdp"}, "no other rank holds the same"),
+        ({"inject": ["churn"]}, "this machine has none"),
+        ({"inject": ["nan"], "precision": "fp16"}, "the scaler of fp16 leaves such a step out"),
+        ({"inject": ["bad-batch"], "steps": 24}, "the 10 steps before it"),
+        ({"inject": ["bad-batch:4"]}, "the 10 steps before it"),
+        ({"sharding": "single", "comm_hook": "bf16"}, "--comm-hook is of DDP"),
+        ({"ranks": 1, "comm_hook": "bf16"}, "there is one rank"),
+        ({"interface": "nowhere0"}, "this machine has no such interface"),
+        ({"folder": "/not/there"}, "--folder /not/there is not there"),
+        ({"folder": "/etc/hostname"}, "--folder /etc/hostname is no folder"),
+        ({"data": "/not/there"}, "--data /not/there is not there"),
         ({"seed": 1 << 63}, "--seed 9223372036854775808 is too large"),
         ({"threads": 100000}, "--threads 100000 is too large"),
         ({"mesh": "2x4", "sharding": "fsdp", "ranks": 2}, "--mesh 2x4 is of 8 ranks, and there"),
@@ -103,17 +127,39 @@ def test_a_checkpoint_is_as_large_as_told(name: str) -> None:
         ({"data": "shards", "hosts": ["a"]}, "--data 'shards' is in the working folder"),
     ],
 )
-def test_what_cannot_be_is_refused(given: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_is_refused(
+    given: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drills, "_GPU_SIGNS", ())
     with pytest.raises(UsageError) as raised:
         plan_of(Options(**given))
     assert said in raised.value.what
     assert raised.value.hint
 
 
+def test_a_fault_that_can_be_seen_is_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drills, "_GPU_SIGNS", ())
+    on_two = [one for one in FAULTS if one not in drills.ON_GPUS]
+    assert set(plan_of(Options(ranks=2, inject=on_two))["inject"]) == set(on_two)
+    mesh = Options(sharding="fsdp", ranks=4, mesh="2x2", inject=["flip-weight"])
+    assert plan_of(mesh)["inject"] == {"flip-weight": ""}
+    # What another machine has is known there.
+    assert plan_of(Options(hosts=["a,b"], inject=["churn", "kill:9"]))
+
+
+def test_where_there_may_be_a_gpu_the_host_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nvidia0").touch()
+    monkeypatch.setattr(drills, "_GPU_SIGNS", (f"{tmp_path.relative_to('/')}/nvidia[0-9]*",))
+    assert plan_of(Options(inject=["churn", "kill:5", "stall:999"]))
+
+
 def test_a_folder_of_this_machine_is_found_from_where_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "shards").mkdir()
     assert plan_of(Options(data="shards"))["data"] == str(tmp_path / "shards")
 
 

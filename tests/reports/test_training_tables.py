@@ -115,7 +115,7 @@ def test_the_tables_of_a_recorded_run() -> None:
     assert told["resume"].startswith("killed; resumed at step 20 in ")
     assert told["MFU"] == "processors have no one peak to be held against"
     shares = tables["training: where a step's time goes"]["rows"]
-    assert sum(row["percent"] for row in shares) == pytest.approx(100, abs=0.5)
+    assert sum(row["rank 0 (%)"] for row in shares) == pytest.approx(100, abs=0.5)
     assert "training: from peak to MFU" not in tables
 
 
@@ -137,3 +137,24 @@ def test_all_formats_that_people_and_programs_read_have_them() -> None:
     assert max(map(len, shown["text"].split("\n"))) <= 100
     (first, *_) = json.loads(shown["json"])["measurements"]
     assert (first["table"], first["host"]) == ("training", "node-07")
+
+
+def test_a_slow_rank_is_the_rest_of_one_and_communication_of_the_other() -> None:
+    tables = training_tables(host(sample("micro_train/injected_slow_rank.jsonl")))
+    (rows,) = (one["rows"] for one in tables if one["table"].endswith("time goes"))
+    parts = {row["part"]: row for row in rows}
+    assert parts["communication"]["rank 0 (%)"] > 70 > 35 > parts["communication"]["rank 1 (%)"]
+    assert parts["rest"]["rank 1 (%)"] > 40 > 10 > parts["rest"]["rank 0 (%)"]
+    assert "waiting for slower ones" in parts["communication"]["what it is"]
+
+
+def test_of_one_there_is_no_span_and_no_plural() -> None:
+    told = "".join(
+        f"{line}\n"
+        for line in text(gpu=True).splitlines()
+        if '"kind":"step"' not in line or '"step":0,' in line
+    )
+    (step,) = (
+        row["value"] for row in training_tables(host(told))[0]["rows"] if row["measure"] == "step"
+    )
+    assert step.endswith(" ms, one step")

@@ -12,6 +12,7 @@ import pytest
 
 from bench.fault_table import FAULTS, SHARDINGS, SMALL, Fault, Seen
 from bench.faults import checks, judged, rows, with_faults, without
+from preflight.expect.drills import SEEN_BY
 from tests.conftest import require
 
 #: One worker makes the runs of all tests here.
@@ -45,12 +46,13 @@ def test_the_table_names_every_fault() -> None:
         if isinstance(node, ast.Assign)
         and any(isinstance(one, ast.Name) and one.id == "FAULTS" for one in node.targets)
     )
-    assert names == set(known)
+    assert names == set(known) == set(SEEN_BY)
 
 
 def test_the_table_names_checks_that_there_are() -> None:
     ids = {check.id for check in checks()}
-    assert {one for fault in FAULTS for one in (*fault.seen, *fault.also)} <= ids
+    assert {one for seen_by in SEEN_BY.values() for one in seen_by} <= ids
+    assert {one for fault in FAULTS for one in fault.also} <= ids
 
 
 def test_a_fault_that_nothing_can_see_says_why() -> None:
@@ -62,7 +64,7 @@ def seen(failed: str = "", warned: str = "") -> Seen:
 
 
 def test_what_counts_as_wrong() -> None:
-    fault = Fault("nan", ("training.finite",), ("training.loss.jump",))
+    fault = Fault("nan", ("training.loss.jump",))
     assert seen("training.finite").wrong(fault) == ""
     assert seen("training.finite", "training.loss.jump training.jitter").wrong(fault) == ""
     assert seen("", "training.loss.jump").wrong(fault) == "not seen by training.finite"

@@ -116,8 +116,7 @@ def ask_here(
                 if keeper:
                     keeper.put(kept)
     except KeyboardInterrupt:
-        rescue(kept, captures, streams)
-        raise ToldInterrupt from None
+        raise ToldInterrupt(*rescue(kept, captures, streams)) from None
     return kept
 
 
@@ -149,12 +148,12 @@ def _interrupted(host: str, commands: Sequence[Command]) -> list[Raw]:
     return [Raw(host, each.probe, each.argv, None, missing=cut) for each in commands]
 
 
-def rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> None:
+def rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> list[Path]:
     """Say where the answers of an interrupted run are; put them somewhere if they are nowhere."""
     told = sum(1 for raw in kept if raw.missing is None)
     if not told:
         streams.note("interrupted before the first answer: there is no capture")
-        return
+        return []
     import tempfile
 
     places = list(captures.paths)
@@ -170,6 +169,7 @@ def rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> None:
                 break
     for place in places:
         streams.note(f"interrupted; {told} of {len(kept)} answers are saved: {place}")
+    return places
 
 
 def shown_commands(commands: Sequence[Command], options: Options, where: str = "") -> Iterator[str]:

@@ -7,12 +7,13 @@ from preflight.cli.exit import Exit
 from preflight.cli.many import many_hosts
 from preflight.cli.options import Options
 from preflight.cli.plan import Plan, Question
-from preflight.cli.saving import host_paths
+from preflight.cli.saving import hold_targets, host_paths
 from preflight.cli.streams import Streams
 
 
 def dry_run(question: Question, plan: Plan, options: Options, streams: Streams) -> int:
     """Tell it; the exit status."""
+    hold_targets(options, drawn=bool(plan.facts))
     if options.from_:
         streams.report([f"would read {', '.join(options.from_)}; nothing would be run\n"])
         return Exit.OK

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from msgspec import Struct
 
 from preflight.cli.asking import Captures
@@ -10,7 +13,7 @@ from preflight.cli.options import Options
 from preflight.cli.saving import Targets
 from preflight.cli.streams import Streams
 from preflight.model import Report
-from preflight.reports import render
+from preflight.reports import RENDERERS, render
 
 
 class Told(Struct):
@@ -63,3 +66,11 @@ def finish(
         exit_zero=options.exit_zero,
     )
     return Exit.COULD_NOT_START if failed and status is Exit.OK else status
+
+
+def tell_unwritten(command: str, targets: Targets, saved: Sequence[Path], streams: Streams) -> None:
+    """Of an interrupted run there is no report, and no file of one: say so, and how to get it."""
+    for target in targets.each:
+        again = f"preflight {command} --from {saved[0]} --save {target.path}"
+        how = f"; of what was saved: {again}" if saved and target.format in RENDERERS else ""
+        streams.note(f"not written: {target.path}{how}")

@@ -12,7 +12,7 @@ from preflight import __version__
 from preflight.cli.asking import Captures, Keeper, ask_here
 from preflight.cli.clock import now
 from preflight.cli.exit import Exit
-from preflight.cli.finishing import Told, finish, shown
+from preflight.cli.finishing import Told, finish, shown, tell_unwritten
 from preflight.cli.levels import as_recorded
 from preflight.cli.many import many_hosts
 from preflight.cli.options import Options
@@ -21,8 +21,10 @@ from preflight.cli.saving import capture_paths, opened_targets
 from preflight.cli.stored import changed_since, earlier
 from preflight.cli.streams import Streams
 from preflight.collect import Examined, examine_one_of_many
+from preflight.errors import ToldInterrupt
 from preflight.examiner import FIRST_HOSTS, Examiner, examine_all
 from preflight.judge.causes import attribute_fleet
+from preflight.judge.drill import drills_told
 from preflight.model import (
     Check,
     HostReport,
@@ -89,7 +91,11 @@ def judge_and_report(
             from preflight.cli.one_job import as_one_job
 
             as_one_job(many, plan.python)
-        found = _examined(plan, options, streams, captures, many)
+        try:
+            found = _examined(plan, options, streams, captures, many)
+        except ToldInterrupt as error:
+            tell_unwritten(question.command, targets, error.args, streams)
+            raise
         hosts, fleet = _judged(plan, options, found, many)
         report = _report(question, plan, options, hosts, fleet, started_at, began)
         report.measurements = tuple(table for one in found for table in one.measured)
@@ -225,6 +231,7 @@ def _report(
     question: Question, plan: Plan, options: Options, hosts: Sequence[HostReport],
     fleet: Sequence[Result], started_at: str, began: float,
 ) -> Report:  # fmt: skip
+    results = [*(result for host in hosts for result in host.results), *fleet]
     return Report(
         command=question.command,
         argv=tuple(in_arguments(sys.argv[1:])),
@@ -232,12 +239,12 @@ def _report(
         started_at=started_at,
         elapsed_s=round(time.monotonic() - began, 2),
         verdict=report_verdict(hosts, fleet, ()),
-        counts=count([*(result for host in hosts for result in host.results), *fleet]),
+        counts=count(results),
         hosts=tuple(hosts),
         profile=options.profile,
         overrides=plan.overrides,
         fleet=tuple(fleet),
-        hints=tuple(_hints(question, plan, options, hosts)),
+        hints=(*drills_told(results), *_hints(question, plan, options, hosts)),
         preflight=__version__,
     )
 

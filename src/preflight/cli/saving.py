@@ -121,6 +121,27 @@ def opened_targets(options: Options, *, drawn: bool) -> Iterator[Targets]:
                 target.part.unlink()
 
 
+def hold_targets(options: Options, *, drawn: bool) -> None:
+    """Refuse what opened_targets() and the captures would, and touch nothing."""
+    for name in options.save:
+        path = Path(name)
+        if not name.endswith(CAPTURE_SUFFIX):
+            _hold_suffix(path, drawn)
+        _hold_place(path, "--save")
+    for path in host_paths(options):
+        _hold_place(path, "--save-hosts")
+
+
+def _hold_place(path: Path, flag: str) -> None:
+    hint = "make the directory first, or name another place"
+    if path.is_dir():
+        raise UsageError(f"{flag} {path}: is a directory", f"{flag} {path}/report{path.suffix}")
+    if not path.parent.is_dir():
+        raise UsageError(f"{flag} {path}: there is no directory {path.parent}", hint)
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UsageError(f"{flag} {path}: {path.parent} cannot be written", hint)
+
+
 def capture_paths(names: Sequence[str]) -> list[Path]:
     """Those of `names` that are to be captures."""
     return [Path(name) for name in names if name.endswith(CAPTURE_SUFFIX)]
@@ -140,13 +161,17 @@ def host_paths(options: Options) -> list[Path]:
 
 
 def _open(path: Path, drawn: bool) -> Target:
+    _hold_suffix(path, drawn)
+    return Target(path, SUFFIXES[path.suffix], _part(path, "--save"))
+
+
+def _hold_suffix(path: Path, drawn: bool) -> None:
     if path.suffix not in SUFFIXES:
         known = " ".join([*SUFFIXES, CAPTURE_SUFFIX])
         raise UsageError(f"--save {path}: unknown suffix {path.suffix!r}", f"one of {known}")
     if SUFFIXES[path.suffix] in FILES_ONLY and not drawn:
         raise UsageError(f"--save {path}: there is nothing to draw in this report",
                          f"preflight topo --save {quote(str(path))}")  # fmt: skip
-    return Target(path, SUFFIXES[path.suffix], _part(path, "--save"))
 
 
 def _part(path: Path, flag: str) -> Path:

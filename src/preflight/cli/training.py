@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterator
+import socket
+from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from msgspec import Struct
 
+from preflight.cli.drills import faults, has_no_gpu, world
 from preflight.cli.options import Options, are_many
 from preflight.errors import UsageError
 from preflight.units import format_bytes
@@ -24,31 +28,18 @@ class Preset(Struct, frozen=True):
     seconds: int
     checkpoint_bytes: float
     needs: str
+    steps: int
 
 
 #: Those of payload/training/presets.py; a test holds them together.
 PRESETS = {
-    "cpu-tiny": Preset(30, 5.2e6, "any machine"),
-    "gpu-small": Preset(60, 1.2e9, "8 GB of GPU memory"),
-    "gpu-1b": Preset(120, 13.2e9, "64 GB of GPU memory (recomputing: 32) and 40 GB of disk"),
-    "gpu-7b-slice": Preset(120, 13.6e9, "32 GB of GPU memory and 40 GB of disk"),
+    "cpu-tiny": Preset(30, 5.2e6, "any machine", 100),
+    "gpu-small": Preset(60, 1.2e9, "8 GB of GPU memory", 100),
+    "gpu-1b": Preset(120, 13.2e9, "64 GB of GPU memory (recomputing: 32) and 40 GB of disk", 60),
+    "gpu-7b-slice": Preset(120, 13.6e9, "32 GB of GPU memory and 40 GB of disk", 60),
 }
 #: Checkpoints that are there at the same time, the one being written among them.
 _CHECKPOINTS = 3
-#: Those of payload/training/inject.py; a test holds them together.
-FAULTS = (
-    "slow-rank", "slow-loader", "pickle-heavy", "stall", "kill", "stop", "flip-weight",
-    "flip-gradient", "nan", "rate-x100", "bad-batch", "lost-optimizer", "repeated-data",
-    "corrupt-checkpoint", "half-checkpoint", "full-disk", "pageable", "tiny-kernels", "churn",
-    "gc-pauses",
-)  # fmt: skip
-#: What the number behind the colon is of; the others take none.
-NUMBER_OF = {
-    **dict.fromkeys(("slow-rank", "kill", "stop", "flip-weight", "flip-gradient"), "rank"),
-    **dict.fromkeys(("stall", "nan", "bad-batch"), "step"),
-    "slow-loader": "milliseconds of a sample", "pickle-heavy": "objects of a batch",
-    "rate-x100": "times of the learning rate", "tiny-kernels": "operations of a step",
-}  # fmt: skip
 _CHOICES = {
     "preset": tuple(PRESETS),
     "sharding": ("single", "ddp", "fsdp"),
@@ -87,7 +78,7 @@ def plan_of(options: Options) -> dict[str, Any]:
     plan |= {name: True for name, value in flags.items() if value}
     plan |= {"resume": False} if options.no_resume else {}
     plan |= {"changes": changes} if changes else {}
-    inject = dict(_faults(options))
+    inject = dict(faults(options, _steps(options)))
     return plan | ({"inject": inject} if inject else {})
 
 
@@ -116,8 +107,13 @@ def _hold(options: Options) -> None:
     if options.sharding == "single" and ((options.ranks or 1) > 1 or are_many(options)):
         raise UsageError("--sharding single is one rank, and several are asked for",
                          "--sharding ddp or fsdp, or --ranks 1 on one host")  # fmt: skip
-    if options.comm_hook not in (None, "none") and options.sharding == "fsdp":
-        raise UsageError("--comm-hook is of DDP, and --sharding is fsdp", "leave one of them out")
+    if options.comm_hook not in (None, "none"):
+        if options.sharding in ("fsdp", "single"):
+            raise UsageError(f"--comm-hook is of DDP, and --sharding is {options.sharding}",
+                             "leave one of them out")  # fmt: skip
+        if world(options) == 1:
+            raise UsageError("--comm-hook says how ranks average, and there is one rank",
+                             f"--ranks 2 --comm-hook {options.comm_hook}")  # fmt: skip
     _hold_mesh(options)
     _hold_here(options)
 
@@ -147,29 +143,33 @@ def _hold_here(options: Options) -> None:
         if value is not None and are_many(options) and not value.startswith("/"):
             raise UsageError(f"--{name} {value!r} is in the working folder, and other hosts train",
                              f"--{name} /a/folder/that/they/have")  # fmt: skip
+        if value is not None and not are_many(options):
+            _hold_folder(name, Path(value))
     if options.interface is not None and not re.fullmatch(r"[\w.:@-]{1,15}", options.interface):
         raise UsageError(f"--interface {options.interface!r} is no interface",
                          "`ip -brief address` names them")  # fmt: skip
+    if options.interface is not None and not are_many(options):
+        there = sorted(name for _, name in socket.if_nameindex())
+        if options.interface not in there:
+            raise UsageError(f"--interface {options.interface}: this machine has no such interface",
+                             f"it has {', '.join(there)}")  # fmt: skip
 
 
-def _faults(options: Options) -> Iterator[tuple[str, str]]:
-    counts = {"rank": None if are_many(options) else options.ranks, "step": options.steps}
-    for one in options.inject:
-        name, _, argument = one.partition(":")
-        if name not in FAULTS:
-            raise UsageError(f"--inject {name!r} is no fault", f"one of {', '.join(FAULTS)}")
-        number = NUMBER_OF.get(name, "")
-        if argument and not number:
-            raise UsageError(f"--inject {one}: {name} takes no number", f"--inject {name}")
-        if argument and not re.fullmatch(r"\d{1,9}", argument):
-            raise UsageError(
-                f"--inject {one}: {argument!r} is no number", f"{name}:1, the {number}"
-            )
-        count = counts.get(number)
-        if argument and count is not None and int(argument) >= count:
-            raise UsageError(f"--inject {one}: there is no {number} {argument}",
-                             f"the last is {name}:{count - 1}")  # fmt: skip
-        yield name, argument
+def _hold_folder(name: str, path: Path) -> None:
+    """A folder of this machine that cannot be used."""
+    if not path.is_dir():
+        what = "is no folder" if path.exists() else "is not there"
+        hint = f"mkdir -p {quote(str(path))}" if name == "folder" else "--data DIR with shards"
+        hint = f"--{name} {quote(str(path.parent))}" if path.exists() else hint
+        raise UsageError(f"--{name} {path} {what}", hint)
+    if name == "folder" and not os.access(path, os.W_OK | os.X_OK):
+        raise UsageError(f"--folder {path} cannot be written", "--folder DIR of your own")
+
+
+def _steps(options: Options) -> int | None:
+    """Of the run, where they are known before anything is asked."""
+    preset = options.preset or ("cpu-tiny" if has_no_gpu(options) else None)
+    return options.steps or (PRESETS[preset].steps if preset else None)
 
 
 def estimate(plan: dict[str, Any]) -> str:

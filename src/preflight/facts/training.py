@@ -52,6 +52,7 @@ class TrainRank(Struct, frozen=True):
     steps: int = 0  # of the whole run that it told
     step_s: Known[float] = NOT_IN_INPUT  # medians after the first steps
     busy_s: Known[float] = NOT_IN_INPUT  # without data, communication and checkpoint
+    shares: dict[str, float] = field(default_factory=dict)  # of its steps by part, percent
     behind_percent: Known[float] = NOT_IN_INPUT  # busy for so much longer than the others
     data_s: Known[float] = NOT_IN_INPUT
     gc_percent: Known[float] = NOT_IN_INPUT  # of its steps, in Python's garbage collector
@@ -184,7 +185,7 @@ class Training(Struct, frozen=True):
     cores: Known[int] = NOT_IN_INPUT
     torch: Known[str] = NOT_IN_INPUT
     data: Known[TrainData] = NOT_IN_INPUT
-    injected: tuple[str, ...] = ()
+    injected: tuple[str, ...] = ()  # kill:1
     steps_asked: Known[int] = NOT_IN_INPUT
     step_s: Known[Spread] = NOT_IN_INPUT
     jitter_percent: Known[float] = NOT_IN_INPUT  # 90th percentile over the median, less 100

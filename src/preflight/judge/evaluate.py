@@ -15,6 +15,7 @@ from preflight.facts.host import Host
 from preflight.facts.nics import NicPort
 from preflight.judge import paths
 from preflight.judge.conditions import below, holds, left_out, not_for, parsed, short, with_unit
+from preflight.judge.drill import DRILL, judge_drill
 from preflight.judge.operators import OFF, OPERATORS, majority, shown
 from preflight.judge.paths import Reached
 from preflight.judge.results import result, undetermined
@@ -39,6 +40,12 @@ def judge(host: Host, checks: Sequence[Check]) -> list[Result]:
     """Results of all checks on one host, in the order of the checks; those over the fleet have
     none here."""
     checks = [check for check in checks if check.across != "fleet"]
+    drills = [check for check in checks if check.rule == DRILL]
+    found = _by_themselves(host, [check for check in checks if check.rule != DRILL])
+    return [*found, *judge_drill(host, drills, found)] if drills else found
+
+
+def _by_themselves(host: Host, checks: Sequence[Check]) -> list[Result]:
     by_rule = {
         rule: judge_rule(rule, host, list(group))
         for rule, group in groupby(sorted(checks, key=_rule), key=_rule)

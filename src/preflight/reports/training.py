@@ -13,6 +13,12 @@ from preflight.units import format_bytes
 
 Row = dict[str, Any]
 _OF_MEMORY = "training: memory of the rank that needs most"
+_OF_TIME = "training: where a step's time goes"
+_PARTS = {
+    "data": "waits for the loader", "copy": "to the device", "forward": "", "backward": "",
+    "communication": "with other ranks, and waiting for slower ones", "optimizer": "",
+    "checkpoint": "the state is copied", "rest": "none of these: Python, pauses, waits of its own",
+}  # fmt: skip
 _MEMORY = {
     "weights_bytes": "weights", "gradients_bytes": "gradients", "optimizer_bytes": "optimizer",
     "activations_bytes": "activations", "peak_bytes": "peak", "reserved_peak_bytes": "reserved",
@@ -30,11 +36,14 @@ def training_tables(host: Host) -> tuple[dict[str, Any], ...]:
     rate = mfu(run)
     tables = {
         "training": list(_run(run, rate)),
-        "training: where a step's time goes": _shares(run),
+        _OF_TIME: _shares(run),
         "training: from peak to MFU": [] if isinstance(rate, Missing) else _ledger(rate),
         _OF_MEMORY: list(_memory(run)),
     }
-    numbers = {"training": _numbers(run, rate), _OF_MEMORY: _bytes(run)}
+    numbers = {
+        "training": _numbers(run, rate), _OF_MEMORY: _bytes(run),
+        _OF_TIME: {f"{part}_percent": round(share, 1) for part, share in run.shares.items()},
+    }  # fmt: skip
     return together + tuple(
         {"table": name, "host": host.name, "rows": rows}
         | ({"numbers": numbers[name]} if numbers.get(name) else {})
@@ -135,6 +144,8 @@ def _step(run: Training) -> str:
     if isinstance(step, Missing):
         return ""
     low, half, high = (1000.0 * one for one in (step.low, step.median, step.high))
+    if step.n == 1:
+        return f"{half:.1f} ms, one step"
     return f"{half:.1f} ms [{low:.1f} to {high:.1f}: 10 to 90 %] of {step.n} steps"
 
 
@@ -150,7 +161,8 @@ def _scale(run: Training) -> str:
     if isinstance(run.scale_low, Missing):
         return ""
     skipped = _number(run.skipped_percent, ".3g")
-    return f"lowest {run.scale_low:g}, {run.scale_changes} changes, {skipped} % of steps left out"
+    changes = f"{run.scale_changes} change{'' if run.scale_changes == 1 else 's'}"
+    return f"lowest {run.scale_low:g}, {changes}, {skipped} % of steps left out"
 
 
 def _layers(run: Training) -> str:
@@ -186,7 +198,23 @@ def _load(run: Training) -> str:
 
 
 def _shares(run: Training) -> list[Row]:
-    return [{"part": part, "percent": round(share, 1)} for part, share in run.shares.items()]
+    """Of the rank that is busy for the shortest time and of the one that is for the longest: where
+    one is slow, it is the rest or the work of that one and communication of the others."""
+    timed = () if isinstance(run.ranks, Missing) else run.ranks
+    timed = tuple(one for one in timed if one.shares and isinstance(one.busy_s, float))
+    ends = {pick(timed, key=_busy).name: None for pick in (min, max)} if timed else {}
+    shown = {f"{one.name} (%)": one.shares for one in timed if one.name in ends}
+    shown = shown or {"percent": run.shares}
+    return [
+        {"part": part}
+        | {name: round(shares.get(part, 0.0), 1) for name, shares in shown.items()}
+        | {"what it is": _PARTS.get(part, "")}
+        for part in run.shares
+    ]
+
+
+def _busy(rank: TrainRank) -> float:
+    return rank.busy_s if isinstance(rank.busy_s, float) else 0.0
 
 
 def _ledger(rate: Mfu) -> list[Row]:

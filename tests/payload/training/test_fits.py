@@ -6,6 +6,8 @@ import os
 import signal
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ pytest.importorskip("torch")
 import torch
 
 from preflight.payload import host_memory, ranks
-from preflight.payload.training import fits, memory, work
+from preflight.payload.training import fits, harness, memory, room, work
 from preflight.payload.training.model import Decoder
 from preflight.payload.training.plan import Plan
 from preflight.payload.training.presets import PRESETS, Preset, chosen
@@ -149,3 +151,26 @@ def test_a_rank_that_the_kernel_ended_for_memory_says_so(monkeypatch: pytest.Mon
     monkeypatch.setattr(ranks, "oom_kills", lambda: next(counts))
     (died,) = ranks.Launch(1, lambda _: os.kill(os.getpid(), signal.SIGKILL), silent_s=30).lines()
     assert (died["status"], died["oom_kills"]) == (-9, 1)
+
+
+def test_a_folder_that_is_too_small_is_told_before_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape, plan = chosen("cpu-tiny"), Plan(device="cpu", preset="cpu-tiny", ranks=2)
+    size = room.needed(plan, shape)
+    assert 15e6 < size < 25e6
+    assert room.needed(replace(plan, resume=False), shape) < size
+    assert room.needed(replace(plan, hosts=["a", "b"]), shape) < 1e6  # no folder that both see
+    for free, said in ((size, ""), (size - 4096, f"and {tmp_path} has ")):
+        there = SimpleNamespace(f_bavail=free // 4096 + (free == size), f_frsize=4096)
+        monkeypatch.setattr(os, "statvfs", lambda _, there=there: there)
+        found = room.reason(replace(plan, folder=str(tmp_path)), shape, [])
+        assert said in found and bool(found) == bool(said)
+    assert found.endswith(" MB free: --folder DIR on another file system")
+
+
+def test_our_own_folder_has_no_name_in_what_is_told() -> None:
+    lines: list[dict[str, Any]] = []
+    tell = harness._without("/scratch/.preflight-train-ab12", lines.append)
+    tell({"kind": "failed", "rank": 1, "text": "/scratch/.preflight-train-ab12/checkpoints: gone"})
+    assert lines == [{"kind": "failed", "rank": 1, "text": "/scratch/.../checkpoints: gone"}]

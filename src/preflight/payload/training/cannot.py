@@ -9,8 +9,17 @@ from typing import Any
 
 import torch
 
-from . import fits
-from .inject import FAULTS, OF_RANK, OF_STEP, ON_GPUS
+from . import fits, room
+from .inject import (
+    BEFORE_JUMP,
+    FAULTS,
+    OF_RANK,
+    OF_REPLICAS,
+    OF_RESUME,
+    OF_SEVERAL,
+    OF_STEP,
+    ON_GPUS,
+)
 from .plan import Plan
 from .presets import Preset
 
@@ -99,6 +108,25 @@ def _faults(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
     return ""
 
 
+def _unseen(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
+    """An injected fault that no check could see in this run would be told as one that passes."""
+    asked = plan.inject
+    twins = plan.sharding == "ddp" or plan.mesh.partition("x")[0] not in ("", "1")
+    bad = int(asked.get("bad-batch") or shape.steps // 3)
+    for names, idle, why in (
+        (OF_RESUME, not plan.resume, "nothing is resumed"),
+        ({"full-disk"}, len(plan.hosts) > 1 and not plan.folder, "nothing is saved"),
+        (OF_SEVERAL, plan.world == 1, "one rank has no other to be held against"),
+        (OF_REPLICAS, not twins, "no other rank holds the same parameters"),
+        ({"bad-batch"}, bad < BEFORE_JUMP,
+         f"a loss is held against those of the {BEFORE_JUMP} steps before it"),
+    ):  # fmt: skip
+        found = sorted(names & set(asked)) if idle else []
+        if found:
+            return f"--inject {found[0]} would not be seen: {why}"
+    return ""
+
+
 def _places(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
     names = sorted(name for _, name in socket.if_nameindex())
     if plan.interface and plan.interface not in names:
@@ -123,5 +151,6 @@ def _choices(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
 
 
 _ASKS: tuple[Callable[[Plan, Preset, _Gpus], str], ...] = (
-    _version, _choices, _places, _faults, _shape, _devices, _mesh, _hook, fits.reason,
+    _version, _choices, _places, _faults, _unseen, _shape, _devices, _mesh, _hook, fits.reason,
+    room.reason,
 )  # fmt: skip

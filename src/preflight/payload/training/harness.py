@@ -57,6 +57,7 @@ def harness(plan: Plan, tell: Tell) -> None:
     try:
         folder = tempfile.mkdtemp(prefix=".preflight-train-", dir=plan.folder or None)
         sweep(folder)
+        tell = _without(folder, tell)
         # torch's compiler makes one when it is imported, and its default stays behind.
         os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{folder}/compiled")
         warm()
@@ -92,6 +93,19 @@ def _undisturbed() -> Iterator[None]:
 
 def _named(host: str, tell: Tell) -> Tell:
     return lambda line: tell({**line, "host": host})
+
+
+def _without(folder: str, tell: Tell) -> Tell:
+    """Lines in whose sentences our own folder, gone when they are read, has no name."""
+    shown = f"{Path(folder).parent}/..."
+
+    def told(line: dict[str, Any]) -> None:
+        tell({
+            key: one.replace(folder, shown) if isinstance(one, str) and folder in one else one
+            for key, one in line.items()
+        })  # fmt: skip
+
+    return told
 
 
 def _launches(plan: Plan, at: int, tell: Tell, current: list[Launch]) -> None:

@@ -53,6 +53,13 @@ ON_GPUS = {
 #: What the number behind the colon is of; of the others it is a measure.
 OF_RANK = frozenset({"slow-rank", "kill", "stop", "flip-weight", "flip-gradient"})
 OF_STEP = frozenset({"stall", "nan", "bad-batch"})
+OF_RESUME = frozenset({
+    "lost-optimizer", "repeated-data", "corrupt-checkpoint", "half-checkpoint",
+})  # fmt: skip
+OF_SEVERAL = frozenset({"slow-rank", "flip-weight", "flip-gradient"})
+OF_REPLICAS = frozenset({"flip-weight", "flip-gradient"})
+#: The loss of a step is held against so many before it.
+BEFORE_JUMP = 10
 
 
 def into(run: Run, faults: dict[str, str]) -> None:

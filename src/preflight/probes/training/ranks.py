@@ -19,7 +19,15 @@ from preflight.probes.training.lines import (
     middle,
     text_of,
 )
-from preflight.probes.training.timing import behind, busy, length, spent, total, warm
+from preflight.probes.training.timing import (
+    behind,
+    busy,
+    length,
+    shares,
+    spent,
+    total,
+    warm,
+)
 
 _NO_REPLICA = Missing("not-applicable", "no two ranks hold the same parameters")
 _OTHER_MODEL = Missing("not-applicable", "its device is of another model than most of the host's")
@@ -78,6 +86,7 @@ def _of_steps(told: Told, number: int) -> dict[str, Any]:
     return {
         "steps": len(steps),
         "step_s": middle(map(length, warm(steps))),
+        "shares": shares(warm(steps)),
         "data_s": middle(spent(one, ("data",)) for one in warm(steps)),
         "gc_percent": 100.0 * collected["seconds"] / whole if known else unknown,
         "gc_longest_s": collected.get("longest_s", unknown),

@@ -128,7 +128,7 @@ def _about(told: Told) -> dict[str, Any]:
         "threads": count_of(plan, "threads"),
         "cores": count_of(begin, "cores"),
         "torch": text_of(begin, "torch"),
-        "injected": tuple(sorted(map(str, plan.get("inject") or ()))),
+        "injected": _injected(plan),
         "steps_asked": count_of(shape, "steps"),
         "flops_per_token": number_of(begin, "flops_per_token"),
         "parameters": count_of(begin, "parameters"),
@@ -149,6 +149,13 @@ _OF_DATA = TrainData.__struct_fields__[1:-2]
 
 def _other(asked: Any, done: Any) -> str:
     return str(asked) if asked and asked != done else ""
+
+
+def _injected(plan: dict[str, Any]) -> tuple[str, ...]:
+    """Faults as they were asked for: kill:1."""
+    asked = plan.get("inject")
+    told = asked.items() if isinstance(asked, dict) else ()
+    return tuple(sorted(f"{name}:{at}" if at else str(name) for name, at in told))
 
 
 def _tokens(told: Told) -> float:

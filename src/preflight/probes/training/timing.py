@@ -84,7 +84,7 @@ def times(steps: list[Line], tokens: float) -> dict[str, Any]:
         "step_s": Spread(len(each), half, low, high),
         "jitter_percent": 100.0 * (high / half - 1.0),
         "tokens_per_s": tokens * len(each) / whole,
-        "shares": _shares(counted),
+        "shares": shares(counted),
         **{f"{part}_percent": 100.0 * _sum(usual, part) / sum(map(length, usual))
            for part in ("data", "copy", "rest")},
         "data_longest_s": max(spent(one, ("data",)) for one in counted),
@@ -103,7 +103,7 @@ def loader_ratio(told: Told, tokens_per_s: Known[float]) -> Known[float]:
     return min(alone) * told.world() / tokens_per_s
 
 
-def _shares(steps: Sequence[Line]) -> dict[str, float]:
+def shares(steps: Sequence[Line]) -> dict[str, float]:
     """Percent of all time by part: they add up to 100."""
     whole = sum(map(total, steps))
     parts = dict.fromkeys(part for one in steps for part in one["seconds"])
