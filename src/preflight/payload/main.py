@@ -112,7 +112,7 @@ def _ended_at_once() -> Iterator[None]:
 
 
 def _meets(plan: dict[str, Any], lines: Lines) -> bool:
-    """Whether all hosts reach where the ranks meet; told either way."""
+    """Whether all hosts reach each other; told either way."""
     from .training import hosts
     from .training.meet import meet
     from .training.plan import PlanError, read
@@ -120,11 +120,10 @@ def _meets(plan: dict[str, Any], lines: Lines) -> bool:
     try:
         at = hosts.place_of(read(json.dumps(plan)))
     except PlanError as error:
-        line: dict[str, Any] = {"kind": "cannot", "text": str(error)}
-    else:
-        line = {**meet(plan, at), "host": plan["hosts"][at]}
-    lines.write({"preflight": FORM, **line})
-    return bool(line["kind"] == "met")
+        lines.write({"preflight": FORM, "kind": "cannot", "text": str(error)})
+        return False
+    host = plan["hosts"][at]
+    return meet(plan, at, lambda line: lines.write({"preflight": FORM, **line, "host": host}))
 
 
 def _stands_in_the_way(plan: dict[str, Any]) -> dict[str, Any]:

@@ -51,8 +51,15 @@ class Told:
 
     def apart(self) -> str:
         """Why the hosts did not come together; "" where they did, or nobody says."""
-        told = [*self.job.get("unmet", ()), *(one["text"] for one in self.of["unmet"])]
-        return str(told[0]) if told else ""
+        told = [*self.job.get("unmet", ()), *self.of["unmet"]]
+        alone = [self._not_reached()] if told and not self.job else []
+        return next(filter(None, (*alone, *(str(one["text"]) for one in told))), "")
+
+    def _not_reached(self) -> str:
+        """Whom this host did not reach, where nobody has heard the others."""
+        closed = [way for one in self.of["ways"] for way in one["ways"] if way["why"]]
+        hosts = ", ".join(str(one["host"]) for one in closed)
+        return f"this host does not reach {hosts}: {closed[0]['why']}" if closed else ""
 
     def unfinished(self) -> Missing:
         """Why something that comes later in a run was not told."""
