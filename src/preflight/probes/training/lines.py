@@ -70,7 +70,10 @@ class Told:
             return Missing("not-applicable", f"the hosts did not come together: {self.apart()}")
         if self.job.get("causes"):
             return Missing("not-applicable", f"{self.job['causes'][0]['host']} was lost before it")
-        if self.of["interrupted"]:
+        if any(one.get("by") == "job" for one in self.of["interrupted"]):
+            text = "it was ended before it, as another host of the job had come to its end"
+            return Missing("not-applicable", text)
+        if self.of["interrupted"] or self.job.get("interrupted"):
             return Missing("exited", "the run was interrupted")
         if self.of["end"]:
             return Missing("exited", "the run ended before it")
