@@ -79,12 +79,14 @@ class OneJob(Struct):
                 one.raws = [Raw(one.host, name, rc=None, missing=missing) for name in _UNASKED]
             healthy = []
         left = [one for one in sites if one not in healthy]
-        for one in left:
-            yield one.host, _left_out(one, train)
+        found = {one.host: _left_out(one, train) for one in left}
         if healthy:
             _hold_way(healthy)
             plan = joined(plan, healthy)
-            yield from self._train(commands, train, plan, healthy, left).items()
+            found |= self._train(commands, train, plan, healthy, left)
+        # As they were named, and not as they answered: what is saved is read in this order again.
+        order = dict.fromkeys([*(one.host for one in sites), *found])
+        yield from ((name, found[name]) for name in order if name in found)
 
     def _sites(self, plan: dict[str, Any], commands: Sequence[Command]) -> list[Site]:
         """What each host has, in the order in which they were named, and each machine once."""
