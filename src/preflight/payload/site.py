@@ -43,7 +43,7 @@ def site(interface: str, job: str, *, even_if_busy: bool) -> dict[str, Any]:
 
 
 def _no_address(interface: str) -> str:
-    names = sorted(name for _, name in socket.if_nameindex() if name != "lo")
+    names = sorted(name for _, name in socket.if_nameindex())
     have = [f"{name} ({address})" for name in names if (address := _address_on(name))]
     hint = f"there are: {', '.join(have)}: --interface NAME" if have else "`ip -brief address`"
     return f"no IPv4 address on {interface or 'any interface'}; {hint}"

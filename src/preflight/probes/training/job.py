@@ -221,16 +221,21 @@ def _in_words(causes: Sequence[Line]) -> tuple[str, ...]:
     return tuple(f"{'; '.join(where)}: {text}" for text, where in told.items())
 
 
+def _of_itself(unmet: Line) -> str:
+    """A host's own row has its name already: h2 (10.0.0.2) cannot, its address cannot."""
+    text, hosts = str(unmet["text"]), unmet["hosts"]
+    alone = f"{hosts[0]} (" if len(hosts) == 1 else ""
+    return (
+        text.removeprefix(alone).replace(")", "", 1) if alone and text.startswith(alone) else text
+    )
+
+
 def unmet(told: Told) -> Known[str]:
     """Why this host is not reached, or reaches nobody; "" where all came together."""
-    own = [str(one["text"]) for one in told.of["unmet"] if one["own"]]
-    own += [
-        "; ".join(filter(None, (one["text"], one["type"])))
-        for one in told.job.get("unmet", ())
-        if told.job["host"] in one["hosts"]
-    ]
-    if own:
-        return own[0]
+    mine = [one for one in told.job.get("unmet", ()) if told.job["host"] in one["hosts"]]
+    mine += [{**one, "hosts": [], "type": ""} for one in told.of["unmet"] if one["own"]]
+    if mine:
+        return "; ".join(filter(None, (_of_itself(mine[0]), mine[0]["type"])))
     if told.apart():
         return Missing("not-applicable", told.apart())
     if told.hosts() < 2:
