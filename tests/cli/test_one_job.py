@@ -77,11 +77,19 @@ def test_all_hosts_get_one_plan_in_the_order_of_their_names() -> None:
     assert plan["hosts"] == ["a", "b", "c"]
     assert (plan["master"], plan["port"], plan["interface"]) == ("10.0.0.7", 41000, "ib0")
     assert (plan["ranks"], plan["preset"]) == (8, "gpu-1b")
-    assert set(answers) == {"a", "b", "c"}
+    # Each machine finds ports of its own.
+    assert plan["addresses"] == ["10.0.0.7", "10.0.0.1", "10.0.0.1"]
+    assert plan["ports"] == [41000, 40000, 40000]
+    assert list(answers) == ["a", "b", "c"]
     (_, first), (_, second) = fleet.asked
     assert [one.probe for one in first] == ["identity", SITE]
     assert [one.probe for one in second] == ["identity", TRAINS]
     assert json.loads(first[1].argv[-1])["job"] == plan["job"]
+
+
+def test_answers_are_in_the_order_of_their_names_with_who_does_not_train() -> None:
+    sites = {"a": site("a"), "b": site("b", cannot="no torch"), "c": site("c")}
+    assert list(trained(sites)[0]) == ["a", "b", "c"]
 
 
 def test_a_host_that_cannot_is_told_and_the_others_train() -> None:

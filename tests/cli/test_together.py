@@ -73,10 +73,10 @@ def gone(rank: int, name: str = "died") -> list[Raw]:
             Raw(host, CONNECTION, rc=None, missing=missing)]  # fmt: skip
 
 
-def judged(*hosts: list[Raw]) -> dict[str, dict[str, Result]]:
+def judged(*hosts: list[Raw], of: Mapping[str, Any] = OF) -> dict[str, dict[str, Result]]:
     """Of each host its results by check."""
     found = {raws[0].host: raws for raws in hosts}
-    told = told_of_others(found, OF, interrupted=False)
+    told = told_of_others(found, of, interrupted=False)
     return {
         host: {one.check: one for one in examine(host, raws, CHECKS).results}
         for host, raws in told.items()
@@ -244,3 +244,69 @@ def test_names_of_its_hosts_are_redacted() -> None:
     told = told_of_others({"zeus": [part(0)], "hera": [part(1)]}, of, interrupted=False)
     clean = Redactor().full(str(told["hera"][0].stdout))
     assert not any(name in clean for name in ("zeus", "hera", "ares", "10.0.0.1"))
+
+
+_PLACES = {host: (f"10.0.0.{at}", 40003) for at, host in enumerate(OF["hosts"], 1)}
+_CUT_OFF = "nothing answers within 6 s"
+
+
+def ways(at: int, closed: str = "", **more: Any) -> dict[str, Any]:
+    """What the host says of its ways to the others."""
+    address, port = _PLACES[OF["hosts"][at]]
+    told = [
+        {"host": one, "why": _CUT_OFF if one in closed else ""}
+        for one in OF["hosts"]
+        if one != OF["hosts"][at]
+    ]
+    return {"kind": "ways", "address": address, "port": port, "ways": told, **more}
+
+
+_UNMET = {"kind": "unmet", "own": False, "text": "not all hosts reach each other"}
+
+
+def test_a_host_that_none_of_the_others_reaches_fails_and_they_do_not() -> None:
+    raws = [raw(0, [ways(0, "c"), _UNMET]), raw(1, [ways(1, "c"), _UNMET]),
+            raw(2, [ways(2), _UNMET])]  # fmt: skip
+    found = judged(*([one] for one in raws), of={**OF, "places": _PLACES})
+    of_meet = {host: one["training.meet"] for host, one in found.items()}
+    assert [one.status for one in of_meet.values()] == [Status.SKIP, Status.SKIP, Status.FAIL]
+    text = f"c (10.0.0.3) accepts nothing from a, b: {_CUT_OFF}"
+    # Its row has its name already.
+    assert f"10.0.0.3 accepts nothing from a, b: {_CUT_OFF}; on c: `python3 -m" in str(of_meet["c"])
+    assert of_meet["a"].reason == text
+    assert found["a"]["training.ranks"].reason == f"the hosts did not come together: {text}"
+
+
+def test_a_way_that_is_cut_while_they_train_is_one_cause_on_both_of_its_hosts() -> None:
+    silent = [{**_SILENT, "steps": {str(at): 3}, "suspects": [at]} for at in range(3)]
+    left = [ways(at, closed, launch="whole") for at, closed in enumerate(("", "c", "b"))]
+    found = judged(
+        *([part(at, silent[at], left[at], steps=4)] for at in range(3)),
+        of={**OF, "places": _PLACES},
+    )
+    of_ranks = {host: one["training.ranks"] for host, one in found.items()}
+    assert [one.status for one in of_ranks.values()] == [Status.ERROR, Status.FAIL, Status.FAIL]
+    assert "b (10.0.0.2) and c (10.0.0.3) do not reach each other" in str(of_ranks["b"])
+    assert of_ranks["a"].reason.startswith("it waited for b, which is why: b (10.0.0.2) and c")
+
+
+def test_where_all_say_nothing_and_all_ways_are_open_none_is_named_as_behind() -> None:
+    silent = [{**_SILENT, "steps": {str(at): 3}, "suspects": [at]} for at in range(2)]
+    found = judged(*([part(at, silent[at], ways(at, launch="whole"), steps=4)] for at in range(2)))
+    for one in found.values():
+        assert one["training.ranks"].status is Status.FAIL
+        assert "none is behind, none is stopped" in str(one["training.ranks"])
+
+
+def test_a_rank_that_never_came_to_the_rendezvous_is_named() -> None:
+    joined = {"launch": "whole", "kind": "joined"}
+    waited = {"launch": "whole", "kind": "failed", "error": "JoinError",
+              "text": "rank 0 of 3: Timed out after 61 seconds waiting for clients. 2/3 clients "
+                      "joined."}  # fmt: skip
+    lost = {**waited, "text": "rank 2 of 3: gloo cannot start: wait timeout after 60000ms"}
+    found = judged(
+        [part(0, waited, steps=0)], [part(1, _CUT, steps=0)], [part(2, joined, lost, steps=0)]
+    )
+    of_ranks = {host: one["training.ranks"] for host, one in found.items()}
+    assert [one.status for one in of_ranks.values()] == [Status.ERROR, Status.FAIL, Status.ERROR]
+    assert "it waited for b, rank 1, which is why: never came" in of_ranks["c"].reason

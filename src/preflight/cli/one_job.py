@@ -25,6 +25,8 @@ from preflight.ship import SITE, TRAINS, site_command, train_command
 from preflight.transports.slurm.arguments import without_nodes
 
 _FORM = "micro-train/1"
+#: Where hosts meet, behind the first of their ports (payload/training/meet.py).
+_MEET_PORT = 3
 _WHO = "identity"
 #: What a host that was not asked to train answers.
 _UNASKED = (TRAINS, CONNECTION)
@@ -77,12 +79,14 @@ class OneJob(Struct):
                 one.raws = [Raw(one.host, name, rc=None, missing=missing) for name in _UNASKED]
             healthy = []
         left = [one for one in sites if one not in healthy]
-        for one in left:
-            yield one.host, _left_out(one, train)
+        found = {one.host: _left_out(one, train) for one in left}
         if healthy:
             _hold_way(healthy)
             plan = joined(plan, healthy)
-            yield from self._train(commands, train, plan, healthy, left).items()
+            found |= self._train(commands, train, plan, healthy, left)
+        # As they were named, and not as they answered: what is saved is read in this order again.
+        order = dict.fromkeys([*(one.host for one in sites), *found])
+        yield from ((name, found[name]) for name in order if name in found)
 
     def _sites(self, plan: dict[str, Any], commands: Sequence[Command]) -> list[Site]:
         """What each host has, in the order in which they were named, and each machine once."""
@@ -118,6 +122,9 @@ def _of_job(plan: dict[str, Any], healthy: Sequence[Site], left: Sequence[Site])
         "hosts": [one.host for one in healthy],
         "master": f"{plan['master']}:{plan['port']}" if len(healthy) > 1 else "",
         "ranks": plan.get("ranks", 0),
+        "places": {
+            one.host: (one.told["address"], one.told["port"] + _MEET_PORT) for one in healthy
+        },
         "interface": ", ".join(dict.fromkeys(str(one.told["interface"]) for one in healthy)),
         "without": [{"host": one.host, "text": _why(one)} for one in left],
     }
@@ -196,6 +203,8 @@ def joined(plan: dict[str, Any], sites: Sequence[Site]) -> dict[str, Any]:
         "hosts": [one.host for one in sites],
         "master": first["address"],
         "port": first["port"],
+        "addresses": [one.told["address"] for one in sites],
+        "ports": [one.told["port"] for one in sites],
         "interface": interfaces.pop() if len(interfaces) == 1 else "",
         "ranks": plan.get("ranks") or gpus or min(2, cores),
         "resume": plan.get("resume", True) and bool(plan.get("folder")),

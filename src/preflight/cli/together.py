@@ -94,7 +94,7 @@ def told_of_others(
         host: Part(_text(_training(raws)), "" if interrupted else _lost(raws))
         for host, raws in found.items()
     }
-    line = job_line(of, parts)
+    line = {**job_line(of, parts), **({"interrupted": True} if interrupted else {})}
     return {
         host: [
             replace(raw, stdout=_with(raw, {**line, "host": host})) if raw.probe == TRAINS else raw

@@ -131,6 +131,8 @@ class Job(Struct, frozen=True):
     without: tuple[str, ...] = ()
     #: What took all of them with it: a rank, or a host that was lost.
     causes: tuple[str, ...] = ()
+    #: From one host to another: that were tried before it began, and that there are.
+    ways: tuple[int, ...] = ()
 
 
 class TrainData(Struct, frozen=True):

@@ -146,8 +146,10 @@ def _not_compared(compared: Compared, least: int) -> str:
         return f"no two of {len(have):,} hosts are alike in {alike}"
     count = "only one host tells it; of the others" if have else "no host tells it"
     reasons = (peer.reading.value for peer in compared.unknown)
-    why = Counter(value.text for value in reasons if isinstance(value, Missing)).most_common(1)
-    return f"nothing to compare: {count}: {why[0][0] if why else 'no answer'}"
+    why = Counter(value for value in reasons if isinstance(value, Missing)).most_common(1)
+    if why and not have and why[0][0].kind == "not-applicable":
+        return f"nothing to compare: {why[0][0].text}"
+    return f"nothing to compare: {count}: {why[0][0].text if why else 'no answer'}"
 
 
 _OFF: dict[str, Callable[[Compared, Status, Any], Iterator[Result]]] = {

@@ -142,7 +142,7 @@ def _ended_at_once() -> Iterator[None]:
 
 
 def _meets(plan: dict[str, Any], form: str, lines: Lines) -> bool:
-    """Whether all hosts reach where the ranks meet; told either way."""
+    """Whether all hosts reach each other; told either way."""
     from .training import hosts
     from .training.meet import meet
     from .training.plan import PlanError, read
@@ -150,11 +150,10 @@ def _meets(plan: dict[str, Any], form: str, lines: Lines) -> bool:
     try:
         at = hosts.place_of(read(json.dumps(plan)))
     except PlanError as error:
-        line: dict[str, Any] = {"kind": "cannot", "text": str(error)}
-    else:
-        line = {**meet(plan, at), "host": plan["hosts"][at]}
-    lines.write({"preflight": form, **line})
-    return bool(line["kind"] == "met")
+        lines.write({"preflight": form, "kind": "cannot", "text": str(error)})
+        return False
+    host = plan["hosts"][at]
+    return meet(plan, at, lambda line: lines.write({"preflight": form, **line, "host": host}))
 
 
 def _stands_in_the_way(plan: dict[str, Any]) -> dict[str, Any]:

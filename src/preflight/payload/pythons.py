@@ -6,6 +6,7 @@ import glob
 import os
 import site
 import sys
+from importlib.util import find_spec
 
 #: Where environments lie that people make; each has lib/python3.*/site-packages.
 _PLACES = (
@@ -31,7 +32,8 @@ def no_torch() -> str:
     found = with_torch()
     hint = f"--python {found[0]}" if found else f"{sys.executable} -m pip install torch"
     also = f" (also {', '.join(found[1:])})" if found[1:] else ""
-    return f"{sys.executable} has no torch; {hint}{also}"
+    has = "has a torch that is not whole" if find_spec("torch") else "has no torch"
+    return f"{sys.executable} {has}; {hint}{also}"
 
 
 def with_torch() -> list[str]:

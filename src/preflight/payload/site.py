@@ -10,6 +10,7 @@ import struct
 import sys
 from importlib import metadata
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from . import alone, pythons
@@ -30,8 +31,7 @@ def site(interface: str, job: str, *, even_if_busy: bool) -> dict[str, Any]:
     cannot = "" if torch else pythons.no_torch()
     address = address_of(interface)
     if not address:
-        have = ", ".join(sorted(name for _, name in socket.if_nameindex()))
-        cannot = cannot or f"no IPv4 address on {interface or 'any interface'}; there are: {have}"
+        cannot = cannot or _no_address(interface)
     gpus = len(alone.visible_gpus())
     return {
         "preflight": FORM, "cannot": cannot, "torch": torch, "python": sys.executable,
@@ -40,6 +40,13 @@ def site(interface: str, job: str, *, even_if_busy: bool) -> dict[str, Any]:
         "interface": interface or interface_of(address),
         "port": free_port(address) if address else 0, "boot": _boot(),
     }  # fmt: skip
+
+
+def _no_address(interface: str) -> str:
+    names = sorted(name for _, name in socket.if_nameindex())
+    have = [f"{name} ({address})" for name in names if (address := _address_on(name))]
+    hint = f"there are: {', '.join(have)}: --interface NAME" if have else "`ip -brief address`"
+    return f"no IPv4 address on {interface or 'any interface'}; {hint}"
 
 
 def _boot() -> str:
@@ -53,12 +60,20 @@ def _boot() -> str:
 
 def torch_version() -> str:
     """The version of the torch that would be imported; importing it takes seconds."""
-    if find_spec("torch") is None:
+    spec = find_spec("torch")
+    if spec is None or not spec.origin or not _is_whole(spec.origin):
         return ""
     try:
         return metadata.version("torch")
     except metadata.PackageNotFoundError:
         return "unknown"
+
+
+def _is_whole(module: str) -> bool:
+    """Whether what an installation that broke off leaves behind is more than a folder."""
+    return all(
+        Path(module).parent.joinpath(one).exists() for one in ("nn/__init__.py", "version.py")
+    )
 
 
 def address_of(interface: str) -> str:

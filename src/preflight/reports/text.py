@@ -199,12 +199,19 @@ def _tables(report: Report, view: View) -> Iterator[Line]:
         if at:
             yield _EMPTY
         yield from measurement(table, view)
-    hosts = [{table.get("host") for table in each} for each in (report.measurements, shown)]
-    left = len(hosts[0] - hosts[1])
-    if left:
+    left = _hosts_of_a_table(report.measurements) - _hosts_of_a_table(shown)
+    if left > 0:
         yield _EMPTY
         text = f"the same tables of {plural(left, 'other host')}: -v, or --format json"
         yield from flow([], [Span(text)], hang=2, width=view.width)
+
+
+def _hosts_of_a_table(tables: Sequence[dict[str, Any]]) -> int:
+    """Of how many hosts there is one by the same name, at most."""
+    hosts: dict[str, set[Any]] = {}
+    for table in tables:
+        hosts.setdefault(table["table"], set()).add(table.get("host"))
+    return max(map(len, hosts.values()), default=0)
 
 
 def _first_of_each(tables: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -63,7 +63,12 @@ def _job(run: Training) -> Iterator[Row]:
         told = f"{len(job.hosts)} hosts x {ranks}{over}, rendezvous {job.host} ({job.meets})"
     else:
         told = f"no: {job.host} trained by itself"
-    yield {"measure": "trained as one job", "value": told}
+    stepped = not isinstance(run.step_s, Missing)
+    yield {"measure": f"{'trained' if stepped else 'planned'} as one job", "value": told}
+    came, all_ways = job.ways or (0, 0)
+    if came and came < all_ways:
+        value = f"{came} of {all_ways}: each host and its neighbours, all and the first"
+        yield {"measure": "ways tried", "value": value}
     yield from ({"measure": "trained without", "value": one} for one in job.without)
     yield from ({"measure": "ended because of", "value": one} for one in job.causes)
 

@@ -19,7 +19,7 @@ import torch
 
 from ..ranks import Among, Launch, Tell
 from ..scratch import sweep
-from . import cannot, checkpoint, devices, hosts, shards
+from . import cannot, checkpoint, devices, hosts, meet, shards
 from .census import census
 from .model import flops_per_token, parameters
 from .plan import KILLED, RESUMED, WHOLE, Plan, PlanError
@@ -180,7 +180,7 @@ def _launched(
     one = Launch(plan.ranks, lambda tell_it: work(plan, launch, tell_it), silent_s=plan.silent_s,
                  among=among, start_s=start_s)  # fmt: skip
     current[:] = [one]
-    sound = True
+    sound, fallen_silent = True, False
     for line in one.lines():
         if launch == KILLED and _killed(plan, one, line, tell):
             sound = True
@@ -189,9 +189,12 @@ def _launched(
             # What the user gave is wrong, and no fault of a rank.
             raise shards.ShardError(f"--data: {line['text']}")
         tell({"launch": launch, **line})
+        fallen_silent |= line["kind"] == "silent"
         sound &= line["kind"] not in ("died", "failed", "silent")
         sound &= not (line["kind"] == "done" and line["failed"])
     one.kill()
+    if fallen_silent and plan.hosts:
+        tell({"launch": launch, **meet.left(asdict(plan), hosts.place_of(plan))})
     tell({"kind": "launched", "launch": launch, "elapsed_s": round(time.monotonic() - began, 3)})
     return sound
 

@@ -80,8 +80,10 @@ def _seen(folder: Path, plan: Plan) -> None:
     until_s = time.monotonic() + _SHARED_S
     while not folder.is_dir():
         if time.monotonic() > until_s:
-            raise PlanError(f"{plan.folder} is not the same folder as on {plan.hosts[0]}: what was "
-                            f"made there is not seen here within {_SHARED_S:g} s")  # fmt: skip
+            raise PlanError(
+                f"{plan.folder} is not the same folder as on {plan.hosts[0]}: what was made there "
+                f"is not seen here within {_SHARED_S:g} s; `df -T {plan.folder}` on both"
+            )
         time.sleep(0.1)
 
 

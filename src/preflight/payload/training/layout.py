@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
@@ -47,7 +48,7 @@ class JoinError(Exception):
     """The ranks do not find each other, or cannot talk: why."""
 
 
-def join(device: str) -> Place:
+def join(device: str, came: Callable[[], None] = lambda: None) -> Place:
     """Become a rank. Alone there is no process group. Raises JoinError."""
     rank, ranks = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     local = int(os.environ.get("LOCAL_RANK", "0"))
@@ -55,11 +56,11 @@ def join(device: str) -> Place:
     if device == "cuda":
         torch.cuda.set_device(at)
     if ranks > 1:
-        _meet(rank, ranks, "nccl" if device == "cuda" else "gloo", at)
+        _meet(rank, ranks, "nccl" if device == "cuda" else "gloo", at, came)
     return Place(rank, ranks, local, at)
 
 
-def _meet(rank: int, ranks: int, backend: str, at: torch.device) -> None:
+def _meet(rank: int, ranks: int, backend: str, at: torch.device, came: Callable[[], None]) -> None:
     """Rendezvous at the first rank, and a first word to all: what cannot work fails here."""
     master, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
     alone = ranks == int(os.environ.get("LOCAL_WORLD_SIZE", ranks))
@@ -71,6 +72,7 @@ def _meet(rank: int, ranks: int, backend: str, at: torch.device) -> None:
         in_use = "EADDRINUSE" in str(error) or "in use" in str(error)
         reason = "the port is in use" if in_use else _first_line(error)
         raise JoinError(f"{where}: {reason}") from error
+    came()
     try:
         dist.init_process_group(
             backend, store=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=SILENT_S)

@@ -1,15 +1,18 @@
-"""Whether all hosts of a run reach the one where their ranks meet, before torch is even loaded.
+"""Whether the hosts of a run reach each other, before torch is even loaded.
 
-A port that a firewall closes, or an address that leads nowhere, is told within seconds; ranks would
-wait for minutes, and say no more than that they waited.
+Each listens at its own address and tries the others, in both directions: whoever collects in a ring
+dials other hosts than whoever has all connect to the first. A port that a firewall closes, or an
+address that leads nowhere, is told within seconds; ranks would wait for minutes, and say no more
+than that they waited. What a host reached stands in its lines; whose fault it is can be seen only
+where the lines of all are side by side.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 #: Behind the ports of the launches.
@@ -19,102 +22,198 @@ _TOGETHER_S, _EACH_S = 30.0, 0.1
 #: For one connection: the kernel asks again after 1 and 3 s.
 _CONNECT_S = 6.0
 _AGAIN_S = 0.2
-_GO = b"go\n"
+#: Whoever has nobody left is ended soon.
+_LEFT_S = 3.0
+#: Up to so many hosts each tries all others; of more the first and its neighbours in the ring.
+_ALL_PAIRS = 32
+_AT_ONCE = 64
+_HERE, _GO, _APART = b"here\n", b"go\n", b"apart\n"
+_ABSENT = "not all hosts reach each other"
+#: Of one wait two names before Python 3.11.
+_LATE = (asyncio.TimeoutError, TimeoutError)
 _Line = dict[str, Any]
 
 
-class _ApartError(Exception):
-    """They do not meet, and why."""
+def meet(plan: dict[str, Any], at: int, tell: Callable[[_Line], None]) -> bool:
+    """Whether all hosts of the plan reach each other. Host number `at` tells `ways`, with the
+    reason for each host that it did not reach, as soon as it has tried, and at last `met` or
+    `unmet`."""
+    return asyncio.run(_held(plan, at, tell))
 
 
-def meet(plan: dict[str, Any], at: int) -> _Line:
-    """The line that says whether host number `at` of the plan meets the others: `met`, or `unmet`
-    with the reason. `own`: whether it concerns this host's own way."""
-    until_s = time.monotonic() + _TOGETHER_S + _EACH_S * len(plan["hosts"])
-    place = (plan["master"], plan["port"] + _PORT)
-    try:
-        if at == 0:
-            _wait_for_all(plan["hosts"], place, until_s)
-            return {"kind": "met"}
-        said = _come(at, place, until_s)
-    except _ApartError as error:
-        return {"kind": "unmet", "own": True, "text": _told(plan, at, str(error))}
-    except OSError as error:  # a connection that breaks while it waits
-        return {"kind": "unmet", "own": False, "text": f"{plan['hosts'][0]} is gone: {error}"}
-    return {"kind": "met"} if said == _GO else {"kind": "unmet", "own": False, "text": _ABSENT}
+def left(plan: dict[str, Any], at: int) -> _Line:
+    """The ways that are left once the ranks say nothing any more. Nobody listens by then, and a
+    host that refuses is one that is reached."""
+    address, port = _places(plan).get(at, ("", 0))
+    ways = asyncio.run(_left(plan, at))
+    return {"kind": "ways", "address": address, "port": port, "ways": ways}
 
 
-_ABSENT = "not all hosts came to where the ranks meet"
+async def _left(plan: dict[str, Any], at: int) -> list[dict[str, str]]:
+    return await _Meeting(plan, at, lambda _: None).ways_left()
 
 
-def _told(plan: dict[str, Any], at: int, why: str) -> str:
-    hosts, address, port = plan["hosts"], plan["master"], plan["port"]
-    if at == 0:
-        return f"{hosts[0]} ({address}), where the ranks meet: {why}"
-    return (f"{hosts[at]} does not reach {address}, where the ranks meet ({hosts[0]}): {why}; "
-            f"`nc -l {port}` there, `nc -zv {address} {port}` here; "
-            "another way: --interface")  # fmt: skip
+async def _held(plan: dict[str, Any], at: int, tell: Callable[[_Line], None]) -> bool:
+    return await _Meeting(plan, at, tell).held()
 
 
-def _wait_for_all(hosts: list[str], place: tuple[str, int], until_s: float) -> None:
-    """On the first host: until each of the others has come, and been told to go on."""
-    come: dict[str, socket.socket] = {}
-    with contextlib.ExitStack() as stack:
+def tried(plan: dict[str, Any], at: int) -> list[int]:
+    """The hosts that host number `at` tries to reach."""
+    many = len(plan["hosts"])
+    near = {0, (at - 1) % many, (at + 1) % many}
+    chosen = set(range(many)) if many <= _ALL_PAIRS or at == 0 else near
+    return sorted((chosen - {at}) & set(_places(plan)))
+
+
+def _places(plan: dict[str, Any]) -> dict[int, tuple[str, int]]:
+    """Where each host listens. A plan that tells no addresses has that of the first alone."""
+    addresses = plan.get("addresses") or [plan["master"]]
+    ports = plan.get("ports") or [plan["port"]]
+    return {at: (one, ports[at] + _PORT) for at, one in enumerate(addresses)}
+
+
+class _Meeting:
+    """One host's part of it."""
+
+    def __init__(self, plan: dict[str, Any], at: int, tell: Callable[[_Line], None]) -> None:
+        self.plan, self.at, self.tell, self.places = plan, at, tell, _places(plan)
+        self.until_s = time.monotonic() + _TOGETHER_S + _EACH_S * len(plan["hosts"])
+        #: On the first host: who has tried all, and whether they were reached.
+        self.told: dict[int, bool] = {}
+        self.all_told, self.over = asyncio.Event(), asyncio.Event()
+        #: Who is still to try whether this host is reached.
+        self.awaited = {one for one in range(len(plan["hosts"])) if at in tried(plan, one)}
+        self.all_tried = asyncio.Event()
+        self.go = False
+        self.waiting: set[asyncio.Task[None]] = set()
+
+    async def held(self) -> bool:
+        """Listen, try the others, and wait for what comes of it."""
+        address, port = self.places.get(self.at, ("", 0))
         try:
-            server = stack.enter_context(socket.create_server(place, backlog=len(hosts)))
+            server = await asyncio.start_server(self._asked, address, port) if address else None
         except OSError as error:
-            raise _ApartError(f"cannot listen at port {place[1]}: {error.strerror}") from None
-        for one in _accepted(server, until_s):
-            stack.enter_context(one)
-            number = _line_of(one, time.monotonic() + _CONNECT_S).decode(errors="replace").strip()
-            if number.isdigit() and 0 < int(number) < len(hosts):
-                come[hosts[int(number)]] = one
-            if len(come) == len(hosts) - 1:
-                break
-        absent = [host for host in hosts[1:] if host not in come]
-        for one in come.values():
-            with contextlib.suppress(OSError):
-                one.sendall(b"apart\n" if absent else _GO)
-    if absent:
-        raise _ApartError(f"{', '.join(absent)} did not come within {_TOGETHER_S:g} s")
+            text = f"{self.plan['hosts'][self.at]} ({address}) cannot listen at port {port}"
+            self.tell({"kind": "unmet", "own": True, "text": f"{text}: {_said(error)}"})
+            return False
+        ways = await self._ways()
+        self.tell({"kind": "ways", "address": address, "port": port, "ways": ways})
+        sound = not any(one["why"] for one in ways)
+        self.go = await (self._gathered(sound) if self.at == 0 else self._reported(ways))
+        self.over.set()
+        if self.waiting:
+            await asyncio.wait(self.waiting, timeout=_CONNECT_S)
+        if server is not None:
+            server.close()
+        no = {"kind": "unmet", "own": False, "text": _ABSENT}
+        self.tell({"kind": "met"} if self.go else no)
+        return self.go
 
+    async def _ways(self) -> list[dict[str, str]]:
+        turn = asyncio.Semaphore(_AT_ONCE)
 
-def _accepted(server: socket.socket, until_s: float) -> Iterator[socket.socket]:
-    while (left_s := until_s - time.monotonic()) > 0:
-        server.settimeout(left_s)
-        with contextlib.suppress(TimeoutError, socket.timeout):
-            yield server.accept()[0]
+        async def way(other: int) -> dict[str, str]:
+            async with turn:
+                return {"host": self.plan["hosts"][other], "why": await self._reached(other)}
 
+        return list(await asyncio.gather(*map(way, tried(self.plan, self.at))))
 
-def _come(at: int, place: tuple[str, int], until_s: float) -> bytes:
-    """On another host: what the first says once all have come. It may not listen yet."""
-    while True:
+    async def ways_left(self) -> list[dict[str, str]]:
+        async def way(other: int) -> dict[str, str]:
+            why = ""
+            try:
+                await self._ask(other, b"here? %d\n" % self.at, _LEFT_S)
+            except ConnectionError:
+                pass
+            except _LATE:
+                why = f"nothing answers within {_LEFT_S:g} s"
+            except OSError as error:
+                why = _said(error)
+            return {"host": self.plan["hosts"][other], "why": why}
+
+        return list(await asyncio.gather(*map(way, tried(self.plan, self.at))))
+
+    async def _reached(self, other: int) -> str:
+        """Why not; "" where it was. It may not listen yet."""
+        while True:
+            try:
+                said = await self._ask(other, b"here? %d\n" % self.at, _CONNECT_S)
+            except ConnectionRefusedError:
+                if time.monotonic() > self.until_s:
+                    return "connection refused: nobody listens there"
+            except _LATE:
+                return f"nothing answers within {_CONNECT_S:g} s"
+            except OSError as error:
+                return _said(error)
+            else:
+                return "" if said == _HERE else "somebody else listens there"
+            await asyncio.sleep(_AGAIN_S)
+
+    async def _ask(self, other: int, question: bytes, answer_s: float) -> bytes:
+        """What the other host answers."""
+        reader, writer = await asyncio.wait_for(
+            asyncio.open_connection(*self.places[other]), min(answer_s, _CONNECT_S)
+        )
         try:
-            one = socket.create_connection(place, _CONNECT_S)
-        except ConnectionRefusedError:
-            if time.monotonic() > until_s:
-                raise _ApartError("connection refused: nobody listens there") from None
-            time.sleep(_AGAIN_S)
-        except (TimeoutError, socket.timeout):  # noqa: UP041 - two before Python 3.10
-            raise _ApartError(f"nothing answers within {_CONNECT_S:g} s") from None
-        except OSError as error:
-            raise _ApartError(error.strerror or str(error)) from None
-        else:
-            with one:
-                one.sendall(b"%d\n" % at)
-                return _line_of(one, until_s + _CONNECT_S)
+            writer.write(question)
+            return await asyncio.wait_for(reader.readline(), answer_s)
+        finally:
+            writer.close()
+
+    async def _asked(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one that has connected; what else comes here is not answered."""
+        with contextlib.suppress(OSError, ValueError, *_LATE):
+            said = (await asyncio.wait_for(reader.readline(), _CONNECT_S)).split()
+            if said[:1] == [b"here?"] and len(said) == 2 and said[1].isdigit():
+                writer.write(_HERE)
+                self._tried_by(int(said[1]))
+            elif said[:1] == [b"tried"] and len(said) == 3 and said[1].isdigit():
+                await self._noted(int(said[1]), said[2] == b"all")
+                writer.write(_GO if self.go else _APART)
+            await writer.drain()
+        writer.close()
+
+    def _tried_by(self, other: int) -> None:
+        self.awaited.discard(other)
+        if not self.awaited:
+            self.all_tried.set()
+
+    async def _noted(self, other: int, reached: bool) -> None:
+        """On the first host: until it is known of all."""
+        task = asyncio.current_task()
+        if task is not None:
+            self.waiting.add(task)
+            task.add_done_callback(self.waiting.discard)
+        self.told[other] = reached
+        if len(self.told) >= len(self.plan["hosts"]) - 1:
+            self.all_told.set()
+        await self.over.wait()
+
+    async def _gathered(self, sound: bool) -> bool:
+        """On the first host: whether all of them reached all that they tried."""
+        with contextlib.suppress(*_LATE):
+            await asyncio.wait_for(self.all_told.wait(), self._left_s(_CONNECT_S))
+        whole = len(self.told) >= len(self.plan["hosts"]) - 1
+        return whole and all(self.told.values()) and sound
+
+    async def _reported(self, ways: list[dict[str, str]]) -> bool:
+        """On another host: what the first says once all have told. Without a way to it this host
+        goes on to answer those that try to reach it."""
+        said = b""
+        if all(one["host"] != self.plan["hosts"][0] for one in ways if one["why"]):
+            word = b"some" if any(one["why"] for one in ways) else b"all"
+            with contextlib.suppress(OSError, *_LATE):
+                told = b"tried %d %s\n" % (self.at, word)
+                said = await self._ask(0, told, self._left_s(2 * _CONNECT_S))
+        if not said:
+            with contextlib.suppress(*_LATE):
+                await asyncio.wait_for(self.all_tried.wait(), self._left_s(_CONNECT_S))
+        return said == _GO
+
+    def _left_s(self, more_s: float) -> float:
+        """The last try to reach somebody begins at the end."""
+        return max(0.0, self.until_s + more_s - time.monotonic())
 
 
-def _line_of(one: socket.socket, until_s: float) -> bytes:
-    """What the other side says up to the end of its line; at most some bytes, and not for ever."""
-    said = b""
-    while not said.endswith(b"\n") and len(said) < 64:
-        one.settimeout(max(0.1, until_s - time.monotonic()))
-        try:
-            more = one.recv(64)
-        except OSError:
-            break
-        if not more:
-            break
-        said += more
-    return said
+def _said(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -41,6 +41,8 @@ class Plan:
     hosts: list[str] = field(default_factory=list)  # names in the order of their ranks
     master: str = ""  # address of the first of them
     port: int = 0  # the first of four that are free there: one for each launch, and meet.py's
+    addresses: list[str] = field(default_factory=list)  # of each host, and the first of its ports
+    ports: list[int] = field(default_factory=list)
     interface: str = ""  # through which they talk
     checkpoints: str = ""  # their folder; the harness decides it
 

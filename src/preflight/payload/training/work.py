@@ -39,7 +39,7 @@ def work(plan: Plan, launch: str, tell: Tell) -> None:
     """One launch of one rank, from its first line to its last."""
     torch.set_num_threads(plan.threads)
     shape = shape_of(plan)
-    place = layout.join(plan.device)
+    place = layout.join(plan.device, lambda: tell({"kind": "joined"}))
     try:
         _work(plan, shape, place, launch, tell)
     except (torch.cuda.OutOfMemoryError, MemoryError, RuntimeError) as error:

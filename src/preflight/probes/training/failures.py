@@ -132,6 +132,8 @@ def _in_job(told: Told, rank: int) -> tuple[Known[bool], str]:
     mine = next((one for one in causes if one["host"] == host and one["rank"] in (rank, -1)), None)
     if mine is not None and mine["rank"] == rank:
         return False, str(mine["text"])
+    if mine is not None and mine.get("of_host"):
+        return False, str(mine["text"])
     if mine is not None:
         return Missing("exited", str(mine["text"])), ""
     first = causes[0]

@@ -55,8 +55,15 @@ class Told:
 
     def apart(self) -> str:
         """Why the hosts did not come together; "" where they did, or nobody says."""
-        told = [*self.job.get("unmet", ()), *(one["text"] for one in self.of["unmet"])]
-        return str(told[0]) if told else ""
+        told = [*self.job.get("unmet", ()), *self.of["unmet"]]
+        alone = [self._not_reached()] if told and not self.job else []
+        return next(filter(None, (*alone, *(str(one["text"]) for one in told))), "")
+
+    def _not_reached(self) -> str:
+        """Whom this host did not reach, where nobody has heard the others."""
+        closed = [way for one in self.of["ways"] for way in one["ways"] if way["why"]]
+        hosts = ", ".join(str(one["host"]) for one in closed)
+        return f"this host does not reach {hosts}: {closed[0]['why']}" if closed else ""
 
     def unfinished(self) -> Missing:
         """Why something that comes later in a run was not told."""
@@ -67,7 +74,10 @@ class Told:
             return Missing("not-applicable", f"the hosts did not come together: {self.apart()}")
         if self.job.get("causes"):
             return Missing("not-applicable", f"{self.job['causes'][0]['host']} was lost before it")
-        if self.of["interrupted"]:
+        if any(one.get("by") == "job" for one in self.of["interrupted"]):
+            text = "it was ended before it, as another host of the job had come to its end"
+            return Missing("not-applicable", text)
+        if self.of["interrupted"] or self.job.get("interrupted"):
             return Missing("exited", "the run was interrupted")
         if self.of["end"]:
             return Missing("exited", "the run ended before it")

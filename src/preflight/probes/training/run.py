@@ -61,12 +61,14 @@ def _explained(found: Training, told: Told) -> Training:
         return found
     ranks = found.ranks
     if not isinstance(ranks, Missing):
-        ranks = tuple(_with_why(one, why) for one in ranks)
-    return replace(_with_why(found, why), ranks=ranks)
+        ranks = tuple(_with_why(one, why, (NO_STEP,)) for one in ranks)
+    untold = (NO_STEP,) if told.steps[WHOLE] else (NO_STEP, NOT_IN_INPUT)
+    return replace(_with_why(found, why, untold), ranks=ranks, job=found.job, unmet=found.unmet)
 
 
-def _with_why(found: Of, why: Missing) -> Of:
-    names = [name for name in found.__struct_fields__ if getattr(found, name) is NO_STEP]
+def _with_why(found: Of, why: Missing, untold: tuple[Missing, ...]) -> Of:
+    told = {name: getattr(found, name) for name in found.__struct_fields__}
+    names = [name for name, one in told.items() if any(one is each for each in untold)]
     return replace(found, **dict.fromkeys(names, why))
 
 
