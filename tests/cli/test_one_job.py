@@ -158,6 +158,13 @@ def test_one_machine_under_two_names_is_one_host_under_the_first() -> None:
     assert '"without":[{"host":"a","text":"it is b under' in str(answers["b"][-1].stdout)
 
 
+def test_a_loopback_leads_to_no_other_container() -> None:
+    here = {"address": "127.0.0.1", "interface": "lo", "boot": "x"}
+    sites = {"a": site("a", **here, network="net:[1]"), "b": site("b", **here, network="net:[2]")}
+    with pytest.raises(UsageError, match="reaches only itself"):
+        trained(sites)
+
+
 def test_a_loopback_leads_to_no_other_machine() -> None:
     here = {"address": "127.0.0.1", "interface": "lo"}
     with pytest.raises(UsageError, match="reaches only itself"):

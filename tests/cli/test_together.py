@@ -17,7 +17,7 @@ from preflight.cli.together import gathered, told_of_others
 from preflight.collect import examine
 from preflight.faults import CONNECTION, fault
 from preflight.judge.load import load
-from preflight.model import Command, Raw, Result, Status
+from preflight.model import Action, Command, Raw, Result, Status
 from preflight.redact.redactor import Redactor
 from preflight.ship import TRAINS
 from tests.training_lines import lines
@@ -94,6 +94,9 @@ def test_the_slow_one_of_three_hosts_is_named() -> None:
     slow = {host: one["training.straggler"].status for host, one in found.items()}
     assert slow == {"a": Status.PASS, "b": Status.WARN, "c": Status.PASS}
     assert found["b"]["training.straggler"].subject == "rank 1"
+    told = found["b"]["training.straggler"]
+    assert told.action is Action.WATCH
+    assert "nr_throttled" in told.fix[0] and not any("gpu-health" in one for one in told.fix)
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def _why(site: Site) -> str:
 def _hold_way(sites: Sequence[Site]) -> None:
     """A loopback leads from each machine to itself."""
     first = sites[0].told
-    machines = {one.told.get("boot") or one.host for one in sites}
+    machines = {(one.told.get("boot") or one.host, one.told.get("network", "")) for one in sites}
     if len(machines) > 1 and str(first["address"]).startswith("127."):
         raise UsageError(
             f"the ranks would meet at {first['address']} ({first['interface']}), and each of the "
