@@ -96,6 +96,7 @@ SHARED_WITHIN = {
     "probes.limits.limits": "reads the kernel's table of limits, whosever it is",
     "probes.pci.names": "the ids behind lspci's names",
     "probes.pci.forms": "lspci for machines as lspci for people",
+    "facts.sweeps": "a training run may be a sweep",
     "facts.training": "a host trained",
     "facts.watch": "a host's GPUs were watched",
     "expect.bound": "what every bound is",

@@ -122,9 +122,10 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
     """What active work measured."""
     if isinstance(host.training, Missing):
         return ()
+    from preflight.reports.sweeps import sweep_tables
     from preflight.reports.training import training_tables
 
-    return training_tables(host)
+    return (*training_tables(host), *sweep_tables(host.training, host.name))
 
 
 def _facts(host: Host) -> dict[str, Any]:

@@ -29,6 +29,8 @@ _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 BEYOND_S = 60
 #: The question that trains, and most seconds of it: three launches, the first with kernels to load.
 TRAINS, TRAIN_S = "micro-train", 600
+#: The same of one axis of a sweep: twice as many launches as it has settings, of seconds each.
+SWEEP_S = 1500
 #: The question before it where several hosts train together: NVML starts a driver that sleeps.
 SITE, SITE_S = "micro-train-site", 60
 #: Samples of a GPU at most; a day is watched every 24 s.
@@ -117,7 +119,7 @@ def train_command(
     return Command(
         TRAINS,
         _argv(python, "train", "--plan", _json(plan)),
-        timeout_s=TRAIN_S,
+        timeout_s=SWEEP_S * len(plan["sweep"]) if plan.get("sweep") else TRAIN_S,
         stdin=_launch(pyz()),
         note="; ".join(filter(None, (note, _shipped(pyz())))),
     )

@@ -67,11 +67,13 @@ class Options(Struct):
     data: str | None = None
     folder: str | None = None
     workers: int | None = None
+    prefetch: int | None = None
     threads: int | None = None
     seed: int | None = None
     no_resume: bool = False
     interface: str | None = None
     even_if_busy: bool = False
+    sweep: list[str] = []
     inject: list[str] = []
 
 
@@ -241,6 +243,7 @@ OPTIONS: dict[str, Option] = {
         "run over several to be killed and resumed.", "DIR",
     ),
     "workers": Option(int, ("--workers",), "Processes of a rank that load.", "N"),
+    "prefetch": Option(int, ("--prefetch",), "Batches that each of them has ready.", "N"),
     "threads": Option(int, ("--threads",), "Threads of a rank on CPUs.", "N"),
     "seed": Option(int, ("--seed",), "Of weights, data and order.", "N"),
     "no_resume": Option(bool, ("--no-resume",), "Train once; kill and resume nothing."),
@@ -249,6 +252,11 @@ OPTIONS: dict[str, Option] = {
     ),
     "even_if_busy": Option(
         bool, ("--even-if-busy",), "Train beside what others run on the GPUs."
+    ),
+    "sweep": Option(
+        list[str], ("--sweep",),
+        "Train a few steps with each setting of an axis instead, and say which to take: loader. "
+        "Values of your own behind `=`. Repeatable.", "AXIS[=V,V]",
     ),
     "inject": Option(
         list[str], ("--inject",),
@@ -283,8 +291,8 @@ WRITE = (
 RUN = ("dry_run", "debug")
 TRAIN = (
     "preset", "ranks", "sharding", "mesh", "precision", "steps", "batch", "length", "accumulation",
-    "compiled", "recompute", "comm_hook", "data", "folder", "workers", "threads", "seed",
-    "no_resume", "interface", "even_if_busy", "inject",
+    "compiled", "recompute", "comm_hook", "data", "folder", "workers", "prefetch", "threads",
+    "seed", "no_resume", "interface", "even_if_busy", "sweep", "inject",
 )  # fmt: skip
 FIX = ("fix_script", "apply", "undo", "undo_file")
 

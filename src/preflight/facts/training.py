@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from preflight.model import NOT_IN_INPUT, Known
+from preflight.facts.sweeps import Scaled, Sweep
+from preflight.model import NOT_IN_INPUT, Known, Missing
+
+#: A sweep is asked for by name.
+NO_SWEEP = Missing("not-asked", "needs --sweep, such as `preflight micro-train --sweep loader`")
 
 
 class Spread(Struct, frozen=True):
@@ -202,5 +206,7 @@ class Training(Struct, frozen=True):
     resume: Resume = field(default_factory=Resume)
     job: Known[Job] = NOT_IN_INPUT
     unmet: Known[str] = NOT_IN_INPUT  # which hosts could not reach where ranks meet; "" if all did
+    sweeps: Known[tuple[Sweep, ...]] = NO_SWEEP
+    scaling: Known[tuple[Scaled, ...]] = NO_SWEEP
     line: int = 1
     probe: str = ""

@@ -20,8 +20,10 @@ _LEAST, _FULL = (2, 3), (2, 6)
 
 
 def reason(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
-    """The first that holds; "" where it can be trained."""
-    return next(filter(None, (ask(plan, shape, gpus) for ask in _ASKS)), "")
+    """The first that holds; "" where it can be trained. Of a sweep each setting is asked for by
+    itself whether it fits."""
+    asks = _ASKS if plan.sweep else (*_ASKS, fits.reason)
+    return next(filter(None, (ask(plan, shape, gpus) for ask in asks)), "")
 
 
 def _version(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
@@ -121,5 +123,5 @@ def _choices(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
 
 
 _ASKS: tuple[Callable[[Plan, Preset, _Gpus], str], ...] = (
-    _version, _choices, _places, _faults, _shape, _devices, _mesh, _hook, fits.reason,
+    _version, _choices, _places, _faults, _shape, _devices, _mesh, _hook,
 )  # fmt: skip

@@ -19,7 +19,7 @@ import torch
 
 from ..ranks import Among, Launch, Tell
 from ..scratch import sweep
-from . import cannot, checkpoint, devices, hosts, shards
+from . import cannot, checkpoint, devices, hosts, shards, sweeping
 from .model import flops_per_token, parameters
 from .plan import KILLED, RESUMED, WHOLE, Plan, PlanError
 from .presets import PRESETS, Preset
@@ -61,7 +61,7 @@ def harness(plan: Plan, tell: Tell) -> None:
         warm()
         with hosts.checkpoints(plan, at, folder) as kept:
             plan = replace(plan, folder=folder, checkpoints=kept)
-            _launches(plan, at, tell, current)
+            _launches(plan, at, gpus, tell, current)
     except (PlanError, shards.ShardError) as error:
         tell({"kind": "cannot", "text": str(error)})
     except BrokenPipeError:
@@ -93,8 +93,13 @@ def _named(host: str, tell: Tell) -> Tell:
     return lambda line: tell({**line, "host": host})
 
 
-def _launches(plan: Plan, at: int, tell: Tell, current: list[Launch]) -> None:
+def _launches(
+    plan: Plan, at: int, gpus: list[dict[str, Any]], tell: Tell, current: list[Launch]
+) -> None:
     _prepare(plan, shape_of(plan))
+    if plan.sweep:
+        sweeping.sweep(plan, gpus, tell, current)
+        return
     resumes = plan.resume and plan.checkpoints
     for number, launch in enumerate((WHOLE, KILLED, RESUMED) if resumes else (WHOLE,)):
         if not _launched(plan, launch, hosts.among(plan, at, number), tell, current):

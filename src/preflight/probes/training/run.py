@@ -27,6 +27,7 @@ from preflight.probes.training.numerics import losses, membership, norms, proofs
 from preflight.probes.training.ranks import ranks
 from preflight.probes.training.resume import resume
 from preflight.probes.training.shown import locate
+from preflight.probes.training.sweeps import sweeps
 from preflight.probes.training.timing import loader_ratio, times, total
 
 Of = TypeVar("Of", Training, TrainRank)
@@ -37,6 +38,8 @@ def training(text: str) -> Training:
     """One run. Raises ParseError where a line is no JSON of ours, or none is there."""
     try:
         told = read(text)
+        if told.plan.get("sweep"):
+            return _swept(told)
         return _apart(told) if told.apart() else _explained(_facts(told), told)
     except (
         KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError,
@@ -52,6 +55,28 @@ def _apart(told: Told) -> Training:
     interrupted = bool(told.of["interrupted"])
     return Training(**none, interrupted=interrupted, resume=Resume(**of_resume), job=job_of(told),
                     unmet=unmet(told), probe=PROBE)  # fmt: skip
+
+
+#: A sweep trains each setting for a few steps, and judges no run by them.
+_SWEPT = Missing("not-asked", "a sweep trains each setting for a few steps; without --sweep the "
+                 "run is judged")  # fmt: skip
+
+
+def _swept(told: Told) -> Training:
+    """The settings, and on what they were trained."""
+    none: dict[str, Any] = dict.fromkeys(_OF_RUN, _SWEPT)
+    of_resume: dict[str, Any] = dict.fromkeys(Resume.__struct_fields__[:-2], _SWEPT)
+    return Training(
+        cannot=told.cannot(),
+        busy=told.busy(),
+        interrupted=bool(told.of["interrupted"]),
+        **(none | _about(told)),
+        resume=Resume(**of_resume),
+        job=job_of(told),
+        unmet=unmet(told),
+        sweeps=sweeps(told),
+        probe=PROBE,
+    )
 
 
 def _explained(found: Training, told: Told) -> Training:
