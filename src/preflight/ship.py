@@ -29,8 +29,8 @@ _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 BEYOND_S = 60
 #: The question that trains, and most seconds of it: three launches, the first with kernels to load.
 TRAINS, TRAIN_S = "micro-train", 600
-#: The same of one axis of a sweep: twice as many launches as it has settings, of seconds each.
-SWEEP_S = 1500
+#: The same of one axis of a sweep: three launches of each setting, of seconds each.
+SWEEP_S = 1800
 #: The question before it where several hosts train together: NVML starts a driver that sleeps.
 SITE, SITE_S = "micro-train-site", 60
 #: Samples of a GPU at most; a day is watched every 24 s.

@@ -64,6 +64,8 @@ class Options(Struct):
     compiled: bool = False
     recompute: bool = False
     comm_hook: str | None = None
+    clip: str | None = None
+    kv_heads: int | None = None
     data: str | None = None
     folder: str | None = None
     workers: int | None = None
@@ -231,8 +233,13 @@ OPTIONS: dict[str, Option] = {
         bool, ("--activation-checkpointing",), "Compute activations twice, to keep fewer."
     ),
     "comm_hook": Option(
-        str, ("--comm-hook",), "What DDP makes of gradients on their way.", "none|bf16|fp16"
+        str, ("--comm-hook",), "What DDP makes of gradients on their way.",
+        "none|bf16|fp16|powersgd|topk",
     ),
+    "clip": Option(
+        str, ("--clip",), "Of gradients: global:1, layer:1, quantile:0.9, none.", "POLICY",
+    ),
+    "kv_heads": Option(int, ("--kv-heads",), "Heads of keys and values.", "N"),
     "data": Option(
         str, ("--data",),
         "Your own token shards: .bin (uint16), .npy, .arrow. Else synthetic ones.", "DIR",
@@ -255,8 +262,8 @@ OPTIONS: dict[str, Option] = {
     ),
     "sweep": Option(
         list[str], ("--sweep",),
-        "Train a few steps with each setting of an axis instead, and say which to take: loader. "
-        "Values of your own behind `=`. Repeatable.", "AXIS[=V,V]",
+        "Instead train a few steps with each setting of an axis, and say which to take: loader, "
+        "length, batch, scaling, recompute, clip, kv-heads, comm-hook. Repeatable.", "AXIS[=V,V]",
     ),
     "inject": Option(
         list[str], ("--inject",),
@@ -291,8 +298,8 @@ WRITE = (
 RUN = ("dry_run", "debug")
 TRAIN = (
     "preset", "ranks", "sharding", "mesh", "precision", "steps", "batch", "length", "accumulation",
-    "compiled", "recompute", "comm_hook", "data", "folder", "workers", "prefetch", "threads",
-    "seed", "no_resume", "interface", "even_if_busy", "sweep", "inject",
+    "kv_heads", "compiled", "recompute", "comm_hook", "clip", "data", "folder", "workers",
+    "prefetch", "threads", "seed", "no_resume", "interface", "even_if_busy", "sweep", "inject",
 )  # fmt: skip
 FIX = ("fix_script", "apply", "undo", "undo_file")
 

@@ -10,7 +10,11 @@ from preflight.cli.options import Options
 from preflight.errors import UsageError
 
 #: Those of payload/training/sweeps.py: seconds that each takes about, and one value of it.
-AXES = {"loader": (60, "4")}
+AXES = {
+    "loader": (60, "0,2,4"), "length": (60, "512,1024"), "batch": (90, "8,16,32"),
+    "scaling": (60, "1,2,4"), "recompute": (60, "0,0.5,1"), "clip": (90, "none,global:1"),
+    "kv-heads": (60, "1,4"), "comm-hook": (90, "none,topk"),
+}  # fmt: skip
 _VALUES = re.compile(r"[\w.:/-]{1,32}(,[\w.:/-]{1,32}){0,63}")
 
 
@@ -44,6 +48,6 @@ def _setting(told: dict[str, Any]) -> str:
 
 
 NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "sweep": lambda told: f"{told['axis']}: {len(told['settings'])} settings, each twice",
+    "sweep": lambda told: f"{told['axis']}: {len(told['settings'])} settings, three times each",
     "setting": _setting,
 }

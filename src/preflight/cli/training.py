@@ -54,21 +54,22 @@ _CHOICES = {
     "preset": tuple(PRESETS),
     "sharding": ("single", "ddp", "fsdp"),
     "precision": ("bf16", "fp16", "fp32"),
-    "comm_hook": ("none", "bf16", "fp16"),
+    "comm_hook": ("none", "bf16", "fp16", "powersgd", "topk"),
 }
+_CLIP = re.compile(r"none|(global|layer):(?!0*\.?0*$)\d{1,6}(\.\d{1,6})?|quantile:0?\.\d{1,6}")
 #: Least values of numbers. More steps than a warm-up, and a quarter of them to each checkpoint.
 _LEAST = {
     "ranks": 1, "steps": 12, "batch": 1, "length": 8, "accumulation": 1, "workers": 0,
-    "prefetch": 1, "threads": 1, "seed": 0,
+    "prefetch": 1, "kv_heads": 1, "threads": 1, "seed": 0,
 }  # fmt: skip
 #: The largest: beyond these a typing error takes the host, or does not fit what holds it.
 _MOST = {
     "ranks": 1024, "steps": 10**7, "batch": 1 << 16, "length": 1 << 20, "accumulation": 1 << 16,
-    "workers": 256, "prefetch": 1024, "threads": 1024, "seed": (1 << 63) - 1,
+    "workers": 256, "prefetch": 1024, "kv_heads": 1024, "threads": 1024, "seed": (1 << 63) - 1,
 }  # fmt: skip
-_OF_PRESET = ("steps", "batch", "length", "accumulation", "precision")
+_OF_PRESET = ("steps", "batch", "length", "accumulation", "precision", "kv_heads")
 _OF_PLAN = (
-    "preset", "ranks", "sharding", "mesh", "comm_hook", "data", "folder", "workers",
+    "preset", "ranks", "sharding", "mesh", "comm_hook", "clip", "data", "folder", "workers",
     "prefetch", "threads", "seed", "interface",
 )  # fmt: skip
 
@@ -120,6 +121,9 @@ def _hold(options: Options) -> None:
                          "--sharding ddp or fsdp, or --ranks 1 on one host")  # fmt: skip
     if options.comm_hook not in (None, "none") and options.sharding == "fsdp":
         raise UsageError("--comm-hook is of DDP, and --sharding is fsdp", "leave one of them out")
+    if options.clip is not None and not _CLIP.fullmatch(options.clip):
+        raise UsageError(f"--clip {options.clip!r} is no policy",
+                         "none, global:1, layer:1, or quantile:0.9")  # fmt: skip
     _hold_mesh(options)
     _hold_here(options)
 

@@ -7,7 +7,18 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from preflight.facts.sweeps import Rounds, Setting, Sweep
-from preflight.model import Missing
+from preflight.model import Known, Missing
+
+#: Tokens/s of a device beside others, against one alone, from which on more of them are worth it.
+_EFFICIENT = 0.90
+#: Percent of steps: more of them clipped says that the learning rate is too high, or that gradients
+#: are summed where they should be averaged.
+_CLIPPED = 20.0
+#: Percent. A noise is the standard deviation of some 30 steps, known to 1 / sqrt(2 x 30) = 13 %:
+#: one that is lower by twice that is lower.
+_NOISE = 26.0
+#: Of the loss, what a hook on gradients may add beyond the noise.
+_LOSS = 0.005
 
 
 class Recommended(Struct, frozen=True):
@@ -19,47 +30,132 @@ class Recommended(Struct, frozen=True):
     spread_percent: float = 0.0
 
 
-class Rule(Struct, frozen=True):
-    """How an axis is decided. Of settings that are as good as the best within the spread, the one
-    that costs least. `cost`: what a setting takes beside time; `fit`: whether it may be taken at
-    all, with the base beside it; `less`: what is asked for is little of it."""
-
-    cost: Callable[[Setting], float] = lambda _: 0.0
-    fit: Callable[[Setting, Setting | None], bool] = lambda _, __: True
-    note: str = ""
+Choice = Callable[[Sweep], Recommended]
 
 
 def recommended(sweep: Sweep) -> Recommended:
-    """The setting to take, where it is faster than what is there by more than rounds differ."""
-    rule = RULES.get(sweep.name, Rule())
-    base = next((one for one in sweep.settings if one.base), None)
-    found = [one for one in sweep.settings if rate(one) and rule.fit(one, base)]
-    if not found:
+    """The setting to take, by the rule of its axis."""
+    if not any(map(rate, sweep.settings)):
         return Recommended("", "no setting could be trained")
-    spread = spread_percent(sweep.settings)
-    best = max(found, key=rate)
-    close = [one for one in found if rate(one) >= rate(best) * (1.0 - spread / 100.0)]
-    taken = min(close, key=rule.cost)
-    return _against(base, taken, spread, rule.note)
+    return RULES.get(sweep.name, fastest())(sweep)
 
 
-def _against(base: Setting | None, taken: Setting, spread: float, note: str) -> Recommended:
+def fastest(
+    cost: Callable[[Setting], float] = lambda _: 0.0,
+    fit: Callable[[Setting, Sweep], bool] = lambda _, __: True,
+    note: str = "",
+) -> Choice:
+    """Of the settings that are as fast as the fastest within the spread, the one that costs least;
+    none where what is there is as fast. `fit`: whether one may be taken."""
+
+    def choose(sweep: Sweep) -> Recommended:
+        found = [one for one in sweep.settings if rate(one) and fit(one, sweep)]
+        if not found:
+            return Recommended("", "no setting may be taken")
+        spread = spread_percent(sweep.settings)
+        best = max(map(rate, found))
+        close = [one for one in found if rate(one) >= best * (1.0 - spread / 100.0)]
+        taken = _against(base_of(sweep), min(close, key=cost), spread)
+        return Recommended(
+            taken.name, f"{taken.why}{note if taken.name else ''}", taken.gain_percent, spread
+        )
+
+    return choose
+
+
+def _against(base: Setting | None, taken: Setting, spread: float) -> Recommended:
     if base is None or not rate(base):
         why = (base.limit or base.failed) if base else ""
-        told = f"what is there cannot be trained ({why})" if why else "there is no other to compare"
+        told = f"what is there cannot be trained ({why})" if why else "there is nothing beside it"
         return Recommended(taken.name, told, spread_percent=spread)
     gain = 100.0 * (rate(taken) / rate(base) - 1.0)
     if gain <= spread:
         told = f"no setting is faster than {base.name} beyond the spread of {spread:.1f} %"
         return Recommended("", told, gain, spread)
     told = f"{gain:+.1f} % tokens/s against {base.name}, spread of the rounds {spread:.1f} %"
-    return Recommended(taken.name, f"{told}{note}", gain, spread)
+    return Recommended(taken.name, told, gain, spread)
+
+
+def _longest(sweep: Sweep) -> Recommended:
+    """Length is what the model sees, and no matter of speed: how far it costs nothing."""
+    base, spread = base_of(sweep), spread_percent(sweep.settings)
+    if base is None or not rate(base):
+        return fastest()(sweep)
+    least = rate(base) * (1.0 - spread / 100.0)
+    *_, last = sorted((one for one in sweep.settings if rate(one) >= least), key=_length)
+    loss = 100.0 * (rate(last) / rate(base) - 1.0)
+    if last is base or _length(last) <= _length(base):
+        told = f"every longer one costs tokens/s beyond the spread of {spread:.1f} %"
+        return Recommended("", told, 0.0, spread)
+    told = f"the longest that costs nothing beyond the spread of {spread:.1f} % ({loss:+.1f} %)"
+    return Recommended(last.name, told, loss, spread)
+
+
+def _devices(sweep: Sweep) -> Recommended:
+    """How many devices are worth it; between ranks on processors it is only shown."""
+    found = sorted((one for one in sweep.settings if rate(one)), key=devices)
+    one = rate(found[0]) / devices(found[0])
+    shares = {each.name: rate(each) / devices(each) / one for each in found}
+    told = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
+    worth = [each for each in found if shares[each.name] >= _EFFICIENT]
+    why = f"tokens/s of a device against {found[0].name}: {told}"
+    return Recommended(worth[-1].name, why, spread_percent=spread_percent(found))
+
+
+def _steadiest(sweep: Sweep) -> Recommended:
+    """The policy under which the loss jumps least, where few steps are clipped."""
+    base = base_of(sweep)
+    clipped = None if base is None else known(base.clipped_percent)
+    often = f"; {clipped:.0f} % of the steps are clipped now: {OFTEN}" if (
+        clipped is not None and clipped > _CLIPPED
+    ) else ""  # fmt: skip
+    found = [one for one in sweep.settings if _may_clip(one, base)]
+    best = min(found, key=_noise, default=None)
+    if base is None or best is None or not _noise(base) < float("inf"):
+        return Recommended("", f"no policy can be compared{often}")
+    gain = 100.0 * (1.0 - _noise(best) / _noise(base)) if _noise(base) else 0.0
+    if gain <= _NOISE:
+        told = (
+            f"under no policy is the noise of the loss lower than under {base.name} by {_NOISE:g} %"
+        )
+        return Recommended("", f"{told}, as far as so few steps tell it{often}", gain, _NOISE)
+    told = f"the noise of the loss is lower by {gain:.0f} % than under {base.name}{often}"
+    return Recommended(best.name, told, gain, _NOISE)
+
+
+#: What more than a fifth of clipped steps says.
+OFTEN = "above 20 % the learning rate is too high, or gradients are summed and not averaged"
+
+
+def _may_clip(one: Setting, base: Setting | None) -> bool:
+    """Few steps are clipped, and the loss is no worse."""
+    clipped, loss = known(one.clipped_percent), known(one.loss)
+    least = None if base is None else known(base.loss)
+    if clipped is None or loss is None or least is None or not rate(one):
+        return False
+    return clipped <= _CLIPPED and loss <= least * (1.0 + _LOSS)
+
+
+def _same_loss(one: Setting, sweep: Sweep) -> bool:
+    """The loss came as far as without a hook, but for its noise."""
+    plain = next((each for each in sweep.settings if each.name == "none"), None)
+    if plain is None or plain is one:
+        return True
+    loss, least, noise = known(one.loss), known(plain.loss), known(plain.loss_noise)
+    if loss is None or least is None:
+        return False
+    return loss <= least * (1.0 + _LOSS) + 2.0 * (noise or 0.0)
 
 
 def rate(setting: Setting) -> float:
     """Tokens a second, the median of its rounds; 0 where it was not trained."""
     told = setting.tokens_per_s
     return 0.0 if isinstance(told, Missing) else told.median
+
+
+def base_of(sweep: Sweep) -> Setting | None:
+    """What was asked for, or is the default."""
+    return next((one for one in sweep.settings if one.base), None)
 
 
 def spread_percent(settings: Sequence[Setting]) -> float:
@@ -70,11 +166,59 @@ def spread_percent(settings: Sequence[Setting]) -> float:
     return max(found, default=0.0)
 
 
-def _host_bytes(setting: Setting) -> float:
-    told = setting.host_bytes
-    return float("inf") if isinstance(told, Missing) else float(told)
+def pareto(sweep: Sweep) -> set[str]:
+    """The settings to which no other is at once faster and smaller at its peak."""
+    found = [one for one in sweep.settings if rate(one) and known(one.peak_bytes) is not None]
+    return {
+        one.name
+        for one in found
+        if not any(
+            rate(each) >= rate(one) and _peak(each) <= _peak(one)
+            and (rate(each), -_peak(each)) != (rate(one), -_peak(one))
+            for each in found
+        )
+    }  # fmt: skip
 
 
-RULES: dict[str, Rule] = {
-    "loader": Rule(cost=_host_bytes),
-}
+def known(value: Known[float]) -> float | None:
+    return None if isinstance(value, Missing) else value
+
+
+def devices(setting: Setting) -> int:
+    """Of a setting of a sweep over them."""
+    return int(setting.values.get("devices", 1))
+
+
+def _number(value: Known[float]) -> float:
+    return float("inf") if isinstance(value, Missing) else float(value)
+
+
+def _length(setting: Setting) -> float:
+    return float(setting.values.get("length", 0))
+
+
+def _noise(setting: Setting) -> float:
+    return _number(setting.loss_noise)
+
+
+def _peak(setting: Setting) -> float:
+    return _number(setting.peak_bytes)
+
+
+def _host(setting: Setting) -> float:
+    return _number(setting.host_bytes)
+
+
+RULES: dict[str, Choice] = {
+    "loader": fastest(_host),
+    "length": _longest,
+    "batch": fastest(lambda one: float(one.values.get("batch", 0)),
+                     note="; a larger batch needs another learning rate"),
+    "scaling": _devices,
+    "recompute": fastest(_peak),
+    "clip": _steadiest,
+    "kv-heads": fastest(lambda one: float(one.values.get("kv_heads", 0)),
+                        note="; what fewer heads cost in quality is not measured"),
+    "comm-hook": fastest(lambda one: _number(one.sent_bytes), _same_loss,
+                         note=", with the loss of none"),
+}  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from preflight.expect.sweeps import Recommended, recommended
+from preflight.expect.sweeps import Recommended, pareto, recommended
 from preflight.facts.sweeps import Setting, Sweep
 from preflight.facts.training import Training
 from preflight.model import Missing
@@ -30,11 +30,13 @@ def sweep_tables(run: Training, host: str) -> tuple[dict[str, Any], ...]:
 def _rows(sweep: Sweep) -> Iterator[Row]:
     choice = recommended(sweep)
     columns = _COLUMNS.get(sweep.name, ())
+    # A way between memory and speed, of which no other is better in both.
+    best = pareto(sweep) if sweep.name == "recompute" else set()
     for one in sweep.settings:
         yield {
             "setting": one.name, "n": _count(one), "tokens/s": _rate(one),
             **{name: cell(one) for name, cell in columns},
-            "": _mark(one, choice),
+            "": _mark(one, choice, best),
         }  # fmt: skip
 
 
@@ -50,8 +52,9 @@ def _rate(one: Setting) -> str:
     return f"{told.median:,.0f} [{told.low:,.0f} to {told.high:,.0f}]"
 
 
-def _mark(one: Setting, choice: Recommended) -> str:
+def _mark(one: Setting, choice: Recommended, best: set[str]) -> str:
     marks = ["now"] if one.base else []
+    marks += ["on the Pareto front"] if one.name in best else []
     marks += ["take this"] if one.name == choice.name else []
     return ", ".join(marks)
 
@@ -64,13 +67,34 @@ def _bytes(name: str) -> Cell:
     return lambda one: "" if isinstance(told := getattr(one, name), Missing) else format_bytes(told)
 
 
+def _number(name: str, form: str) -> Cell:
+    return lambda one: "" if isinstance(told := getattr(one, name), Missing) else format(told, form)
+
+
+def _value(name: str) -> Cell:
+    return lambda one: format_bytes(float(one.values.get(name, 0)))
+
+
+_WAIT = ("data wait", _percent("data_percent"))
+_PEAK = ("peak memory", _bytes("peak_bytes"))
+_LOSS = ("loss", _number("loss", ".3f"))
+#: What each axis is about.
 _COLUMNS: dict[str, tuple[tuple[str, Cell], ...]] = {
-    "loader": (
-        ("data wait", _percent("data_percent")),
-        ("host memory", _bytes("host_bytes")),
-        ("shared", _bytes("shm_bytes")),
-    ),
-}
+    "loader": (_WAIT, ("host memory", _bytes("host_bytes")), ("shared", _bytes("shm_bytes"))),
+    "length": (_PEAK, _WAIT),
+    "batch": (_PEAK, _WAIT),
+    "scaling": (_WAIT, ("communication", lambda one: _share(one, "communication"))),
+    "recompute": (_PEAK,),
+    "clip": (_LOSS, ("noise", _number("loss_noise", ".4f")),
+             ("clipped", _percent("clipped_percent"))),
+    "kv-heads": (("cache of a token", _value("cache_bytes")), _PEAK),
+    "comm-hook": (("sent by a rank", _bytes("sent_bytes")),
+                  ("communication", lambda one: _share(one, "communication")), _LOSS),
+}  # fmt: skip
+
+
+def _share(one: Setting, part: str) -> str:
+    return f"{one.shares[part]:.1f} %" if part in one.shares else ""
 
 
 def _advice(sweep: Sweep, choice: Recommended) -> str:
@@ -93,7 +117,22 @@ def _loader(values: dict[str, Any]) -> str:
     return f"--workers {values['workers']}{ahead} (DataLoader: {torch}, pin_memory={values['pin']})"
 
 
-_TYPED: dict[str, Callable[[dict[str, Any]], str]] = {"loader": _loader}
+def _recompute(values: dict[str, Any]) -> str:
+    if values["blocks"] == values["of"]:
+        return "--activation-checkpointing"
+    return f"checkpoint {values['blocks']} of the {values['of']} blocks (torch.utils.checkpoint)"
+
+
+_TYPED: dict[str, Callable[[dict[str, Any]], str]] = {
+    "loader": _loader,
+    "length": lambda one: f"--length {one['length']} --batch {one['batch']}",
+    "batch": lambda one: f"--batch {one['batch']}",
+    "scaling": lambda one: f"--ranks {one['devices']}",
+    "recompute": _recompute,
+    "clip": lambda one: f"--clip {one['policy']}",
+    "kv-heads": lambda one: f"--kv-heads {one['kv_heads']}",
+    "comm-hook": lambda one: f"--comm-hook {one['hook']}",
+}
 
 
 def _numbers(sweep: Sweep) -> dict[str, Any]:

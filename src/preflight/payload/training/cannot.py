@@ -10,6 +10,8 @@ from typing import Any
 import torch
 
 from . import fits
+from .clipping import policy
+from .comm_hooks import HOOKS
 from .inject import FAULTS, OF_RANK, OF_STEP, ON_GPUS
 from .plan import Plan
 from .presets import Preset
@@ -114,11 +116,15 @@ def _places(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
 def _choices(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
     for name, value, known in (
         ("sharding", plan.sharding, ("single", "ddp", "fsdp")),
-        ("comm_hook", plan.comm_hook, ("none", "fp16", "bf16")),
+        ("comm_hook", plan.comm_hook, HOOKS),
         ("precision", shape.precision, ("fp32", "bf16", "fp16")),
     ):
         if value not in known:
             return f"{name}: expected {', '.join(known)}, got {value}"
+    try:
+        policy(plan.clip)
+    except ValueError as error:
+        return f"clip: {error}"
     return ""
 
 

@@ -26,9 +26,12 @@ def few_steps(run: loop.Run, plan: Plan, tell: Tell) -> None:
             tell({"kind": "held", **_held(run, began)})
 
     run.after = after
+    norms = []
     for step in loop.train(run, state, last):
         tell({"kind": "step", **step.line()})
-    tell({"kind": "held", **_held(run, began, of_workers=False)})
+        norms.append(step.norm)
+    tell({"kind": "held", **_held(run, began, of_workers=False), **_sent(state)})
+    tell({"kind": "clipped", "steps": run.clip.over(norms)})
     tell({"kind": "done", "failed": ""})
 
 
@@ -49,6 +52,12 @@ def _held(run: loop.Run, began: int, *, of_workers: bool = True) -> dict[str, An
             0, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - began
         )
     return {**told, **_of_host()} if of_workers else told
+
+
+def _sent(state: loop.State) -> dict[str, int]:
+    """By this rank to the others in a step, where they hold replicas."""
+    sent = getattr(state.model, "sent_bytes", None)
+    return {"sent_bytes": sent()} if sent else {}
 
 
 def _of_host() -> dict[str, int]:

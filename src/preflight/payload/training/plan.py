@@ -32,9 +32,10 @@ class Plan:
     pin: bool | None = None  # batches in pinned memory; on a GPU, where it is left open
     threads: int = 1  # of a rank on a CPU
     mesh: str = ""  # replicas x pieces of fsdp, such as 2x4; pieces on all ranks where it is empty
-    comm_hook: str = "none"  # what ddp averages gradients in: none (as they are) | fp16 | bf16
+    comm_hook: str = "none"  # of comm_hooks.py: what ddp makes of gradients on their way
     compiled: bool = False
-    recompute: bool = False  # activation checkpointing
+    recompute: float = 0.0  # activation checkpointing: of so many of the blocks
+    clip: str = "global:1"  # a policy of clipping.py
     resume: bool = True  # kill a run and resume it
     changes: dict[str, Any] = field(default_factory=dict)
     inject: dict[str, str] = field(default_factory=dict)

@@ -1,5 +1,5 @@
-"""Sweeps: each setting is a launch of its own, in their order and then in reverse, so that what
-drifts meanwhile (heat, somebody else's work) cancels."""
+"""Sweeps: each setting is a launch of its own, in their order, in reverse, and from the middle on,
+so that what changes meanwhile (heat, somebody else's work) meets all of them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from statistics import mean, median, pstdev
 from typing import Any
 
+from ..host_memory import available_bytes
 from ..ranks import Launch, Tell
-from . import cannot
+from . import cannot, fits
 from .plan import SWEPT, Plan
 from .sweeps import AXES, Setting, settings
 from .work import shape_of, work
@@ -19,8 +20,10 @@ Line = dict[str, Any]
 #: Steps at the beginning that time nothing; and the least that are timed.
 _WARM, _LEAST = 5, 3
 #: A setting is ended after so long, and what it has told so far counts.
-_SETTING_S = 30.0
+_SETTING_S = 60.0
 _START_S = 120.0
+#: Of the memory that is free on a host, what a batch on its processors may take.
+_OF_FREE = 0.5
 #: Of the last steps, whose losses are told as one.
 _LAST = 5
 
@@ -38,15 +41,35 @@ def _swept(
     axis: str, found: list[Setting], gpus: list[dict[str, Any]], tell: Tell, current: list[Launch]
 ) -> None:
     again: list[Setting] = []
+    before: Line = {}
     for one in found:
-        line = _told(one, gpus, current)
+        line = _beyond(axis, one, before) or _told(one, gpus, current)
         tell(_line(axis, one, 0, line))
         if "limit" not in line and "failed" not in line:
             again.append(one)
         elif "limit" in line and AXES[axis].ends:
             break
-    for one in reversed(again):
-        tell(_line(axis, one, 1, _told(one, gpus, current)))
+        before = line
+    half = len(again) // 2
+    for number, order in enumerate((again[::-1], again[half:] + again[:half]), 1):
+        for one in order:
+            tell(_line(axis, one, number, _told(one, gpus, current)))
+
+
+def _beyond(axis: str, setting: Setting, before: Line) -> Line:
+    """Where an axis that is doubled until memory ends has to end sooner: on processors memory is
+    everybody's, and twice as much may take longer than there is time. `before`: the last one."""
+    shape = shape_of(setting.plan)
+    if not AXES[axis].ends or "step_s" not in before:
+        return {}
+    room = available_bytes() if setting.plan.device == "cpu" else None
+    takes = setting.plan.ranks * fits.needs(setting.plan, shape).peak
+    if room is not None and takes > _OF_FREE * room:
+        return {"limit": f"not tried: it takes at least {takes / 1e9:.3g} GB, and half of what "
+                         f"this host has free is {_OF_FREE * room / 1e9:.3g} GB"}  # fmt: skip
+    if 2.0 * before["step_s"] * shape.steps > _SETTING_S:
+        return {"limit": f"not tried: {shape.steps} steps would take more than {_SETTING_S:g} s"}
+    return {}
 
 
 def _line(axis: str, setting: Setting, number: int, told: Line) -> Line:
@@ -87,6 +110,8 @@ def _heard(lines: Iterable[Line]) -> tuple[dict[int, list[Line]], list[Line], Li
                 break
         elif line["kind"] == "held":
             held.append(line)
+        elif line["kind"] == "clipped":
+            held.append({"clipped": line["steps"]})
         elif not ill or (line["kind"] == "failed" and "limit" not in ill):
             ill = _ill(line) or ill
     return steps, held, ill
@@ -150,9 +175,11 @@ def _losses(steps: list[Line]) -> Line:
 
 
 def _most(held: list[Line]) -> Line:
-    """Of the rank that has most of each."""
+    """Of the rank that has most of each; and in which share of the steps gradients were clipped."""
+    clipped: list[bool] = next((one["clipped"][_WARM:] for one in held if "clipped" in one), [])
+    share = {"clipped_percent": round(100.0 * mean(clipped), 2)} if clipped else {}
     names = dict.fromkeys(name for one in held for name in one if name.endswith("_bytes"))
     told: Iterator[tuple[str, int]] = (
         (name, max(int(one[name]) for one in held if name in one)) for name in names
     )
-    return dict(told)
+    return {**dict(told), **share}

@@ -15,6 +15,7 @@ import torch.distributed as dist
 from ..ranks import Tell
 from . import (
     checkpoint,
+    clipping,
     devices,
     inject,
     layout,
@@ -142,7 +143,7 @@ def _run(plan: Plan, shape: Preset, place: layout.Place) -> loop.Run:
     settings = loader.Settings(plan.workers, plan.prefetch, pin=pin)
     return loop.Run(shape, place, plan.sharding if place.ranks > 1 else "single", tokens, order,
                     settings, mesh=plan.mesh, comm_hook=plan.comm_hook, compiled=plan.compiled,
-                    recompute=plan.recompute)  # fmt: skip
+                    recompute=plan.recompute, clip=clipping.policy(plan.clip))  # fmt: skip
 
 
 def _resume(plan: Plan, run: loop.Run, state: loop.State, launch: str, tell: Tell) -> None:

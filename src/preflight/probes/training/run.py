@@ -27,7 +27,7 @@ from preflight.probes.training.numerics import losses, membership, norms, proofs
 from preflight.probes.training.ranks import ranks
 from preflight.probes.training.resume import resume
 from preflight.probes.training.shown import locate
-from preflight.probes.training.sweeps import sweeps
+from preflight.probes.training.sweeps import scaling, sweeps
 from preflight.probes.training.timing import loader_ratio, times, total
 
 Of = TypeVar("Of", Training, TrainRank)
@@ -66,6 +66,7 @@ def _swept(told: Told) -> Training:
     """The settings, and on what they were trained."""
     none: dict[str, Any] = dict.fromkeys(_OF_RUN, _SWEPT)
     of_resume: dict[str, Any] = dict.fromkeys(Resume.__struct_fields__[:-2], _SWEPT)
+    found = sweeps(told)
     return Training(
         cannot=told.cannot(),
         busy=told.busy(),
@@ -74,7 +75,8 @@ def _swept(told: Told) -> Training:
         resume=Resume(**of_resume),
         job=job_of(told),
         unmet=unmet(told),
-        sweeps=sweeps(told),
+        sweeps=found,
+        scaling=scaling(told, found),
         probe=PROBE,
     )
 
@@ -141,7 +143,7 @@ def _about(told: Told) -> dict[str, Any]:
         "mesh": str(plan.get("mesh") or ""),
         "comm_hook": str(plan.get("comm_hook") or "none"),
         "accumulation": count_of(shape, "accumulation"),
-        "recompute": plan.get("recompute") is True,
+        "recompute": bool(plan.get("recompute")),
         "products": tuple(dict.fromkeys(map(str, names))),
         "precision": text_of(shape, "precision"),
         "compiled": plan.get("compiled") is True,

@@ -6,10 +6,16 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
-from preflight.facts.sweeps import Rounds, Setting, Sweep
+from preflight.facts.sweeps import Rounds, Scaled, Setting, Sweep
+from preflight.facts.training import NO_SWEEP
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.training.lines import PROBE, Line, Told, finite
 
+#: Several ranks on processors take cores, caches and memory from each other.
+_SHARED = Missing(
+    "not-applicable", "processors share their memory: scaling over them is shown only"
+)
+_ONE = Missing("not-applicable", "fewer than two numbers of devices were trained")
 #: Of several rounds the middle counts; of memory the most.
 _MIDDLE = ("step_s", "data_percent", "loss", "loss_noise", "clipped_percent")
 _MOST = ("peak_bytes", "host_bytes", "shm_bytes", "sent_bytes")
@@ -70,6 +76,48 @@ def _shares(rounds: list[Line]) -> dict[str, float]:
     told = [one["shares"] for one in rounds if isinstance(one.get("shares"), dict)]
     parts = dict.fromkeys(part for one in told for part in one)
     return {str(part): sum(float(one.get(part, 0.0)) for one in told) / len(told) for part in parts}
+
+
+def scaling(told: Told, found: tuple[Sweep, ...]) -> Known[tuple[Scaled, ...]]:
+    """Of a sweep over devices what each of several gives, against the fewest."""
+    settings = next((one.settings for one in found if one.name == "scaling"), None)
+    if settings is None:
+        return NO_SWEEP
+    if told.plan.get("device") == "cpu":
+        return _SHARED
+    each = {one: per for one in settings if (per := _per_device(one))}
+    fewest, *others = sorted(each, key=_devices) or (None,)
+    if fewest is None or not others:
+        return _ONE
+    return tuple(
+        Scaled(one.name, each[one] / each[fewest], _grown(fewest, one), one.line, PROBE)
+        for one in others
+    )
+
+
+def _devices(setting: Setting) -> int:
+    return int(setting.values["devices"])
+
+
+def _per_device(setting: Setting) -> float:
+    """Tokens a second of each; 0 where it was not trained."""
+    told = setting.tokens_per_s
+    return 0.0 if isinstance(told, Missing) else told.median / max(1, _devices(setting))
+
+
+def _grown(before: Setting, after: Setting) -> str:
+    """The part of a step that grew most, in seconds of it."""
+    if isinstance(before.step_s, Missing) or isinstance(after.step_s, Missing):
+        return ""
+    grown = {
+        part: share * after.step_s - before.shares.get(part, 0.0) * before.step_s
+        for part, share in after.shares.items()
+    }
+    part = max(grown, key=lambda one: grown[one], default="")
+    if not part or grown[part] <= 0:
+        return ""
+    first = before.shares.get(part, 0.0)
+    return f"{part} is {after.shares[part]:.0f} % of the step, with {before.name} {first:.0f} %"
 
 
 def _broken(found: tuple[Setting, ...], told: Told) -> Known[tuple[str, ...]]:
