@@ -32,7 +32,7 @@ from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
 from tests.topology_hosts import machine, sysfs
-from tests.training_lines import slowed, together
+from tests.training_lines import slowed, swept, together
 from tests.training_lines import text as trained
 from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
 
@@ -269,6 +269,7 @@ BASES |= {
     "trained-waiting": {"micro-train": slowed("data", 0.02)},
     "trained-pageable": {"micro-train": slowed("copy", 0.004)},
     "trained-idle": {"micro-train": slowed("rest", 0.008)},
+    "swept": {"micro-train": swept()},
 }
 #: Edits that make the base sound: the sample announces four GPUs and holds one.
 WHOLE = {"host": [["<attached_gpus>4", "<attached_gpus>1"]]}

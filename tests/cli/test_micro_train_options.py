@@ -29,10 +29,12 @@ def test_each_option_is_in_the_plan_and_the_payload_knows_it() -> None:
         batch=2, length=64, accumulation=2, compiled=True, recompute=True, data="/d", folder="/f",
         workers=0, threads=2, seed=7, no_resume=True, interface="eth0", even_if_busy=True,
         inject=["slow-rank:1", "nan"], prefetch=4, sweep=["loader=0,2"],
+        clip="layer:0.5", kv_heads=2,
     )  # fmt: skip
     plan = plan_of(given)
     assert plan["changes"] == {
         "steps": 20, "batch": 2, "length": 64, "accumulation": 2, "precision": "fp32",
+        "kv_heads": 2,
     }  # fmt: skip
     assert plan["inject"] == {"slow-rank": "1", "nan": ""}
     assert plan["sweep"] == {"loader": ["0", "2"]}

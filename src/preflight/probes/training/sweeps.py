@@ -85,12 +85,12 @@ def scaling(told: Told, found: tuple[Sweep, ...]) -> Known[tuple[Scaled, ...]]:
         return NO_SWEEP
     if told.plan.get("device") == "cpu":
         return _SHARED
-    each = {one: per for one in settings if (per := _per_device(one))}
-    fewest, *others = sorted(each, key=_devices) or (None,)
+    fewest, *others = sorted(filter(_per_device, settings), key=_devices) or (None,)
     if fewest is None or not others:
         return _ONE
+    alone = _per_device(fewest)
     return tuple(
-        Scaled(one.name, each[one] / each[fewest], _grown(fewest, one), one.line, PROBE)
+        Scaled(one.name, round(_per_device(one) / alone, 3), _grown(fewest, one), one.line, PROBE)
         for one in others
     )
 
