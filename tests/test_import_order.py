@@ -99,6 +99,7 @@ SHARED_WITHIN = {
     "facts.sweeps": "a training run may be a sweep",
     "facts.training": "a host trained",
     "facts.watch": "a host's GPUs were watched",
+    "expect.advised": "when clipping is too much, of a run and of a sweep",
     "expect.bound": "what every bound is",
     "expect.system": "bounds of a topic of their own, listed with the others",
     "expect.topology": "bounds of a topic of their own, listed with the others",

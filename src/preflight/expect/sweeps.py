@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from preflight.expect.advised import MOST_CLIPPED, OFTEN
 from preflight.facts.sweeps import Rounds, Setting, Sweep
 from preflight.model import Known, Missing
 
 #: Tokens/s of a device beside others, against one alone, from which on more of them are worth it.
 _EFFICIENT = 0.90
-#: Percent of steps: more of them clipped says that the learning rate is too high, or that gradients
-#: are summed where they should be averaged.
-_CLIPPED = 20.0
 #: Percent. A noise is the standard deviation of some 30 steps, known to 1 / sqrt(2 x 30) = 13 %:
 #: one that is lower by twice that is lower.
 _NOISE = 26.0
@@ -107,7 +105,7 @@ def _steadiest(sweep: Sweep) -> Recommended:
     base = base_of(sweep)
     clipped = None if base is None else known(base.clipped_percent)
     often = f"; {clipped:.0f} % of the steps are clipped now: {OFTEN}" if (
-        clipped is not None and clipped > _CLIPPED
+        clipped is not None and clipped > MOST_CLIPPED
     ) else ""  # fmt: skip
     found = [one for one in sweep.settings if _may_clip(one, base)]
     best = min(found, key=_noise, default=None)
@@ -123,17 +121,13 @@ def _steadiest(sweep: Sweep) -> Recommended:
     return Recommended(best.name, told, gain, _NOISE)
 
 
-#: What more than a fifth of clipped steps says.
-OFTEN = "above 20 % the learning rate is too high, or gradients are summed and not averaged"
-
-
 def _may_clip(one: Setting, base: Setting | None) -> bool:
     """Few steps are clipped, and the loss is no worse."""
     clipped, loss = known(one.clipped_percent), known(one.loss)
     least = None if base is None else known(base.loss)
     if clipped is None or loss is None or least is None or not rate(one):
         return False
-    return clipped <= _CLIPPED and loss <= least * (1.0 + _LOSS)
+    return clipped <= MOST_CLIPPED and loss <= least * (1.0 + _LOSS)
 
 
 def _same_loss(one: Setting, sweep: Sweep) -> bool:

@@ -19,16 +19,22 @@ def sweep_tables(run: Training, host: str) -> tuple[dict[str, Any], ...]:
     """One for each axis: the settings, and below them what to type."""
     if isinstance(run.sweeps, Missing):
         return ()
+    chosen = [(one, _choice(run, one)) for one in run.sweeps if one.settings]
     return tuple(
-        {"table": f"sweep: {one.name}", "host": host, "rows": list(_rows(one)),
-         "notes": [_advice(one, recommended(one))], "numbers": _numbers(one)}
-        for one in run.sweeps
-        if one.settings
+        {"table": f"sweep: {one.name}", "host": host, "rows": list(_rows(one, choice)),
+         "notes": [_advice(one, choice)], "numbers": _numbers(one)}
+        for one, choice in chosen
     )  # fmt: skip
 
 
-def _rows(sweep: Sweep) -> Iterator[Row]:
-    choice = recommended(sweep)
+def _choice(run: Training, sweep: Sweep) -> Recommended:
+    """What to take; of ranks that share processors nothing is said."""
+    if sweep.name == "scaling" and isinstance(run.scaling, Missing):
+        return Recommended("", run.scaling.text)
+    return recommended(sweep)
+
+
+def _rows(sweep: Sweep, choice: Recommended) -> Iterator[Row]:
     columns = _COLUMNS.get(sweep.name, ())
     # A way between memory and speed, of which no other is better in both.
     best = pareto(sweep) if sweep.name == "recompute" else set()

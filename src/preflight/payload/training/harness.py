@@ -19,7 +19,7 @@ import torch
 
 from ..ranks import Among, Launch, Tell
 from ..scratch import sweep
-from . import cannot, checkpoint, devices, hosts, shards, sweeping
+from . import cannot, checkpoint, devices, hosts, loop, shards, sweeping
 from .model import flops_per_token, parameters
 from .plan import KILLED, RESUMED, WHOLE, Plan, PlanError
 from .presets import PRESETS, Preset
@@ -135,6 +135,7 @@ def _about(plan: Plan, gpus: list[dict[str, Any]]) -> dict[str, Any]:
         "hosts": plan.hosts,
         "parameters": parameters(shape),
         "flops_per_token": flops_per_token(shape),
+        "beta2": loop.BETAS[1],
         "floor_nats": None if plan.data else shards.floor_nats(),
         "torch": torch.__version__,
         "cuda": cuda,

@@ -21,6 +21,9 @@ from .clock import Clock
 from .exposed import Exposed
 from .presets import Preset
 
+#: Of AdamW's moments.
+BETAS = (0.9, 0.95)
+
 
 @dataclass
 class State:
@@ -98,7 +101,7 @@ def begin(run: Run, seed: int) -> State:
     plain = [weight for weight in model.parameters() if weight.dim() <= 1]
     optimizer = torch.optim.AdamW(
         [{"params": decay, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}],
-        lr=run.shape.learning_rate, betas=(0.9, 0.95), fused=run.place.gpu or None,
+        lr=run.shape.learning_rate, betas=BETAS, fused=run.place.gpu or None,
     )  # fmt: skip
     scaler = torch.amp.GradScaler(run.place.device.type, enabled=run.shape.precision == "fp16")
     return State(model, optimizer, scaler)

@@ -154,6 +154,8 @@ def _about(told: Told) -> dict[str, Any]:
         "cores": count_of(begin, "cores"),
         "torch": text_of(begin, "torch"),
         "injected": tuple(sorted(map(str, plan.get("inject") or ()))),
+        "beta2": number_of(begin, "beta2"),
+        "clip": text_of(plan, "clip"),
         "steps_asked": count_of(shape, "steps"),
         "flops_per_token": number_of(begin, "flops_per_token"),
         "parameters": count_of(begin, "parameters"),
