@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from statistics import median
 
 from msgspec import Struct
 
 from preflight.expect.advised import MOST_CLIPPED, OFTEN
-from preflight.facts.sweeps import Rounds, Setting, Sweep
+from preflight.facts.sweeps import Setting, Sweep
 from preflight.model import Known, Missing
 
 #: Tokens/s of a device beside others, against one alone, from which on more of them are worth it.
@@ -43,50 +44,44 @@ def fastest(
     fit: Callable[[Setting, Sweep], bool] = lambda _, __: True,
     note: str = "",
 ) -> Choice:
-    """Of the settings that are as fast as the fastest within the spread, the one that costs least;
-    none where what is there is as fast. `fit`: whether one may be taken."""
+    """Of the settings that are faster than what is there, and no slower than the fastest, the one
+    that costs least. `fit`: whether one may be taken."""
 
     def choose(sweep: Sweep) -> Recommended:
         found = [one for one in sweep.settings if rate(one) and fit(one, sweep)]
         if not found:
             return Recommended("", "no setting may be taken")
-        spread = spread_percent(sweep.settings)
-        best = max(map(rate, found))
-        close = [one for one in found if rate(one) >= best * (1.0 - spread / 100.0)]
-        taken = _against(base_of(sweep), min(close, key=cost), spread)
-        return Recommended(
-            taken.name, f"{taken.why}{note if taken.name else ''}", taken.gain_percent, spread
-        )
+        base, best = base_of(sweep), max(found, key=rate)
+        close = [one for one in found if not faster(best, one, sweep)]
+        if base is None or not rate(base):
+            why = (base.limit or base.failed) if base else ""
+            told = f"what is there cannot be trained ({why})" if why else "nothing is beside it"
+            return Recommended(min(close, key=cost).name, f"{told}{note}")
+        better = [one for one in close if faster(one, base, sweep)]
+        if not better:
+            spread = spread_percent(best, base, sweep)
+            told = f"no setting is faster than {base.name} beyond the spread of {spread:.1f} %"
+            return Recommended("", told, gain_percent(best, base), spread)
+        taken = min(better, key=cost)
+        gain, spread = gain_percent(taken, base), spread_percent(taken, base, sweep)
+        told = f"{gain:+.1f} % tokens/s against {base.name}, spread of the rounds {spread:.1f} %"
+        return Recommended(taken.name, f"{told}{note}", gain, spread)
 
     return choose
 
 
-def _against(base: Setting | None, taken: Setting, spread: float) -> Recommended:
-    if base is None or not rate(base):
-        why = (base.limit or base.failed) if base else ""
-        told = f"what is there cannot be trained ({why})" if why else "there is nothing beside it"
-        return Recommended(taken.name, told, spread_percent=spread)
-    gain = 100.0 * (rate(taken) / rate(base) - 1.0)
-    if gain <= spread:
-        told = f"no setting is faster than {base.name} beyond the spread of {spread:.1f} %"
-        return Recommended("", told, gain, spread)
-    told = f"{gain:+.1f} % tokens/s against {base.name}, spread of the rounds {spread:.1f} %"
-    return Recommended(taken.name, told, gain, spread)
-
-
 def _longest(sweep: Sweep) -> Recommended:
     """Length is what the model sees, and no matter of speed: how far it costs nothing."""
-    base, spread = base_of(sweep), spread_percent(sweep.settings)
+    base = base_of(sweep)
     if base is None or not rate(base):
         return fastest()(sweep)
-    least = rate(base) * (1.0 - spread / 100.0)
-    *_, last = sorted((one for one in sweep.settings if rate(one) >= least), key=_length)
-    loss = 100.0 * (rate(last) / rate(base) - 1.0)
-    if last is base or _length(last) <= _length(base):
-        told = f"every longer one costs tokens/s beyond the spread of {spread:.1f} %"
-        return Recommended("", told, 0.0, spread)
-    told = f"the longest that costs nothing beyond the spread of {spread:.1f} % ({loss:+.1f} %)"
-    return Recommended(last.name, told, loss, spread)
+    free = [one for one in sweep.settings if rate(one) and not faster(base, one, sweep)]
+    last = max(free, key=_length)
+    spread, gain = spread_percent(last, base, sweep), gain_percent(last, base)
+    if _length(last) <= _length(base):
+        return Recommended("", "every longer one costs tokens/s beyond the spread", 0.0, spread)
+    told = f"the longest that costs nothing beyond the spread of {spread:.1f} % ({gain:+.1f} %)"
+    return Recommended(last.name, told, gain, spread)
 
 
 def _devices(sweep: Sweep) -> Recommended:
@@ -97,7 +92,7 @@ def _devices(sweep: Sweep) -> Recommended:
     told = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
     worth = [each for each in found if shares[each.name] >= _EFFICIENT]
     why = f"tokens/s of a device against {found[0].name}: {told}"
-    return Recommended(worth[-1].name, why, spread_percent=spread_percent(found))
+    return Recommended(worth[-1].name, why)
 
 
 def _steadiest(sweep: Sweep) -> Recommended:
@@ -141,6 +136,18 @@ def _same_loss(one: Setting, sweep: Sweep) -> bool:
     return loss <= least * (1.0 + _LOSS) + 2.0 * (noise or 0.0)
 
 
+def unfit(sweep: Sweep) -> dict[str, str]:
+    """Settings that may not be taken however fast they are, and why."""
+    base = base_of(sweep)
+    told = [one for one in sweep.settings if rate(one)]
+    if sweep.name == "comm-hook":
+        return {one.name: "the loss is worse" for one in told if not _same_loss(one, sweep)}
+    if sweep.name == "clip":
+        return {one.name: "clips often, or the loss is worse"
+                for one in told if not _may_clip(one, base)}  # fmt: skip
+    return {}
+
+
 def rate(setting: Setting) -> float:
     """Tokens a second, the median of its rounds; 0 where it was not trained."""
     told = setting.tokens_per_s
@@ -152,12 +159,31 @@ def base_of(sweep: Sweep) -> Setting | None:
     return next((one for one in sweep.settings if one.base), None)
 
 
-def spread_percent(settings: Sequence[Setting]) -> float:
-    """How far rounds of one setting are apart, in percent of their median: the most of all
-    settings, for the best of many is the luckiest too."""
-    told = [one.tokens_per_s for one in settings if isinstance(one.tokens_per_s, Rounds)]
-    found = [100.0 * (one.high - one.low) / one.median for one in told if one.median > 0]
-    return max(found, default=0.0)
+def gain_percent(one: Setting, other: Setting) -> float:
+    """How much faster one is than the other."""
+    return 100.0 * (rate(one) / rate(other) - 1.0)
+
+
+def faster(one: Setting, other: Setting, sweep: Sweep) -> bool:
+    """Whether one is faster than the other by more than rounds of either differ, and in each of
+    its rounds: the best of many is the luckiest too."""
+    first, second = one.tokens_per_s, other.tokens_per_s
+    if isinstance(first, Missing) or isinstance(second, Missing):
+        return False
+    apart = gain_percent(one, other) > spread_percent(one, other, sweep)
+    return apart and first.low > second.high
+
+
+def spread_percent(one: Setting, other: Setting, sweep: Sweep) -> float:
+    """How far rounds of one setting are apart, in percent of their median: the more of the two,
+    and no less than is usual in the sweep."""
+    usual = [_apart(each) for each in sweep.settings if rate(each)]
+    return max(_apart(one), _apart(other), median(usual) if usual else 0.0)
+
+
+def _apart(one: Setting) -> float:
+    told = one.tokens_per_s
+    return 0.0 if isinstance(told, Missing) else 100.0 * (told.high - told.low) / told.median
 
 
 def pareto(sweep: Sweep) -> set[str]:

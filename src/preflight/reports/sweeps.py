@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from preflight.expect.sweeps import Recommended, pareto, recommended
+from preflight.expect.sweeps import Recommended, pareto, recommended, unfit
 from preflight.facts.sweeps import Setting, Sweep
 from preflight.facts.training import Training
 from preflight.model import Missing
@@ -37,12 +37,14 @@ def _choice(run: Training, sweep: Sweep) -> Recommended:
 def _rows(sweep: Sweep, choice: Recommended) -> Iterator[Row]:
     columns = _COLUMNS.get(sweep.name, ())
     # A way between memory and speed, of which no other is better in both.
-    best = pareto(sweep) if sweep.name == "recompute" else set()
+    marks = dict.fromkeys(pareto(sweep), "on the Pareto front") if sweep.name == "recompute" else (
+        unfit(sweep)
+    )  # fmt: skip
     for one in sweep.settings:
         yield {
             "setting": one.name, "n": _count(one), "tokens/s": _rate(one),
             **{name: cell(one) for name, cell in columns},
-            "": _mark(one, choice, best),
+            "": _mark(one, choice, marks),
         }  # fmt: skip
 
 
@@ -58,11 +60,11 @@ def _rate(one: Setting) -> str:
     return f"{told.median:,.0f} [{told.low:,.0f} to {told.high:,.0f}]"
 
 
-def _mark(one: Setting, choice: Recommended, best: set[str]) -> str:
-    marks = ["now"] if one.base else []
-    marks += ["on the Pareto front"] if one.name in best else []
-    marks += ["take this"] if one.name == choice.name else []
-    return ", ".join(marks)
+def _mark(one: Setting, choice: Recommended, marks: dict[str, str]) -> str:
+    told = ["now"] if one.base else []
+    told += [marks[one.name]] if one.name in marks else []
+    told += ["take this"] if one.name == choice.name else []
+    return ", ".join(told)
 
 
 def _percent(name: str) -> Cell:
