@@ -126,6 +126,19 @@ def test_memory_that_ends_is_a_limit_and_an_error_is_none() -> None:
     assert "failed" in sweeping._ill({**killed, "oom_kills": 0})
 
 
+def test_the_cause_is_told_and_not_what_followed_from_it() -> None:
+    lost: Line = {"kind": "failed", "rank": 0, "error": "RuntimeError",
+                  "text": "gloo: Connection closed by peer"}  # fmt: skip
+    died: Line = {"kind": "died", "rank": 1, "status": -9, "oom_kills": 0}
+    own: Line = {"kind": "failed", "rank": 1, "error": "ValueError", "text": "no"}
+    full: Line = {**own, "error": "RuntimeError", "text": "CUDA error: out of memory"}
+    for lines, said in (
+        ([lost, died], "rank 1 ended with -9"), ([lost, own, died], "rank 1: ValueError: no"),
+        ([lost, died, full], "out of memory: CUDA error: out of memory"),
+    ):  # fmt: skip
+        assert list(sweeping._heard(lines)[2].values()) == [said]
+
+
 def test_hooks_send_what_they_say_and_learn() -> None:
     found = {one["setting"]: one for one in of(swept("comm-hook", ranks=2), "setting", round=0)}
     sent = {name: one["sent_bytes"] for name, one in found.items()}

@@ -4,6 +4,7 @@ so that what changes meanwhile (heat, somebody else's work) meets all of them.""
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from statistics import mean, median, pstdev
@@ -21,9 +22,11 @@ Line = dict[str, Any]
 _WARM, _LEAST = 5, 3
 #: A setting is ended after so long, and what it has told so far counts.
 _SETTING_S = 60.0
-_START_S = 120.0
+_START_S, _COMPILED_S = 120.0, 400.0
 #: Of the memory that is free on a host, what a batch on its processors may take.
 _OF_FREE = 0.5
+#: What a rank says when another one has gone.
+_OF_ANOTHER = re.compile(r"[Cc]onnection|\bgloo\b|NCCL|[Tt]imed out|Broken pipe|Read error")
 #: Of the last steps, whose losses are told as one.
 _LAST = 5
 
@@ -84,7 +87,8 @@ def _told(setting: Setting, gpus: list[dict[str, Any]], current: list[Launch]) -
     if reason:
         return {"limit": reason}
     one = Launch(setting.plan.ranks, lambda tell_it: work(setting.plan, SWEPT, tell_it),
-                 silent_s=setting.plan.silent_s, start_s=_START_S)  # fmt: skip
+                 silent_s=setting.plan.silent_s,
+                 start_s=_COMPILED_S if setting.plan.compiled else _START_S)  # fmt: skip
     current[:] = [one]
     steps, held, ill = _heard(one.lines())
     one.kill()
@@ -99,7 +103,7 @@ def _heard(lines: Iterable[Line]) -> tuple[dict[int, list[Line]], list[Line], Li
     """Steps by rank, what memory held, and what went wrong; until the end, or for long enough."""
     steps: dict[int, list[Line]] = {}
     held: list[Line] = []
-    ill: Line = {}
+    ills: list[Line] = []
     first_s = 0.0
     for line in lines:
         if line["kind"] == "step":
@@ -112,14 +116,26 @@ def _heard(lines: Iterable[Line]) -> tuple[dict[int, list[Line]], list[Line], Li
             held.append(line)
         elif line["kind"] == "clipped":
             held.append({"clipped": line["steps"]})
-        elif not ill or (line["kind"] == "failed" and "limit" not in ill):
-            ill = _ill(line) or ill
-    return steps, held, ill
+        else:
+            ills.append(line)
+    causes = sorted(filter(_ill, ills), key=_follows)  # the first of those that follow from least
+    return steps, held, _ill(causes[0]) if causes else {}
+
+
+def _follows(line: Line) -> int:
+    """A limit before an error of a rank's own, before its death, before a connection that was lost
+    because of any of them."""
+    if "limit" in _ill(line):
+        return 0
+    if line["kind"] == "failed":
+        return 3 if _OF_ANOTHER.search(line["text"]) else 1
+    return 2
 
 
 def _ill(line: Line) -> Line:
     """A limit is what was looked for; anything else is a failure."""
-    if line["kind"] == "failed" and line["error"] == "OutOfMemoryError":
+    full = line.get("error") == "OutOfMemoryError" or "out of memory" in line.get("text", "")
+    if line["kind"] == "failed" and full:
         return {"limit": f"out of memory: {line['text'].splitlines()[0][:200]}"}
     if line["kind"] == "failed":
         return {"failed": f"rank {line['rank']}: {line['error']}: {line['text'][:300]}"}
