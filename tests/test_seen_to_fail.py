@@ -34,7 +34,7 @@ from tests.stress_lines import lines as under_load
 from tests.stress_lines import text as stressed
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
 from tests.topology_hosts import machine, sysfs
-from tests.training_lines import slowed, together
+from tests.training_lines import slowed, swept, together
 from tests.training_lines import text as trained
 from tests.written import BMC, BUG_REPORT, DIMMS, EDAC, MODULES, NVSWITCH, SEL, SERVICES
 
@@ -272,6 +272,7 @@ BASES |= {
     "trained-pageable": {"micro-train": slowed("copy", 0.004)},
     "trained-drill": {"micro-train": "micro_train/injected_nan.jsonl"},
     "trained-idle": {"micro-train": slowed("rest", 0.008)},
+    "swept": {"micro-train": swept()},
 }
 #: Eight GPUs under load, what links them and the air that cools them; two; some that fade, and one
 #: that is hot.

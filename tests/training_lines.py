@@ -74,6 +74,37 @@ def slowed(part: str, seconds: float, *, rank: int | None = None) -> str:
     return "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in told)
 
 
+def swept() -> str:
+    """A sweep over 1, 2 and 4 GPUs, and one of the loader, as the payload writes them."""
+    begin = _begin(gpu=True)
+    begin["plan"] |= {"sweep": {"scaling": [], "loader": []}, "ranks": 4}
+    told = [begin]
+    for at, (count, rate) in enumerate(((1, 1000.0), (2, 1940.0), (4, 3760.0))):
+        name = f"{count} device{'' if count == 1 else 's'}"
+        told += _rounds("scaling", name, {"devices": count}, rate, base=count == 4, wait=2.0 + at)
+    for workers, rate in ((0, 800.0), (1, 1000.0), (2, 1200.0)):
+        values = {"workers": workers, "prefetch": 2 if workers else 0, "pin": True}
+        name = f"workers {workers}, pinned"
+        told += _rounds("loader", name, values, rate, base=workers == 1, wait=5.0 - workers)
+    told.append({"kind": "end", "elapsed_s": 60.0})
+    return "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in told)
+
+
+def _rounds(
+    axis: str, name: str, values: _Line, rate: float, *, base: bool, wait: float
+) -> Iterator[_Line]:
+    """Three rounds, of which the first is half a percent slower."""
+    for number in range(3):
+        each = rate * (0.995 if number == 0 else 1.0)
+        yield {
+            "kind": "setting", "axis": axis, "setting": name, "values": values, "round": number,
+            **({"base": True} if base else {}), "steps": 15, "step_s": 0.1, "tokens_per_s": each,
+            "data_percent": wait, "loss": 9.1, "loss_noise": 0.02, "peak_bytes": 4 * _GIB,
+            "host_bytes": (1 + int(values.get("workers", 0))) * _GIB, "shm_bytes": 4096,
+            "shares": {"data": wait, "communication": 3.0 * wait, "forward": 100.0 - 4.0 * wait},
+        }  # fmt: skip
+
+
 def _begin(*, gpu: bool) -> _Line:
     device = {"name": "NVIDIA H100 80GB HBM3", "capability": "9.0"}
     return {

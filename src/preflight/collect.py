@@ -126,9 +126,10 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
 
         tables += stress_tables(host)
     if not isinstance(host.training, Missing):
+        from preflight.reports.sweeps import sweep_tables
         from preflight.reports.training import training_tables
 
-        tables += training_tables(host)
+        tables += (*training_tables(host), *sweep_tables(host.training, host.name))
     return tables
 
 

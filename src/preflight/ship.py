@@ -29,6 +29,8 @@ _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 BEYOND_S = 60
 #: The question that trains, and most seconds of it: three launches, the first with kernels to load.
 TRAINS, TRAIN_S = "micro-train", 600
+#: The same of one axis of a sweep: three launches of each setting, of seconds each.
+SWEEP_S = 1800
 #: The question that puts every device under load, and seconds that it takes at most beyond those of
 #: its tests: drivers that start, kernels to load, one device after the other that says no more.
 STRESSES, STRESS_BEYOND_S = "stress", 900
@@ -120,7 +122,7 @@ def train_command(
     return Command(
         TRAINS,
         _argv(python, "train", "--plan", _json(plan)),
-        timeout_s=TRAIN_S,
+        timeout_s=SWEEP_S * len(plan["sweep"]) if plan.get("sweep") else TRAIN_S,
         stdin=_launch(pyz()),
         note="; ".join(filter(None, (note, _shipped(pyz())))),
     )

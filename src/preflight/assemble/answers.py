@@ -136,7 +136,8 @@ def _seen_so_far(raw: Raw, probe: Probe, why: Missing | None) -> Watch | Stress 
     if isinstance(found, Stress):
         return found if not isinstance(found.devices, Missing) else None
     if isinstance(found, Training):
-        return found if not isinstance(found.ranks, Missing) else None
+        begun = not (isinstance(found.ranks, Missing) and isinstance(found.sweeps, Missing))
+        return found if begun else None
     seen = isinstance(found, Watch) and not isinstance(found.gpus, Missing)
     return found if seen else None
 

@@ -87,7 +87,7 @@ def judge_and_report(
     with opened_targets(options, drawn=bool(plan.facts)) as targets:
         began, started_at = time.monotonic(), now()
         many = many_hosts(options, plan.commands, streams)
-        if many and question.trains is not None:
+        if many and question.trains is not None and not question.trains.get("sweep"):
             from preflight.cli.one_job import as_one_job
 
             as_one_job(many, plan.python)

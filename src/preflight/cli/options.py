@@ -64,14 +64,18 @@ class Options(Struct):
     compiled: bool = False
     recompute: bool = False
     comm_hook: str | None = None
+    clip: str | None = None
+    kv_heads: int | None = None
     data: str | None = None
     folder: str | None = None
     workers: int | None = None
+    prefetch: int | None = None
     threads: int | None = None
     seed: int | None = None
     no_resume: bool = False
     interface: str | None = None
     even_if_busy: bool = False
+    sweep: list[str] = []
     inject: list[str] = []
     drill: list[str] = []
     stress: bool = False
@@ -233,8 +237,13 @@ OPTIONS: dict[str, Option] = {
         bool, ("--activation-checkpointing",), "Compute activations twice, to keep fewer."
     ),
     "comm_hook": Option(
-        str, ("--comm-hook",), "What DDP makes of gradients on their way.", "none|bf16|fp16"
+        str, ("--comm-hook",), "What DDP makes of gradients on their way.",
+        "none|bf16|fp16|powersgd|topk",
     ),
+    "clip": Option(
+        str, ("--clip",), "Of gradients: global:1, layer:1, quantile:0.9, none.", "POLICY",
+    ),
+    "kv_heads": Option(int, ("--kv-heads",), "Heads of keys and values.", "N"),
     "data": Option(
         str, ("--data",),
         "Your own token shards: .bin (uint16), .npy, .arrow. Else synthetic ones.", "DIR",
@@ -245,6 +254,7 @@ OPTIONS: dict[str, Option] = {
         "run over several to be killed and resumed.", "DIR",
     ),
     "workers": Option(int, ("--workers",), "Processes of a rank that load.", "N"),
+    "prefetch": Option(int, ("--prefetch",), "Batches that each of them has ready.", "N"),
     "threads": Option(int, ("--threads",), "Threads of a rank on CPUs.", "N"),
     "seed": Option(int, ("--seed",), "Of weights, data and order.", "N"),
     "no_resume": Option(bool, ("--no-resume",), "Train once; kill and resume nothing."),
@@ -253,6 +263,11 @@ OPTIONS: dict[str, Option] = {
     ),
     "even_if_busy": Option(
         bool, ("--even-if-busy",), "Work beside what others run on the GPUs."
+    ),
+    "sweep": Option(
+        list[str], ("--sweep",),
+        "Instead train a few steps with each setting of an axis, and say which to take: loader, "
+        "length, batch, scaling, recompute, clip, kv-heads, comm-hook. Repeatable.", "AXIS[=V,V]",
     ),
     "inject": Option(
         list[str], ("--inject",),
@@ -305,8 +320,8 @@ WRITE = (
 RUN = ("dry_run", "debug")
 TRAIN = (
     "preset", "ranks", "sharding", "mesh", "precision", "steps", "batch", "length", "accumulation",
-    "compiled", "recompute", "comm_hook", "data", "folder", "workers", "threads", "seed",
-    "no_resume", "interface", "even_if_busy", "inject",
+    "kv_heads", "compiled", "recompute", "comm_hook", "clip", "data", "folder", "workers",
+    "prefetch", "threads", "seed", "no_resume", "interface", "even_if_busy", "sweep", "inject",
 )  # fmt: skip
 STRESS = ("stress", "devices", "attention", "even_if_busy", "drill")
 FIX = ("fix_script", "apply", "undo", "undo_file")

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from preflight.cli.drills import faults, has_no_gpu, world
 from preflight.cli.options import Options, are_many
+from preflight.cli.sweeps import NEWS, seconds, sweeps_of
 from preflight.errors import UsageError
 from preflight.units import format_bytes
 
@@ -44,22 +45,23 @@ _CHOICES = {
     "preset": tuple(PRESETS),
     "sharding": ("single", "ddp", "fsdp"),
     "precision": ("bf16", "fp16", "fp32"),
-    "comm_hook": ("none", "bf16", "fp16"),
+    "comm_hook": ("none", "bf16", "fp16", "powersgd", "topk"),
 }
+_CLIP = re.compile(r"none|(global|layer):(?!0*\.?0*$)\d{1,6}(\.\d{1,6})?|quantile:0?\.\d{1,6}")
 #: Least values of numbers. More steps than a warm-up, and a quarter of them to each checkpoint.
 _LEAST = {
     "ranks": 1, "steps": 12, "batch": 1, "length": 8, "accumulation": 1, "workers": 0,
-    "threads": 1, "seed": 0,
+    "prefetch": 1, "kv_heads": 1, "threads": 1, "seed": 0,
 }  # fmt: skip
 #: The largest: beyond these a typing error takes the host, or does not fit what holds it.
 _MOST = {
     "ranks": 1024, "steps": 10**7, "batch": 1 << 16, "length": 1 << 20, "accumulation": 1 << 16,
-    "workers": 256, "threads": 1024, "seed": (1 << 63) - 1,
+    "workers": 256, "prefetch": 1024, "kv_heads": 1024, "threads": 1024, "seed": (1 << 63) - 1,
 }  # fmt: skip
-_OF_PRESET = ("steps", "batch", "length", "accumulation", "precision")
+_OF_PRESET = ("steps", "batch", "length", "accumulation", "precision", "kv_heads")
 _OF_PLAN = (
-    "preset", "ranks", "sharding", "mesh", "comm_hook", "data", "folder", "workers", "threads",
-    "seed", "interface",
+    "preset", "ranks", "sharding", "mesh", "comm_hook", "clip", "data", "folder", "workers",
+    "prefetch", "threads", "seed", "interface",
 )  # fmt: skip
 
 
@@ -78,6 +80,7 @@ def plan_of(options: Options) -> dict[str, Any]:
     plan |= {name: True for name, value in flags.items() if value}
     plan |= {"resume": False} if options.no_resume else {}
     plan |= {"changes": changes} if changes else {}
+    plan |= {"sweep": found} if (found := sweeps_of(options)) else {}
     inject = dict(faults(options, _steps(options)))
     return plan | ({"inject": inject} if inject else {})
 
@@ -114,6 +117,9 @@ def _hold(options: Options) -> None:
         if world(options) == 1:
             raise UsageError("--comm-hook says how ranks average, and there is one rank",
                              f"--ranks 2 --comm-hook {options.comm_hook}")  # fmt: skip
+    if options.clip is not None and not _CLIP.fullmatch(options.clip):
+        raise UsageError(f"--clip {options.clip!r} is no policy",
+                         "none, global:1, layer:1, or quantile:0.9")  # fmt: skip
     _hold_mesh(options)
     _hold_here(options)
 
@@ -174,6 +180,8 @@ def _steps(options: Options) -> int | None:
 
 def estimate(plan: dict[str, Any]) -> str:
     """What it takes, for --dry-run."""
+    if plan.get("sweep"):
+        return f"about {seconds(plan['sweep'])} s for the sweep; removed afterwards what it writes"
     named = plan.get("preset", "")
     folder = plan.get("folder") or "the temporary folder"
     shown = [named] if named else ["cpu-tiny", "gpu-small"]
@@ -221,4 +229,5 @@ _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
     "saving": lambda told: f"saving at step {int(told['step_at'])}",
     "killed": lambda told: f"rank {int(told['rank'])} was killed; resuming",
     "resumed": lambda told: f"resumed from step {int(told['step_from'])}",
+    **NEWS,
 }

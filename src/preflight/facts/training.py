@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from preflight.model import NOT_IN_INPUT, Known
+from preflight.facts.sweeps import Scaled, Sweep
+from preflight.model import NOT_IN_INPUT, Known, Missing
+
+#: A sweep is asked for by name.
+NO_SWEEP = Missing("not-asked", "needs --sweep, such as `preflight micro-train --sweep loader`")
 
 
 class Spread(Struct, frozen=True):
@@ -213,6 +217,10 @@ class Training(Struct, frozen=True):
     scale_changes: Known[int] = NOT_IN_INPUT
     norm_first: Known[float] = NOT_IN_INPUT
     norm_high: Known[float] = NOT_IN_INPUT
+    beta2: Known[float] = NOT_IN_INPUT  # of AdamW
+    clip: Known[str] = NOT_IN_INPUT  # the policy: global:1
+    clipped_percent: Known[float] = NOT_IN_INPUT  # steps whose norm is above that of a global one
+    noise_falls_until: Known[int] = NOT_IN_INPUT  # the step from which gradients jump no less
     layers: tuple[Layer, ...] = ()
     jumps: Known[tuple[Jump, ...]] = NOT_IN_INPUT  # the largest
     outside_optimizer: Known[int] = NOT_IN_INPUT  # trainable parameters that no optimizer has
@@ -224,5 +232,7 @@ class Training(Struct, frozen=True):
     resume: Resume = field(default_factory=Resume)
     job: Known[Job] = NOT_IN_INPUT
     unmet: Known[str] = NOT_IN_INPUT  # which hosts could not reach where ranks meet; "" if all did
+    sweeps: Known[tuple[Sweep, ...]] = NO_SWEEP
+    scaling: Known[tuple[Scaled, ...]] = NO_SWEEP
     line: int = 1
     probe: str = ""

@@ -38,6 +38,7 @@ _UNITS_OF = {
     "behind_percent": "% longer than the others",
     "loss_difference": "nats",
     "loader_ratio": "times",
+    "efficiency": "of one alone",
     "not_finite": "steps",
 }
 

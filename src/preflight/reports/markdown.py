@@ -15,7 +15,7 @@ from preflight.reports.commands import Part, parts
 from preflight.reports.groups import LONG, Group, bad, entries, headline, where
 from preflight.reports.matrix import kinds, order
 from preflight.reports.silent import silences
-from preflight.reports.tables import gridded
+from preflight.reports.tables import gridded, notes
 from preflight.reports.wording import (
     ACTIONS,
     explain,
@@ -270,6 +270,7 @@ def _measured(table: dict[str, Any]) -> Iterator[str]:
     yield f"| {' | '.join(map(escape, columns))} |"
     yield f"|{'---|' * len(columns)}"
     yield from (f"| {' | '.join(map(escape, row))} |" for row in grid)
+    yield from (each for said in notes(table) for each in ("", escape(said)))
 
 
 def _not_checked(report: Report) -> Iterator[str]:

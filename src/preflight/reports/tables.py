@@ -28,10 +28,17 @@ def measurement(table: dict[str, Any], view: View) -> Iterator[Line]:
         rows = _rows(table)
         texts = [any(isinstance(row.get(column), str) for row in rows) for column in columns]
         yield from _aligned([columns, *grid], widths, texts)
-        return
-    for row in grid:
-        text = ", ".join(f"{column} {told}" for column, told in zip(columns, row, strict=True))
-        yield from flow([Span("  ")], [Span(text)], hang=4, width=view.width)
+    else:
+        for row in grid:
+            text = ", ".join(f"{column} {told}" for column, told in zip(columns, row, strict=True))
+            yield from flow([Span("  ")], [Span(text)], hang=4, width=view.width)
+    for said in notes(table):
+        yield from flow([Span("  ")], [Span(said)], hang=4, width=view.width)
+
+
+def notes(table: dict[str, Any]) -> list[str]:
+    """What is said below the rows."""
+    return [printable(str(one)) for one in table.get("notes") or ()]
 
 
 def _rows(table: dict[str, Any]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from preflight.expect.advised import clipping, warmup
 from preflight.expect.mfu import Mfu, mfu
 from preflight.facts.host import Host
 from preflight.facts.training import Resume, TrainData, Training, TrainRank
@@ -104,6 +105,8 @@ def _run(run: Training, rate: Known[Mfu]) -> Iterator[Row]:
         ("loss", _loss(run)),
         ("loss scale", _scale(run)),
         ("gradients", _layers(run)),
+        ("warm-up", warmup(run)),
+        ("clipping", clipping(run)),
         ("resume", _resume(run.resume)),
         ("GPU", _load(run)),
     ):

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 
 from . import fits, room
+from .clipping import policy
+from .comm_hooks import HOOKS
 from .inject import (
     BEFORE_JUMP,
     FAULTS,
@@ -29,8 +31,10 @@ _LEAST, _FULL = (2, 3), (2, 6)
 
 
 def reason(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
-    """The first that holds; "" where it can be trained."""
-    return next(filter(None, (ask(plan, shape, gpus) for ask in _ASKS)), "")
+    """The first that holds; "" where it can be trained. Of a sweep each setting is asked for by
+    itself whether it fits, and none writes a checkpoint."""
+    asks = _ASKS if plan.sweep else (*_ASKS, fits.reason, room.reason)
+    return next(filter(None, (ask(plan, shape, gpus) for ask in asks)), "")
 
 
 def _version(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
@@ -140,17 +144,20 @@ def _places(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
 def _choices(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
     for name, value, known in (
         ("sharding", plan.sharding, ("single", "ddp", "fsdp")),
-        ("comm_hook", plan.comm_hook, ("none", "fp16", "bf16")),
+        ("comm_hook", plan.comm_hook, HOOKS),
         ("precision", shape.precision, ("fp32", "bf16", "fp16")),
     ):
         if value not in known:
             return f"{name}: expected {', '.join(known)}, got {value}"
     if plan.sharding == "single" and plan.world > 1:
         return f"sharding single is one rank, and {plan.world} are asked for: choose ddp or fsdp"
+    try:
+        policy(plan.clip)
+    except ValueError as error:
+        return f"clip: {error}"
     return ""
 
 
 _ASKS: tuple[Callable[[Plan, Preset, _Gpus], str], ...] = (
-    _version, _choices, _places, _faults, _unseen, _shape, _devices, _mesh, _hook, fits.reason,
-    room.reason,
+    _version, _choices, _places, _faults, _unseen, _shape, _devices, _mesh, _hook,
 )  # fmt: skip

@@ -37,9 +37,10 @@ def needs(plan: Plan, shape: Preset) -> Needs:
     """At least so much is allocated at once."""
     count = -(-parameters(shape) // _pieces(plan))
     size = 4 if shape.precision == "fp32" else 2
-    kept = shape.layers * _block(plan, shape, size)
-    if plan.recompute:  # the inputs of all blocks, and one block as it is computed again
-        kept = shape.layers * size * shape.width + _block(plan, shape, size)
+    again = round(plan.recompute * shape.layers)
+    kept = (shape.layers - again) * _block(plan, shape, size)
+    if again:  # their inputs, and one block as it is computed again
+        kept += again * size * shape.width + _block(plan, shape, size)
     # At the loss: the logits, and their gradient.
     logits = 2 * shape.vocabulary * (size if plan.compiled else 4)
     return Needs(_KEPT * count, _GRADIENT * count, shape.batch * shape.length * (kept + logits))
@@ -97,7 +98,7 @@ def _ways(plan: Plan, shape: Preset, room: int) -> Iterator[str]:
     batch = int(spare * shape.batch / found.activations) if spare >= found.gradients else 0
     if batch:
         yield f"--batch {batch}"
-    if not plan.recompute and needs(replace(plan, recompute=True), shape).peak <= room:
+    if not plan.recompute and needs(replace(plan, recompute=1.0), shape).peak <= room:
         yield "--activation-checkpointing"
     if plan.sharding == "ddp" and needs(replace(plan, sharding="fsdp"), shape).peak <= room:
         yield "--sharding fsdp"

@@ -19,7 +19,7 @@ import torch
 
 from ..ranks import Among, Launch, Tell
 from ..scratch import sweep
-from . import cannot, checkpoint, devices, hosts, meet, shards
+from . import cannot, checkpoint, devices, hosts, loop, meet, shards, sweeping
 from .census import census
 from .model import flops_per_token, parameters
 from .plan import KILLED, RESUMED, WHOLE, Plan, PlanError
@@ -63,7 +63,7 @@ def harness(plan: Plan, tell: Tell) -> None:
         warm()
         with hosts.checkpoints(plan, at, folder) as kept:
             plan = replace(plan, folder=folder, checkpoints=kept)
-            _launches(plan, at, tell, current)
+            _launches(plan, at, gpus, tell, current)
     except (PlanError, shards.ShardError) as error:
         tell({"kind": "cannot", "text": str(error)})
     except BrokenPipeError:
@@ -108,8 +108,13 @@ def _without(folder: str, tell: Tell) -> Tell:
     return told
 
 
-def _launches(plan: Plan, at: int, tell: Tell, current: list[Launch]) -> None:
+def _launches(
+    plan: Plan, at: int, gpus: list[dict[str, Any]], tell: Tell, current: list[Launch]
+) -> None:
     tell(census(_prepare(plan, shape_of(plan))))
+    if plan.sweep:
+        sweeping.sweep(plan, gpus, tell, current)
+        return
     resumes = plan.resume and plan.checkpoints
     for number, launch in enumerate((WHOLE, KILLED, RESUMED) if resumes else (WHOLE,)):
         if not _launched(plan, launch, hosts.among(plan, at, number), tell, current):
@@ -146,6 +151,7 @@ def _about(plan: Plan, gpus: list[dict[str, Any]]) -> dict[str, Any]:
         "hosts": plan.hosts,
         "parameters": parameters(shape),
         "flops_per_token": flops_per_token(shape),
+        "beta2": loop.BETAS[1],
         "floor_nats": None if plan.data else shards.floor_nats(),
         "torch": torch.__version__,
         "cuda": cuda,

@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+from . import comm_hooks
 from .model import Decoder
 from .presets import Preset
 
@@ -90,7 +91,7 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def built(shape: Preset, place: Place, seed: int, *, recompute: bool = False) -> Decoder:
+def built(shape: Preset, place: Place, seed: int, *, recompute: float = 0.0) -> Decoder:
     """The same model on every rank, for the seed is the same."""
     torch.manual_seed(seed)
     model = Decoder(shape, recompute=recompute).to(place.device)
@@ -104,7 +105,7 @@ class Spread:
 
     sharding: str = "single"  # single | ddp | fsdp
     mesh: str = ""  # replicas x pieces of fsdp; "": pieces on all ranks
-    comm_hook: str = "none"  # of ddp: none | fp16 | bf16
+    comm_hook: str = "none"  # of ddp: comm_hooks.py
 
     @property
     def replicas(self) -> int:
@@ -125,11 +126,13 @@ def _replicated(model: Decoder, place: Place, how: Spread) -> nn.Module:
     on = [place.local_rank] if place.gpu else None
     # Its buffers are constants: to send them at each forward is a wait that looks like work.
     settings: dict[str, Any] = {"gradient_as_bucket_view": True, _SENDS_BUFFERS: False}
+    if how.comm_hook == "powersgd" and not place.gpu:
+        # torch's hook sends more where an answer comes in: with gloo the ranks must not have two
+        # buckets under way, for they would be answered in another order on each.
+        settings["bucket_cap_mb"] = 1 << 14
     ddp = nn.parallel.DistributedDataParallel(model, device_ids=on, **settings)
-    if how.comm_hook != "none":
-        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
-
-        ddp.register_comm_hook(None, getattr(default_hooks, f"{how.comm_hook}_compress_hook"))
+    sent: Any = comm_hooks.register(ddp, how.comm_hook)
+    ddp.sent_bytes = sent
     return ddp
 
 

@@ -16,10 +16,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from . import layout, loader
+from . import clipping, layout, loader
 from .clock import Clock
 from .exposed import Exposed
 from .presets import Preset
+
+#: Of AdamW's moments.
+BETAS = (0.9, 0.95)
 
 
 @dataclass
@@ -73,11 +76,11 @@ class Run:
     tokens: loader.Tokens
     order: loader.Order
     settings: loader.Settings
-    clip: float = 1.0
+    clip: clipping.Policy = field(default_factory=lambda: clipping.policy("global:1"))
     mesh: str = ""
     comm_hook: str = "none"
     compiled: bool = False
-    recompute: bool = False
+    recompute: float = 0.0  # share of the blocks whose activations are computed twice
     rate_factor: float = 1.0
     spoiled_step: int = -1  # whose targets are noise
     #: Called with the step before it begins, and with its gradients as they are: injected faults.
@@ -98,7 +101,7 @@ def begin(run: Run, seed: int) -> State:
     plain = [weight for weight in model.parameters() if weight.dim() <= 1]
     optimizer = torch.optim.AdamW(
         [{"params": decay, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}],
-        lr=run.shape.learning_rate, betas=(0.9, 0.95), fused=run.place.gpu or None,
+        lr=run.shape.learning_rate, betas=BETAS, fused=run.place.gpu or None,
     )  # fmt: skip
     scaler = torch.amp.GradScaler(run.place.device.type, enabled=run.shape.precision == "fp16")
     return State(model, optimizer, scaler)
@@ -154,7 +157,7 @@ def steps(run: Run, state: State, last_step: int) -> Iterator[Step]:
         run.on_gradients(state.step, state.model)
         state.scaler.unscale_(state.optimizer)
         run.on_unscaled(state.step, state.model)
-        norm = nn.utils.clip_grad_norm_(state.model.parameters(), run.clip)
+        norm = run.clip(state.model)
         scale = state.scaler.scale(torch.ones((), device=place.device))
         state.scaler.step(state.optimizer)
         state.scaler.update()

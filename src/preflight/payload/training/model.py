@@ -110,9 +110,10 @@ class Block(nn.Module):
 class Decoder(nn.Module):
     """Tokens (batch, length) and the tokens that follow them -> the mean loss in nats."""
 
-    def __init__(self, shape: Preset, *, recompute: bool = False) -> None:
+    def __init__(self, shape: Preset, *, recompute: float = 0.0) -> None:
         super().__init__()
-        self.recompute = recompute  # activations of a block, in backward, rather than keep them
+        #: Blocks whose activations are computed again in backward rather than kept.
+        self.recomputed = round(recompute * shape.layers)
         self.embedding = nn.Embedding(shape.vocabulary, shape.width)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.norm = Norm(shape.width)
@@ -135,8 +136,8 @@ class Decoder(nn.Module):
         x = self.embedding(tokens)
         length = tokens.shape[1]
         cos, sin = self.cos[:length], self.sin[:length]
-        for block in self.blocks:
-            if self.recompute:
+        for number, block in enumerate(self.blocks):
+            if number < self.recomputed:
                 x = checkpoint(block, x, cos, sin, use_reentrant=False)
             else:
                 x = block(x, cos, sin)

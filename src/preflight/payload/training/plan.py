@@ -8,6 +8,8 @@ from typing import Any
 
 #: Launches in their order: the whole run, one that is killed, one that resumes.
 WHOLE, KILLED, RESUMED = "whole", "killed", "resumed"
+#: And one of a sweep: a few steps with one setting.
+SWEPT = "swept"
 
 
 class PlanError(Exception):
@@ -26,15 +28,20 @@ class Plan:
     folder: str = ""  # for shards and checkpoints; a temporary one of its own where none is named
     data: str = ""  # the user's shards
     workers: int = 1
+    prefetch: int = 2  # batches that each worker has ready
+    pin: bool | None = None  # batches in pinned memory; on a GPU, where it is left open
     threads: int = 1  # of a rank on a CPU
     mesh: str = ""  # replicas x pieces of fsdp, such as 2x4; pieces on all ranks where it is empty
-    comm_hook: str = "none"  # what ddp averages gradients in: none (as they are) | fp16 | bf16
+    comm_hook: str = "none"  # of comm_hooks.py: what ddp makes of gradients on their way
     compiled: bool = False
-    recompute: bool = False  # activation checkpointing
+    recompute: float = 0.0  # activation checkpointing: of so many of the blocks
+    clip: str = "global:1"  # a policy of clipping.py
     resume: bool = True  # kill a run and resume it
     changes: dict[str, Any] = field(default_factory=dict)
     inject: dict[str, str] = field(default_factory=dict)
     silent_s: float = 20.0  # a rank that says nothing for so long is lost, once it has trained
+    #: Axes of a sweep and their values; none: the axis' own.
+    sweep: dict[str, list[Any]] = field(default_factory=dict)
     even_if_busy: bool = False  # beside somebody else's work on the GPUs
     job: str = ""  # of several hosts: what tells our own processes on one of them
     # One run over several hosts; all of them get the same plan.

@@ -13,9 +13,22 @@ import torch
 import torch.distributed as dist
 
 from ..ranks import Tell
-from . import checkpoint, devices, inject, layout, loader, loop, memory, norms, proofs, shards
+from . import (
+    checkpoint,
+    clipping,
+    devices,
+    inject,
+    layout,
+    loader,
+    loop,
+    measured,
+    memory,
+    norms,
+    proofs,
+    shards,
+)
 from .clock import Pauses
-from .plan import KILLED, RESUMED, WHOLE, Plan
+from .plan import KILLED, RESUMED, SWEPT, WHOLE, Plan
 from .presets import Preset, chosen
 
 #: Steps between two looks at what costs time: norms by layer, hashes of the replicas.
@@ -60,6 +73,9 @@ def _work(plan: Plan, shape: Preset, place: layout.Place, launch: str, tell: Tel
     inject.into(run, plan.inject)
     if plan.compiled:
         tell({"kind": "compiling"})
+    if launch == SWEPT:
+        measured.few_steps(run, plan, tell)
+        return
     if launch == WHOLE:
         for line in proofs.proofs(run, plan.seed):
             tell(line)
@@ -124,10 +140,11 @@ def _run(plan: Plan, shape: Preset, place: layout.Place) -> loop.Run:
     order = loader.Order(
         len(tokens), plan.seed, shape.batch, shape.accumulation, place.rank, place.ranks
     )
-    settings = loader.Settings(workers=plan.workers, pin=place.gpu)
+    pin = place.gpu if plan.pin is None else plan.pin
+    settings = loader.Settings(plan.workers, plan.prefetch, pin=pin)
     return loop.Run(shape, place, plan.sharding if place.ranks > 1 else "single", tokens, order,
                     settings, mesh=plan.mesh, comm_hook=plan.comm_hook, compiled=plan.compiled,
-                    recompute=plan.recompute)  # fmt: skip
+                    recompute=plan.recompute, clip=clipping.policy(plan.clip))  # fmt: skip
 
 
 def _resume(plan: Plan, run: loop.Run, state: loop.State, launch: str, tell: Tell) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from statistics import fmean, median
+from statistics import fmean, median, pstdev
 from typing import Any
 
 from preflight.facts.training import Jump, Layer, Proof
@@ -14,6 +14,8 @@ from preflight.probes.training.lines import NO_STEP, PROBE, WHOLE, Line, Told, f
 
 #: Steps before one that its loss is held against, and the fewest of them at the beginning.
 _BEFORE, _LEAST_BEFORE = 10, 3
+#: Steps whose noise is one number, and how many such numbers it takes to see them fall.
+_WINDOW, _PIECES = 10, 4
 _OF_LOSSES = ("first_loss", "start_off_nats", "learned_percent", "jumps")
 _NO_SCALE = Missing("not-applicable", "only fp16 scales the loss")
 _NO_FLOOR = Missing("not-applicable", "the least loss of the user's own data is not known")
@@ -84,8 +86,29 @@ def norms(told: Told, steps: list[Line]) -> dict[str, Any]:
         "norm_first": known[0] if known else NO_STEP,
         "norm_high": max(known) if known else NO_STEP,
         "layers": tuple(_layers(told)),
+        "clipped_percent": _clipped(str(told.plan.get("clip", "")), known),
+        "noise_falls_until": _falls_until(known),
         **_scale(told, steps),
     }
+
+
+def _clipped(policy: str, known: list[float]) -> Known[float]:
+    """Percent of the steps whose norm is above the most that a global policy leaves."""
+    name, _, most = policy.partition(":")
+    if name != "global" or not known:
+        return Missing("not-applicable", "the steps tell it of a global policy alone")
+    return 100.0 * sum(one > float(most or 1) for one in known) / len(known)
+
+
+def _falls_until(known: list[float]) -> Known[int]:
+    """The step from which the relative noise of the norms is no larger than later, but for a
+    quarter: that of each ten steps, against the median of the second half."""
+    pieces = [known[at : at + _WINDOW] for at in range(0, len(known) - _WINDOW + 1, _WINDOW)]
+    if len(pieces) < _PIECES or not all(fmean(one) > 0 for one in pieces):
+        return Missing("not-applicable", "too few steps to tell whether their noise falls")
+    noise = [pstdev(one) / fmean(one) for one in pieces]
+    later = median(noise[len(noise) // 2 :])
+    return next(at for at, one in enumerate(noise) if one <= 1.25 * later) * _WINDOW
 
 
 def _scale(told: Told, steps: list[Line]) -> dict[str, Any]:

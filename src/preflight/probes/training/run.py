@@ -27,6 +27,7 @@ from preflight.probes.training.numerics import losses, membership, norms, proofs
 from preflight.probes.training.ranks import ranks
 from preflight.probes.training.resume import resume
 from preflight.probes.training.shown import locate
+from preflight.probes.training.sweeps import scaling, sweeps
 from preflight.probes.training.timing import loader_ratio, times, total
 
 Of = TypeVar("Of", Training, TrainRank)
@@ -37,6 +38,8 @@ def training(text: str) -> Training:
     """One run. Raises ParseError where a line is no JSON of ours, or none is there."""
     try:
         told = read(text)
+        if told.plan.get("sweep"):
+            return _swept(told)
         return _apart(told) if told.apart() else _explained(_facts(told), told)
     except (
         KeyError, TypeError, ValueError, AttributeError, OverflowError, ZeroDivisionError,
@@ -52,6 +55,30 @@ def _apart(told: Told) -> Training:
     interrupted = bool(told.of["interrupted"])
     return Training(**none, interrupted=interrupted, resume=Resume(**of_resume), job=job_of(told),
                     unmet=unmet(told), probe=PROBE)  # fmt: skip
+
+
+#: A sweep trains each setting for a few steps, and judges no run by them.
+_SWEPT = Missing("not-asked", "a sweep trains each setting for a few steps; without --sweep the "
+                 "run is judged")  # fmt: skip
+
+
+def _swept(told: Told) -> Training:
+    """The settings, and on what they were trained."""
+    none: dict[str, Any] = dict.fromkeys(_OF_RUN, _SWEPT)
+    of_resume: dict[str, Any] = dict.fromkeys(Resume.__struct_fields__[:-2], _SWEPT)
+    found = sweeps(told)
+    return Training(
+        cannot=told.cannot(),
+        busy=told.busy(),
+        interrupted=bool(told.of["interrupted"]),
+        **(none | _about(told)),
+        resume=Resume(**of_resume),
+        job=job_of(told),
+        unmet=unmet(told),
+        sweeps=found,
+        scaling=scaling(told, found),
+        probe=PROBE,
+    )
 
 
 def _explained(found: Training, told: Told) -> Training:
@@ -120,7 +147,7 @@ def _about(told: Told) -> dict[str, Any]:
         "mesh": str(plan.get("mesh") or ""),
         "comm_hook": str(plan.get("comm_hook") or "none"),
         "accumulation": count_of(shape, "accumulation"),
-        "recompute": plan.get("recompute") is True,
+        "recompute": bool(plan.get("recompute")),
         "products": tuple(dict.fromkeys(map(str, names))),
         "precision": text_of(shape, "precision"),
         "compiled": plan.get("compiled") is True,
@@ -131,6 +158,8 @@ def _about(told: Told) -> dict[str, Any]:
         "cores": count_of(begin, "cores"),
         "torch": text_of(begin, "torch"),
         "injected": _injected(plan),
+        "beta2": number_of(begin, "beta2"),
+        "clip": text_of(plan, "clip"),
         "steps_asked": count_of(shape, "steps"),
         "flops_per_token": number_of(begin, "flops_per_token"),
         "parameters": count_of(begin, "parameters"),

@@ -1,0 +1,244 @@
+"""Which setting of a sweep to take, by rules that are told with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+
+from msgspec import Struct
+
+from preflight.expect.advised import MOST_CLIPPED, OFTEN
+from preflight.facts.sweeps import Setting, Sweep
+from preflight.model import Known, Missing
+
+#: Tokens/s of a device beside others, against one alone, from which on more of them are worth it.
+_EFFICIENT = 0.90
+#: Percent. A noise is the standard deviation of some 30 steps, known to 1 / sqrt(2 x 30) = 13 %:
+#: one that is lower by twice that is lower.
+_NOISE = 26.0
+#: Of the loss, what a hook on gradients may add beyond the noise.
+_LOSS = 0.005
+
+
+class Recommended(Struct, frozen=True):
+    """`name` is empty where nothing is better than what is there; `why` says it either way."""
+
+    name: str
+    why: str
+    gain_percent: float = 0.0
+    spread_percent: float = 0.0
+
+
+Choice = Callable[[Sweep], Recommended]
+
+
+def recommended(sweep: Sweep) -> Recommended:
+    """The setting to take, by the rule of its axis."""
+    if not any(map(rate, sweep.settings)):
+        return Recommended("", "no setting could be trained")
+    return RULES.get(sweep.name, fastest())(sweep)
+
+
+def fastest(
+    cost: Callable[[Setting], float] = lambda _: 0.0,
+    fit: Callable[[Setting, Sweep], bool] = lambda _, __: True,
+    note: str = "",
+) -> Choice:
+    """Of the settings that are faster than what is there, and no slower than the fastest, the one
+    that costs least. `fit`: whether one may be taken."""
+
+    def choose(sweep: Sweep) -> Recommended:
+        found = [one for one in sweep.settings if rate(one) and fit(one, sweep)]
+        if not found:
+            return Recommended("", "no setting may be taken")
+        base, best = base_of(sweep), max(found, key=rate)
+        close = [one for one in found if not faster(best, one, sweep)]
+        if base is None or not rate(base):
+            why = (base.limit or base.failed) if base else ""
+            told = f"what is there cannot be trained ({why})" if why else "nothing is beside it"
+            return Recommended(min(close, key=cost).name, f"{told}{note}")
+        better = [one for one in close if faster(one, base, sweep)]
+        if not better:
+            spread = spread_percent(best, base, sweep)
+            told = f"no setting is faster than {base.name} beyond the spread of {spread:.1f} %"
+            return Recommended("", told, gain_percent(best, base), spread)
+        taken = min(better, key=cost)
+        gain, spread = gain_percent(taken, base), spread_percent(taken, base, sweep)
+        told = f"{gain:+.1f} % tokens/s against {base.name}, spread of the rounds {spread:.1f} %"
+        return Recommended(taken.name, f"{told}{note}", gain, spread)
+
+    return choose
+
+
+def _longest(sweep: Sweep) -> Recommended:
+    """Length is what the model sees, and no matter of speed: how far it costs nothing."""
+    base = base_of(sweep)
+    if base is None or not rate(base):
+        return fastest()(sweep)
+    free = [one for one in sweep.settings if rate(one) and not faster(base, one, sweep)]
+    last = max(free, key=_length)
+    spread, gain = spread_percent(last, base, sweep), gain_percent(last, base)
+    if _length(last) <= _length(base):
+        return Recommended("", "every longer one costs tokens/s beyond the spread", 0.0, spread)
+    told = f"the longest that costs nothing beyond the spread of {spread:.1f} % ({gain:+.1f} %)"
+    return Recommended(last.name, told, gain, spread)
+
+
+def _devices(sweep: Sweep) -> Recommended:
+    """How many devices are worth it; between ranks on processors it is only shown."""
+    found = sorted((one for one in sweep.settings if rate(one)), key=devices)
+    one = rate(found[0]) / devices(found[0])
+    shares = {each.name: rate(each) / devices(each) / one for each in found}
+    told = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
+    worth = [each for each in found if shares[each.name] >= _EFFICIENT]
+    why = f"tokens/s of a device against {found[0].name}: {told}"
+    return Recommended(worth[-1].name, why)
+
+
+def _steadiest(sweep: Sweep) -> Recommended:
+    """The policy under which the loss jumps least, where few steps are clipped."""
+    base = base_of(sweep)
+    clipped = None if base is None else known(base.clipped_percent)
+    often = f"; {clipped:.0f} % of the steps are clipped now: {OFTEN}" if (
+        clipped is not None and clipped > MOST_CLIPPED
+    ) else ""  # fmt: skip
+    found = [one for one in sweep.settings if _may_clip(one, base)]
+    best = min(found, key=_noise, default=None)
+    if base is None or best is None or not _noise(base) < float("inf"):
+        return Recommended("", f"no policy can be compared{often}")
+    gain = 100.0 * (1.0 - _noise(best) / _noise(base)) if _noise(base) else 0.0
+    if gain <= _NOISE:
+        told = (
+            f"under no policy is the noise of the loss lower than under {base.name} by {_NOISE:g} %"
+        )
+        return Recommended("", f"{told}, as far as so few steps tell it{often}", gain, _NOISE)
+    told = f"the noise of the loss is lower by {gain:.0f} % than under {base.name}{often}"
+    return Recommended(best.name, told, gain, _NOISE)
+
+
+def _may_clip(one: Setting, base: Setting | None) -> bool:
+    """Few steps are clipped, and the loss is no worse."""
+    clipped, loss = known(one.clipped_percent), known(one.loss)
+    least = None if base is None else known(base.loss)
+    if clipped is None or loss is None or least is None or not rate(one):
+        return False
+    return clipped <= MOST_CLIPPED and loss <= least * (1.0 + _LOSS)
+
+
+def _same_loss(one: Setting, sweep: Sweep) -> bool:
+    """The loss came as far as without a hook, but for its noise."""
+    plain = next((each for each in sweep.settings if each.name == "none"), None)
+    if plain is None or plain is one:
+        return True
+    loss, least, noise = known(one.loss), known(plain.loss), known(plain.loss_noise)
+    if loss is None or least is None:
+        return False
+    return loss <= least * (1.0 + _LOSS) + 2.0 * (noise or 0.0)
+
+
+def unfit(sweep: Sweep) -> dict[str, str]:
+    """Settings that may not be taken however fast they are, and why."""
+    base = base_of(sweep)
+    told = [one for one in sweep.settings if rate(one)]
+    if sweep.name == "comm-hook":
+        return {one.name: "the loss is worse" for one in told if not _same_loss(one, sweep)}
+    if sweep.name == "clip":
+        return {one.name: "clips often, or the loss is worse"
+                for one in told if not _may_clip(one, base)}  # fmt: skip
+    return {}
+
+
+def rate(setting: Setting) -> float:
+    """Tokens a second, the median of its rounds; 0 where it was not trained."""
+    told = setting.tokens_per_s
+    return 0.0 if isinstance(told, Missing) else told.median
+
+
+def base_of(sweep: Sweep) -> Setting | None:
+    """What was asked for, or is the default."""
+    return next((one for one in sweep.settings if one.base), None)
+
+
+def gain_percent(one: Setting, other: Setting) -> float:
+    """How much faster one is than the other."""
+    return 100.0 * (rate(one) / rate(other) - 1.0)
+
+
+def faster(one: Setting, other: Setting, sweep: Sweep) -> bool:
+    """Whether one is faster than the other by more than rounds of either differ, and in each of
+    its rounds: the best of many is the luckiest too."""
+    first, second = one.tokens_per_s, other.tokens_per_s
+    if isinstance(first, Missing) or isinstance(second, Missing):
+        return False
+    apart = gain_percent(one, other) > spread_percent(one, other, sweep)
+    return apart and first.low > second.high
+
+
+def spread_percent(one: Setting, other: Setting, sweep: Sweep) -> float:
+    """How far rounds of one setting are apart, in percent of their median: the more of the two,
+    and no less than is usual in the sweep."""
+    usual = [_apart(each) for each in sweep.settings if rate(each)]
+    return max(_apart(one), _apart(other), median(usual) if usual else 0.0)
+
+
+def _apart(one: Setting) -> float:
+    told = one.tokens_per_s
+    return 0.0 if isinstance(told, Missing) else 100.0 * (told.high - told.low) / told.median
+
+
+def pareto(sweep: Sweep) -> set[str]:
+    """The settings to which no other is at once faster and smaller at its peak."""
+    found = [one for one in sweep.settings if rate(one) and known(one.peak_bytes) is not None]
+    return {
+        one.name
+        for one in found
+        if not any(
+            rate(each) >= rate(one) and _peak(each) <= _peak(one)
+            and (rate(each), -_peak(each)) != (rate(one), -_peak(one))
+            for each in found
+        )
+    }  # fmt: skip
+
+
+def known(value: Known[float]) -> float | None:
+    return None if isinstance(value, Missing) else value
+
+
+def devices(setting: Setting) -> int:
+    """Of a setting of a sweep over them."""
+    return int(setting.values.get("devices", 1))
+
+
+def _number(value: Known[float]) -> float:
+    return float("inf") if isinstance(value, Missing) else float(value)
+
+
+def _length(setting: Setting) -> float:
+    return float(setting.values.get("length", 0))
+
+
+def _noise(setting: Setting) -> float:
+    return _number(setting.loss_noise)
+
+
+def _peak(setting: Setting) -> float:
+    return _number(setting.peak_bytes)
+
+
+def _host(setting: Setting) -> float:
+    return _number(setting.host_bytes)
+
+
+RULES: dict[str, Choice] = {
+    "loader": fastest(_host),
+    "length": _longest,
+    "batch": fastest(lambda one: float(one.values.get("batch", 0)),
+                     note="; a larger batch needs another learning rate"),
+    "scaling": _devices,
+    "recompute": fastest(_peak),
+    "clip": _steadiest,
+    "kv-heads": fastest(lambda one: float(one.values.get("kv_heads", 0)),
+                        note="; what fewer heads cost in quality is not measured"),
+    "comm-hook": fastest(lambda one: _number(one.sent_bytes), _same_loss,
+                         note=", with the loss of none"),
+}  # fmt: skip

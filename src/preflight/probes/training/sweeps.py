@@ -1,0 +1,130 @@
+"""The settings of a sweep, each over its rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from statistics import median
+from typing import Any
+
+from preflight.facts.sweeps import Rounds, Scaled, Setting, Sweep
+from preflight.facts.training import NO_SWEEP
+from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.training.lines import PROBE, Line, Told, finite
+
+#: Several ranks on processors take cores, caches and memory from each other.
+_SHARED = Missing(
+    "not-applicable", "processors share their memory: scaling over them is shown only"
+)
+_ONE = Missing("not-applicable", "fewer than two numbers of devices were trained")
+#: Of several rounds the middle counts; of memory the most.
+_MIDDLE = ("step_s", "data_percent", "loss", "loss_noise", "clipped_percent")
+_MOST = ("peak_bytes", "host_bytes", "shm_bytes", "sent_bytes")
+
+
+def sweeps(told: Told) -> tuple[Sweep, ...]:
+    """One for each axis, those of which nothing was told among them."""
+    asked = dict.fromkeys(map(str, told.plan.get("sweep") or ()))
+    return tuple(_sweep(axis, told) for axis in asked)
+
+
+def _sweep(axis: str, told: Told) -> Sweep:
+    lines = told.where("setting", axis=axis)
+    names = dict.fromkeys(str(one["setting"]) for one in lines)
+    found = tuple(_setting([one for one in lines if one["setting"] == name]) for name in names)
+    at = lines[0]["line"] if lines else 0
+    return Sweep(axis, found, _broken(found, told), at, PROBE)
+
+
+def _setting(rounds: list[Line]) -> Setting:
+    first = rounds[0]
+    rates = _numbers(rounds, "tokens_per_s")
+    return Setting(
+        str(first["setting"]),
+        {str(name): value for name, value in first["values"].items()},
+        base=first.get("base") is True,
+        limit=_said(rounds, "limit"),
+        failed=_said(rounds, "failed"),
+        steps=sum(int(one["steps"]) for one in rounds if finite(one.get("steps"))),
+        tokens_per_s=_rounds(rates),
+        shares=_shares(rounds),
+        **{name: _of(median, _numbers(rounds, name)) for name in _MIDDLE},
+        **{name: _of(max, map(int, _numbers(rounds, name))) for name in _MOST},
+        line=first["line"],
+        probe=PROBE,
+    )
+
+
+def _rounds(rates: list[float]) -> Known[Rounds]:
+    return Rounds(len(rates), median(rates), min(rates), max(rates)) if rates else NOT_IN_INPUT
+
+
+def _numbers(rounds: Iterable[Line], name: str) -> list[float]:
+    return [float(one[name]) for one in rounds if finite(one.get(name))]
+
+
+def _of(choose: Any, numbers: Iterable[float]) -> Known[Any]:
+    found = list(numbers)
+    return choose(found) if found else NOT_IN_INPUT
+
+
+def _said(rounds: Iterable[Mapping[str, Any]], name: str) -> str:
+    return next((str(one[name]) for one in rounds if one.get(name)), "")
+
+
+def _shares(rounds: list[Line]) -> dict[str, float]:
+    """Percent of the step by part, the mean over the rounds."""
+    told = [one["shares"] for one in rounds if isinstance(one.get("shares"), dict)]
+    parts = dict.fromkeys(part for one in told for part in one)
+    return {str(part): sum(float(one.get(part, 0.0)) for one in told) / len(told) for part in parts}
+
+
+def scaling(told: Told, found: tuple[Sweep, ...]) -> Known[tuple[Scaled, ...]]:
+    """Of a sweep over devices what each of several gives, against the fewest."""
+    settings = next((one.settings for one in found if one.name == "scaling"), None)
+    if settings is None:
+        return NO_SWEEP
+    if told.plan.get("device") == "cpu":
+        return _SHARED
+    fewest, *others = sorted(filter(_per_device, settings), key=_devices) or (None,)
+    if fewest is None or not others:
+        return _ONE
+    alone = _per_device(fewest)
+    return tuple(
+        Scaled(one.name, round(_per_device(one) / alone, 3), _grown(fewest, one), one.line, PROBE)
+        for one in others
+    )
+
+
+def _devices(setting: Setting) -> int:
+    return int(setting.values["devices"])
+
+
+def _per_device(setting: Setting) -> float:
+    """Tokens a second of each; 0 where it was not trained."""
+    told = setting.tokens_per_s
+    return 0.0 if isinstance(told, Missing) else told.median / max(1, _devices(setting))
+
+
+def _grown(before: Setting, after: Setting) -> str:
+    """The part of a step that grew most, in seconds of it."""
+    if isinstance(before.step_s, Missing) or isinstance(after.step_s, Missing):
+        return ""
+    grown = {
+        part: share * after.step_s - before.shares.get(part, 0.0) * before.step_s
+        for part, share in after.shares.items()
+    }
+    part = max(grown, key=lambda one: grown[one], default="")
+    if not part or grown[part] <= 0:
+        return ""
+    first = before.shares.get(part, 0.0)
+    return f"{part} is {after.shares[part]:.0f} % of the step, with {before.name} {first:.0f} %"
+
+
+def _broken(found: tuple[Setting, ...], told: Told) -> Known[tuple[str, ...]]:
+    """Those that failed. A limit is an answer, unless there is nothing else."""
+    if not found:
+        return told.unfinished()
+    if all(isinstance(one.tokens_per_s, Missing) for one in found):
+        why = found[0].failed or found[0].limit
+        return Missing("exited", f"no setting could be trained: {found[0].name}: {why}"[:400])
+    return tuple(f"{one.name}: {one.failed}" for one in found if one.failed)

@@ -1,0 +1,152 @@
+"""What the settings of a sweep measured, as a table for each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from preflight.expect.sweeps import Recommended, pareto, recommended, unfit
+from preflight.facts.sweeps import Setting, Sweep
+from preflight.facts.training import Training
+from preflight.model import Missing
+from preflight.units import format_bytes
+
+Row = dict[str, Any]
+Cell = Callable[[Setting], str]
+
+
+def sweep_tables(run: Training, host: str) -> tuple[dict[str, Any], ...]:
+    """One for each axis: the settings, and below them what to type."""
+    if isinstance(run.sweeps, Missing):
+        return ()
+    chosen = [(one, _choice(run, one)) for one in run.sweeps if one.settings]
+    return tuple(
+        {"table": f"sweep: {one.name}", "host": host, "rows": list(_rows(one, choice)),
+         "notes": [_advice(one, choice)], "numbers": _numbers(one)}
+        for one, choice in chosen
+    )  # fmt: skip
+
+
+def _choice(run: Training, sweep: Sweep) -> Recommended:
+    """What to take; of ranks that share processors nothing is said."""
+    if sweep.name == "scaling" and isinstance(run.scaling, Missing):
+        return Recommended("", run.scaling.text)
+    return recommended(sweep)
+
+
+def _rows(sweep: Sweep, choice: Recommended) -> Iterator[Row]:
+    columns = _COLUMNS.get(sweep.name, ())
+    # A way between memory and speed, of which no other is better in both.
+    marks = dict.fromkeys(pareto(sweep), "on the Pareto front") if sweep.name == "recompute" else (
+        unfit(sweep)
+    )  # fmt: skip
+    for one in sweep.settings:
+        yield {
+            "setting": one.name, "n": _count(one), "tokens/s": _rate(one),
+            **{name: cell(one) for name, cell in columns},
+            "": _mark(one, choice, marks),
+        }  # fmt: skip
+
+
+def _count(one: Setting) -> str:
+    return "" if isinstance(one.tokens_per_s, Missing) else str(one.tokens_per_s.n)
+
+
+def _rate(one: Setting) -> str:
+    """The median of the rounds and between which they lie; or why there are none."""
+    told = one.tokens_per_s
+    if isinstance(told, Missing):
+        return one.limit or one.failed
+    return f"{told.median:,.0f} [{told.low:,.0f} to {told.high:,.0f}]"
+
+
+def _mark(one: Setting, choice: Recommended, marks: dict[str, str]) -> str:
+    told = ["now"] if one.base else []
+    told += [marks[one.name]] if one.name in marks else []
+    told += ["take this"] if one.name == choice.name else []
+    return ", ".join(told)
+
+
+def _percent(name: str) -> Cell:
+    return lambda one: "" if isinstance(told := getattr(one, name), Missing) else f"{told:.1f} %"
+
+
+def _bytes(name: str) -> Cell:
+    return lambda one: "" if isinstance(told := getattr(one, name), Missing) else format_bytes(told)
+
+
+def _number(name: str, form: str) -> Cell:
+    return lambda one: "" if isinstance(told := getattr(one, name), Missing) else format(told, form)
+
+
+def _value(name: str) -> Cell:
+    return lambda one: format_bytes(float(one.values.get(name, 0)))
+
+
+_WAIT = ("data wait", _percent("data_percent"))
+_PEAK = ("peak memory", _bytes("peak_bytes"))
+_LOSS = ("loss", _number("loss", ".3f"))
+#: What each axis is about.
+_COLUMNS: dict[str, tuple[tuple[str, Cell], ...]] = {
+    "loader": (_WAIT, ("host memory", _bytes("host_bytes")), ("shared", _bytes("shm_bytes"))),
+    "length": (_PEAK, _WAIT),
+    "batch": (_PEAK, _WAIT),
+    "scaling": (_WAIT, ("communication", lambda one: _share(one, "communication"))),
+    "recompute": (_PEAK,),
+    "clip": (_LOSS, ("noise", _number("loss_noise", ".4f")),
+             ("clipped", _percent("clipped_percent"))),
+    "kv-heads": (("cache of a token", _value("cache_bytes")), _PEAK),
+    "comm-hook": (("sent by a rank", _bytes("sent_bytes")),
+                  ("communication", lambda one: _share(one, "communication")), _LOSS),
+}  # fmt: skip
+
+
+def _share(one: Setting, part: str) -> str:
+    return f"{one.shares[part]:.1f} %" if part in one.shares else ""
+
+
+def _advice(sweep: Sweep, choice: Recommended) -> str:
+    taken = next((one for one in sweep.settings if one.name == choice.name), None)
+    if taken is None:
+        return choice.why
+    return f"{_typed(sweep.name, taken)}: {choice.why}"
+
+
+def _typed(axis: str, setting: Setting) -> str:
+    """What to type here, and what it is called in torch."""
+    say = _TYPED.get(axis)
+    return say(setting.values) if say else setting.name
+
+
+def _loader(values: dict[str, Any]) -> str:
+    ahead = f" --prefetch {values['prefetch']}" if values["workers"] else ""
+    torch = f"num_workers={values['workers']}"
+    torch += f", prefetch_factor={values['prefetch']}" if values["workers"] else ""
+    return f"--workers {values['workers']}{ahead} (DataLoader: {torch}, pin_memory={values['pin']})"
+
+
+def _recompute(values: dict[str, Any]) -> str:
+    if values["blocks"] == values["of"]:
+        return "--activation-checkpointing"
+    return f"checkpoint {values['blocks']} of the {values['of']} blocks (torch.utils.checkpoint)"
+
+
+_TYPED: dict[str, Callable[[dict[str, Any]], str]] = {
+    "loader": _loader,
+    "length": lambda one: f"--length {one['length']} --batch {one['batch']}",
+    "batch": lambda one: f"--batch {one['batch']}",
+    "scaling": lambda one: f"--ranks {one['devices']}",
+    "recompute": _recompute,
+    "clip": lambda one: f"--clip {one['policy']}",
+    "kv-heads": lambda one: f"--kv-heads {one['kv_heads']}",
+    "comm-hook": lambda one: f"--comm-hook {one['hook']}",
+}
+
+
+def _numbers(sweep: Sweep) -> dict[str, Any]:
+    """The medians for programs."""
+    return {
+        f"{one.name}: tokens_per_s": one.tokens_per_s.median
+        for one in sweep.settings
+        if not isinstance(one.tokens_per_s, Missing)
+    }

@@ -1,0 +1,134 @@
+"""Which setting is taken, and when none is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from preflight.expect.advised import clipping, warmup
+from preflight.expect.sweeps import pareto, recommended, unfit
+from preflight.facts.sweeps import Rounds, Setting, Sweep
+from preflight.facts.training import Layer, Training
+
+
+def setting(name: str, *rates: float, base: bool = False, **told: Any) -> Setting:
+    low, *_, high = sorted(rates) * 2 if len(rates) == 1 else sorted(rates)
+    middle = sorted(rates)[len(rates) // 2]
+    return Setting(name, base=base, tokens_per_s=Rounds(len(rates), middle, low, high), **told)
+
+
+def test_the_faster_is_taken_with_its_gain_and_the_spread() -> None:
+    sweep = Sweep("loader", (
+        setting("a", 100, 101, 102, base=True, host_bytes=1), setting("b", 150, 151, 152,
+                                                                      host_bytes=2),
+    ))  # fmt: skip
+    found = recommended(sweep)
+    assert found.name == "b"
+    assert found.gain_percent == pytest.approx(49.5, abs=0.1)
+    assert "+49.5 % tokens/s against a, spread of the rounds 2.0 %" in found.why
+
+
+def test_of_two_that_are_as_fast_the_cheaper() -> None:
+    sweep = Sweep("loader", (
+        setting("a", 100, 101, 102, base=True, host_bytes=1),
+        setting("b", 150, 151, 152, host_bytes=3), setting("c", 149, 150, 152, host_bytes=2),
+    ))  # fmt: skip
+    assert recommended(sweep).name == "c"
+
+
+@pytest.mark.parametrize("rates", [(101, 102, 103), (90, 130, 131), (99, 150, 200)])
+def test_none_where_the_gain_is_within_the_spread(rates: tuple[float, ...]) -> None:
+    base = setting("a", 100, 101, 102, base=True)
+    found = recommended(Sweep("loader", (base, setting("b", *rates))))
+    assert found.name == ""
+    assert found.why.startswith("no setting is faster than a beyond the spread of")
+
+
+def test_what_cannot_be_trained_is_no_base() -> None:
+    base = Setting("batch 64", {"batch": 64}, base=True, limit="out of memory")
+    found = recommended(Sweep("batch", (setting("batch 32", 10, values={"batch": 32}), base)))
+    assert found.name == "batch 32"
+    assert "what is there cannot be trained (out of memory)" in found.why
+
+
+def test_nothing_is_said_where_nothing_was_trained() -> None:
+    found = recommended(Sweep("loader", (Setting("a", base=True, limit="out of memory"),)))
+    assert (found.name, found.why) == ("", "no setting could be trained")
+
+
+def test_the_smaller_batch_of_those_that_are_as_fast() -> None:
+    sweep = Sweep("batch", tuple(
+        setting(f"batch {size}", rate, rate + 1, values={"batch": size}, base=size == 8)
+        for size, rate in ((8, 100), (16, 180), (32, 200), (64, 201))
+    ))  # fmt: skip
+    assert recommended(sweep).name == "batch 32"
+
+
+def test_the_longest_that_costs_nothing() -> None:
+    sweep = Sweep("length", tuple(
+        setting(f"length {size}", rate, rate + 2, values={"length": size}, base=size == 128)
+        for size, rate in ((64, 110), (128, 100), (256, 99), (512, 60))
+    ))  # fmt: skip
+    assert recommended(sweep).name == "length 256"
+
+
+def test_as_many_devices_as_are_worth_it() -> None:
+    sweep = Sweep("scaling", tuple(
+        setting(f"{count} devices", rate, values={"devices": count}, base=count == 8)
+        for count, rate in ((1, 100), (2, 196), (4, 380), (8, 500))
+    ))  # fmt: skip
+    found = recommended(sweep)
+    assert found.name == "4 devices"
+    assert "8 devices 0.62" in found.why
+
+
+def test_a_hook_that_learns_less_is_not_taken() -> None:
+    sweep = Sweep("comm-hook", (
+        setting("none", 100, 101, base=True, loss=3.0, loss_noise=0.01, sent_bytes=100),
+        setting("fp16", 130, 131, loss=3.001, sent_bytes=50),
+        setting("topk", 200, 201, loss=3.4, sent_bytes=2),
+    ))  # fmt: skip
+    assert recommended(sweep).name == "fp16"
+    assert unfit(sweep) == {"topk": "the loss is worse"}
+
+
+def test_a_policy_is_taken_for_its_noise_and_not_where_it_clips_often() -> None:
+    about: dict[str, Any] = {"loss": 3.0}
+    sweep = Sweep("clip", (
+        setting("global:1", 100, base=True, loss_noise=0.1, clipped_percent=30.0, **about),
+        setting("global:0.1", 100, loss_noise=0.01, clipped_percent=100.0, **about),
+        setting("quantile:0.9", 100, loss_noise=0.05, clipped_percent=10.0, **about),
+    ))  # fmt: skip
+    found = recommended(sweep)
+    assert found.name == "quantile:0.9"
+    assert "30 % of the steps are clipped now" in found.why
+    assert "global:0.1" in unfit(sweep)
+
+
+def test_ways_between_memory_and_speed() -> None:
+    sweep = Sweep("recompute", (
+        setting("0", 100, peak_bytes=100, base=True), setting("8", 90, peak_bytes=60),
+        setting("16", 80, peak_bytes=70), setting("32", 70, peak_bytes=20),
+    ))  # fmt: skip
+    assert pareto(sweep) == {"0", "8", "32"}
+
+
+@pytest.mark.parametrize(("beta2", "steps"), [(0.95, 40), (0.999, 2000)])
+def test_warm_up_by_the_second_moment(beta2: float, steps: int) -> None:
+    assert warmup(Training(beta2=beta2, noise_falls_until=0)).startswith(f"{steps} steps: 2 / (1")
+
+
+def test_warm_up_is_longer_while_the_noise_falls() -> None:
+    told = warmup(Training(beta2=0.95, noise_falls_until=60))
+    assert told.startswith("60 steps")
+    assert "falls until step 60" in told
+    assert warmup(Training()) == ""
+
+
+def test_clipping_says_its_norms_by_layer() -> None:
+    layers = (Layer("embedding", 0.2, 0.4), Layer("head", 0.5, 0.6))
+    told = clipping(Training(clip="global:1", clipped_percent=25.0, layers=layers))
+    assert "25 % of the steps: above 20 % the learning rate is too high" in told
+    assert "0.4 (embedding) to 1 (head)" in told
+    assert clipping(Training()) == ""

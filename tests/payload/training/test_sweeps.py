@@ -1,0 +1,215 @@
+"""Sweeps, tiny: which settings there are, what each tells, and where it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from torch import nn
+
+from preflight.payload.training import clipping, comm_hooks, fits, sweeping
+from preflight.payload.training.plan import Plan, PlanError
+from preflight.payload.training.sweeps import AXES, settings
+from tests.payload.training.runs import Line, of, told
+
+CPU = Plan(preset="cpu-tiny", device="cpu", ranks=2)
+GPU = Plan(preset="gpu-small", device="cuda", ranks=8)
+
+
+def swept(axis: str, *values: str, **asked: Any) -> list[Line]:
+    return told(**{"sweep": {axis: list(values)}, "ranks": 1, "workers": 0, **asked})
+
+
+def names(plan: Plan, axis: str, *values: str, cores: int = 16) -> list[str]:
+    asked = Plan(**{**plan.__dict__, "sweep": {axis: list(values)}})
+    return [one.name for one in settings(asked, axis, cores)]
+
+
+def test_a_loader_has_no_more_workers_than_its_rank_has_cores() -> None:
+    assert names(CPU, "loader", cores=2) == [
+        "workers 0", "workers 1, prefetch 2", "workers 1, prefetch 4",
+    ]  # fmt: skip
+    found = names(GPU, "loader", cores=16)
+    assert "workers 2, prefetch 4, pinned" in found
+    assert "workers 2, prefetch 4" in found
+    assert not any(one.startswith("workers 4") for one in found)
+
+
+@pytest.mark.parametrize("axis", AXES)
+@pytest.mark.parametrize("plan", [CPU, GPU])
+def test_what_is_there_is_one_of_the_settings_and_none_comes_twice(axis: str, plan: Plan) -> None:
+    asked = Plan(**{**plan.__dict__, "sweep": {axis: []}})
+    found = settings(asked, axis, 16)
+    assert sum(one.base for one in found) == 1
+    assert len({one.name for one in found}) == len(found) > 1
+    for one in found:
+        assert not one.plan.sweep
+        assert not one.plan.resume
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "said"),
+    [
+        ("loader", "many", "no number from 0 on"),
+        ("batch", "0", "no number from 1 on"),
+        ("recompute", "3/2", "no share"),
+        ("kv-heads", "3", "does not divide the 4 heads"),
+        ("clip", "hard", "no policy"),
+        ("comm-hook", "zip", "no hook"),
+    ],
+)
+def test_a_value_that_is_none_is_refused(axis: str, value: str, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        names(CPU, axis, value)
+
+
+def test_each_setting_is_trained_in_three_rounds_of_three_orders() -> None:
+    lines = of(swept("loader", "0", "1x2", "1x4"), "setting")
+    orders = [[one["setting"] for one in lines if one["round"] == number] for number in range(3)]
+    assert orders[0] == ["workers 0", "workers 1, prefetch 2", "workers 1, prefetch 4"]
+    assert orders[1] == orders[0][::-1]
+    assert sorted(orders[2]) == sorted(orders[0])
+    assert orders[2][0] == orders[0][1]
+    for one in lines:
+        assert one["tokens_per_s"] > 0
+        assert one["steps"] == 7  # of twelve five warm up
+        assert sum(one["shares"].values()) == pytest.approx(100.0, abs=0.1)
+        assert one["host_bytes"] > 1 << 20
+
+
+def test_settings_that_do_not_change_the_numbers_have_one_loss() -> None:
+    losses = {one["loss"] for one in of(swept("loader", "0", "1x2"), "setting")}
+    assert len(losses) == 1
+
+
+def test_a_batch_grows_until_it_is_too_much_and_that_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    needs = fits.needs(Plan(), _shape(batch=16)).peak
+    monkeypatch.setattr(sweeping, "available_bytes", lambda: int(2 * needs) + 1)
+    found = of(swept("batch"), "setting", round=0)
+    assert [one["setting"] for one in found] == [f"batch {1 << at}" for at in range(6)]
+    assert "half of what this host has free" in found[-1]["limit"]
+    assert all("tokens_per_s" in one for one in found[:-1])
+
+
+def _shape(**changes: Any) -> Any:
+    from preflight.payload.training.presets import chosen
+    from tests.payload.training.runs import TINY
+
+    return chosen("cpu-tiny", **{**TINY, **changes})
+
+
+def test_a_batch_whose_steps_take_too_long_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeping, "_SETTING_S", 0.0)
+    found = of(swept("batch", "1", "2"), "setting", round=0)
+    assert "would take more than 0 s" in found[-1]["limit"]
+
+
+def test_a_rank_that_is_killed_is_a_failure_of_that_setting() -> None:
+    found = of(swept("scaling", "1", "2", ranks=2, inject={"kill": ""}), "setting")
+    assert {one["setting"] for one in found if "failed" in one} == {"1 device", "2 devices"}
+    assert "ended with -9" in found[0]["failed"]
+    assert not any(one["round"] for one in found)  # it is not tried again
+
+
+def test_memory_that_ends_is_a_limit_and_an_error_is_none() -> None:
+    line: Line = {"kind": "failed", "rank": 0, "error": "OutOfMemoryError", "text": "tried 2 GiB"}
+    assert "limit" in sweeping._ill(line)
+    assert "failed" in sweeping._ill({**line, "error": "ValueError"})
+    killed: Line = {"kind": "died", "rank": 0, "status": -9, "oom_kills": 1}
+    assert "limit" in sweeping._ill(killed)
+    assert "failed" in sweeping._ill({**killed, "oom_kills": 0})
+
+
+def test_the_cause_is_told_and_not_what_followed_from_it() -> None:
+    lost: Line = {"kind": "failed", "rank": 0, "error": "RuntimeError",
+                  "text": "gloo: Connection closed by peer"}  # fmt: skip
+    died: Line = {"kind": "died", "rank": 1, "status": -9, "oom_kills": 0}
+    own: Line = {"kind": "failed", "rank": 1, "error": "ValueError", "text": "no"}
+    full: Line = {**own, "error": "RuntimeError", "text": "CUDA error: out of memory"}
+    for lines, said in (
+        ([lost, died], "rank 1 ended with -9"), ([lost, own, died], "rank 1: ValueError: no"),
+        ([lost, died, full], "out of memory: CUDA error: out of memory"),
+    ):  # fmt: skip
+        assert list(sweeping._heard(lines)[2].values()) == [said]
+
+
+def test_hooks_send_what_they_say_and_learn() -> None:
+    found = {one["setting"]: one for one in of(swept("comm-hook", ranks=2), "setting", round=0)}
+    sent = {name: one["sent_bytes"] for name, one in found.items()}
+    parameters = 13408
+    assert sent["none"] == 4 * parameters  # a ring of two sends each once, and back
+    assert sent["fp16"] == 2 * parameters
+    assert sent["topk"] == 8 * (parameters // 100)
+    assert sent["topk"] < sent["powersgd"] < sent["fp16"]
+    assert found["fp16"]["loss"] == pytest.approx(found["none"]["loss"], abs=1e-3)
+    assert found["powersgd"]["loss"] < 4.2  # it starts at ln(64) = 4.16
+
+
+def test_top_k_of_everything_is_no_hook_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comm_hooks, "_SHARE", 1.0)
+    found = {one["setting"]: one["loss"]
+             for one in of(swept("comm-hook", "topk", ranks=2), "setting")}  # fmt: skip
+    assert found["topk"] == pytest.approx(found["none"], abs=1e-4)
+
+
+def test_several_buckets_of_powersgd_do_not_mix_between_ranks() -> None:
+    lines = swept("comm-hook", "powersgd", ranks=2, changes={"width": 128, "hidden": 2048})
+    assert not [one for one in of(lines, "setting") if "failed" in one]
+
+
+def test_recomputing_gives_the_loss_of_keeping() -> None:
+    found = of(swept("recompute", "0", "1/2", "1", changes={"layers": 2}), "setting", round=0)
+    assert [one["values"]["blocks"] for one in found] == [0, 1, 2]
+    assert len({one["loss"] for one in found}) == 1
+
+
+def test_recomputing_half_takes_memory_between() -> None:
+    shape = _shape(layers=8)
+    peaks = [fits.needs(Plan(recompute=share), shape).activations for share in (0.0, 0.5, 1.0)]
+    assert peaks[0] > peaks[1] > peaks[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "percent"), [("none", 0.0), ("global:0.001", 100.0), ("layer:0.001", 100.0)]
+)
+def test_what_is_clipped_is_counted(text: str, percent: float) -> None:
+    found = of(swept("clip", text), "setting", round=0)
+    (mine,) = [one for one in found if one["setting"] == text]
+    assert mine["clipped_percent"] == percent
+
+
+def _model(*norms: float) -> nn.Module:
+    layers = nn.ModuleList(nn.Linear(1, 1, bias=False) for _ in norms)
+    model = nn.Module()
+    model.layers = layers
+    for layer, norm in zip(layers, norms, strict=True):
+        layer.weight.grad = torch.full((1, 1), norm)
+    return model
+
+
+def test_a_layer_is_clipped_by_itself() -> None:
+    model = _model(3.0, 0.1)
+    clip = clipping.policy("layer:1")
+    assert float(clip(model)) == pytest.approx((9.0 + 0.01) ** 0.5)
+    large, small = (float(one.weight.grad) for one in model.layers)
+    assert large == pytest.approx(2**-0.5, rel=1e-4)
+    assert small == pytest.approx(0.1)
+    assert clip.over([3.0]) == [True]
+
+
+def test_a_quantile_follows_the_norms_and_no_infinity_poisons_it() -> None:
+    clip = clipping.policy("quantile:0.5")
+    for at in range(16):
+        clip(_model(1.0 + at / 100))
+    assert clip.over([1.0] * 16) == [False] * 16  # too few to tell
+    clip(_model(float("inf")))
+    model = _model(50.0)
+    clip(model)
+    assert float(model.layers[0].weight.grad) < 1.1
+    assert clip.over([1.0] * 2) == [True, True]
