@@ -52,6 +52,12 @@ def test_what_cannot_be_trained_is_no_base() -> None:
     assert "what is there cannot be trained (out of memory)" in found.why
 
 
+def test_a_sweep_that_ended_early_recommends_nothing() -> None:
+    assert recommended(Sweep("loader", (setting("b", 200, 201),))).name == ""
+    once = (setting("a", 100, base=True), setting("b", 200))
+    assert recommended(Sweep("loader", once)).name == ""
+
+
 def test_nothing_is_said_where_nothing_was_trained() -> None:
     found = recommended(Sweep("loader", (Setting("a", base=True, limit="out of memory"),)))
     assert (found.name, found.why) == ("", "no setting could be trained")

@@ -87,6 +87,9 @@ def test_a_sweep_that_told_nothing_is_unknown() -> None:
     begin = swept().splitlines()[0]
     broken = sweeps(training(f"{begin}\n"))["loader"].broken
     assert isinstance(broken, Missing)
+    half = "\n".join(swept().splitlines()[:12])
+    broken = sweeps(training(f"{half}\n"))["scaling"].broken
+    assert isinstance(broken, Missing)  # unknown never passes
     interrupted = training(f'{begin}\n{{"kind":"interrupted"}}\n')
     broken = sweeps(interrupted)["loader"].broken
     assert isinstance(broken, Missing)

@@ -16,6 +16,8 @@ _EFFICIENT = 0.90
 #: Percent. A noise is the standard deviation of some 30 steps, known to 1 / sqrt(2 x 30) = 13 %:
 #: one that is lower by twice that is lower.
 _NOISE = 26.0
+#: By one round nothing is known of how far rounds are apart.
+_LEAST_ROUNDS = 2
 #: Of the loss, what a hook on gradients may add beyond the noise.
 _LOSS = 0.005
 
@@ -29,6 +31,7 @@ class Recommended(Struct, frozen=True):
     spread_percent: float = 0.0
 
 
+_UNFINISHED = Recommended("", "the sweep ended before the setting that is there")
 Choice = Callable[[Sweep], Recommended]
 
 
@@ -53,9 +56,10 @@ def fastest(
             return Recommended("", "no setting may be taken")
         base, best = base_of(sweep), max(found, key=rate)
         close = [one for one in found if not faster(best, one, sweep)]
-        if base is None or not rate(base):
-            why = (base.limit or base.failed) if base else ""
-            told = f"what is there cannot be trained ({why})" if why else "nothing is beside it"
+        if base is None:
+            return _UNFINISHED
+        if not rate(base):
+            told = f"what is there cannot be trained ({base.limit or base.failed})"
             return Recommended(min(close, key=cost).name, f"{told}{note}")
         better = [one for one in close if faster(one, base, sweep)]
         if not better:
@@ -73,7 +77,9 @@ def fastest(
 def _longest(sweep: Sweep) -> Recommended:
     """Length is what the model sees, and no matter of speed: how far it costs nothing."""
     base = base_of(sweep)
-    if base is None or not rate(base):
+    if base is None:
+        return _UNFINISHED
+    if not rate(base):
         return fastest()(sweep)
     free = [one for one in sweep.settings if rate(one) and not faster(base, one, sweep)]
     last = max(free, key=_length)
@@ -169,6 +175,8 @@ def faster(one: Setting, other: Setting, sweep: Sweep) -> bool:
     its rounds: the best of many is the luckiest too."""
     first, second = one.tokens_per_s, other.tokens_per_s
     if isinstance(first, Missing) or isinstance(second, Missing):
+        return False
+    if min(first.n, second.n) < _LEAST_ROUNDS:
         return False
     apart = gain_percent(one, other) > spread_percent(one, other, sweep)
     return apart and first.low > second.high

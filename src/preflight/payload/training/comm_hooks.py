@@ -74,6 +74,7 @@ class TopK:
     def __init__(self) -> None:
         self._left: dict[int, Tensor] = {}  # by bucket
         self._counts: dict[int, int] = {}
+        self._gathered: dict[int, Tensor] = {}
 
     @property
     def sent(self) -> int:
@@ -89,12 +90,14 @@ class TopK:
         count = max(1, int(_SHARE * whole.numel()))
         at = whole.abs().topk(count).indices
         values = whole[at]
-        self._left[bucket.index()] = whole.clone().index_fill_(0, at, 0.0)
+        # What is not finite (a loss scale that is too high) must not stay for ever.
+        self._left[bucket.index()] = whole.index_fill(0, at, 0.0).nan_to_num_(0.0, 0.0, 0.0)
         self._counts[bucket.index()] = count
         ranks = dist.get_world_size()
         # Value and index in one message, the bits of the index as those of a number.
         mine = torch.cat((values.float(), at.int().view(torch.float32)))
         all_of_them = torch.empty(ranks * len(mine), dtype=mine.dtype, device=mine.device)
+        self._gathered[bucket.index()] = all_of_them  # another stream reads it, until the next step
         sent = dist.all_gather_into_tensor(all_of_them, mine, async_op=True)
 
         def summed(_: Any) -> Tensor:

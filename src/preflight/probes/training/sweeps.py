@@ -7,7 +7,6 @@ from statistics import median
 from typing import Any
 
 from preflight.facts.sweeps import Rounds, Scaled, Setting, Sweep
-from preflight.facts.training import NO_SWEEP
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.training.lines import PROBE, Line, Told, finite
 
@@ -15,6 +14,7 @@ from preflight.probes.training.lines import PROBE, Line, Told, finite
 _SHARED = Missing(
     "not-applicable", "processors share their memory: scaling over them is shown only"
 )
+_NO_SCALING = Missing("not-asked", "needs --sweep scaling")
 _ONE = Missing("not-applicable", "fewer than two numbers of devices were trained")
 #: Of several rounds the middle counts; of memory the most.
 _MIDDLE = ("step_s", "data_percent", "loss", "loss_noise", "clipped_percent")
@@ -82,7 +82,7 @@ def scaling(told: Told, found: tuple[Sweep, ...]) -> Known[tuple[Scaled, ...]]:
     """Of a sweep over devices what each of several gives, against the fewest."""
     settings = next((one.settings for one in found if one.name == "scaling"), None)
     if settings is None:
-        return NO_SWEEP
+        return _NO_SCALING
     if told.plan.get("device") == "cpu":
         return _SHARED
     fewest, *others = sorted(filter(_per_device, settings), key=_devices) or (None,)
@@ -122,7 +122,7 @@ def _grown(before: Setting, after: Setting) -> str:
 
 def _broken(found: tuple[Setting, ...], told: Told) -> Known[tuple[str, ...]]:
     """Those that failed. A limit is an answer, unless there is nothing else."""
-    if not found:
+    if not found or not told.of["end"]:
         return told.unfinished()
     if all(isinstance(one.tokens_per_s, Missing) for one in found):
         why = found[0].failed or found[0].limit
