@@ -20,6 +20,7 @@ HOST = "HOST"
 _NAME, _FOLDED = "\ue000", 60
 #: The check that every training run answers, however it ends.
 _ENDED = "training.ranks"
+_SWEPT = "training.sweep"
 #: Commands that take many names at once, folded.
 _TAKES_MANY = re.compile(r"scontrol show node HOST|.* on HOST")
 
@@ -103,11 +104,12 @@ def unverified(host: HostReport) -> bool:
 
 def untrained(hosts: Iterable[HostReport]) -> dict[str, list[str]]:
     """Why a training run that was asked for was left out, with the hosts that it was left out on:
-    what else was judged there says nothing of it."""
+    what else was judged there says nothing of it. A sweep is asked for in its place."""
     found: dict[str, list[str]] = {}
     for host in hosts:
         ends = [one for one in host.results if one.check == _ENDED]
-        if ends and all(one.status is Status.SKIP for one in ends):
+        swept = any(one.check == _SWEPT and one.status is not Status.SKIP for one in host.results)
+        if ends and not swept and all(one.status is Status.SKIP for one in ends):
             found.setdefault(ends[0].reason, []).append(host.host)
     return found
 
