@@ -23,6 +23,8 @@ from preflight.units import format_bytes
 
 _PAYLOAD = Path(__file__).resolve().parent / "payload"
 _MAIN = b"from payload.main import main\n\nmain()\n"
+#: What of the payload's folders each kind of work needs.
+_TRAINING, _STRESS = ("training",), ("training", "stress")
 _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 #: Seconds that a watch takes at most beyond its duration: a driver that starts (30), a GPU that
 #: falls silent at the end (10), the first question to the driver, Python. See payload/watch.py.
@@ -69,16 +71,17 @@ else:
 
 
 @cache
-def pyz(*, trains: bool = True) -> bytes:
-    """The payload and nvidia-ml-py's single file; the same bytes for the same sources. Who only
-    looks carries nothing that trains.
+def pyz(*parts: str) -> bytes:
+    """The payload and nvidia-ml-py's single file; the same bytes for the same sources. Of its
+    folders those that the question needs: who only looks carries nothing that trains.
 
     Raises PreflightError where nvidia-ml-py is not installed.
     """
     files = {"__main__.py": _MAIN, "pynvml.py": _pynvml().read_bytes()}
     files |= {
         f"payload/{path.relative_to(_PAYLOAD).as_posix()}": path.read_bytes()
-        for path in (_PAYLOAD.rglob if trains else _PAYLOAD.glob)("*.py")
+        for folder in (_PAYLOAD, *(_PAYLOAD / part for part in parts))
+        for path in folder.glob("*.py")
     }
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -109,9 +112,9 @@ def watch_command(seconds: float, python: tuple[str, ...] = ("python3",)) -> Com
         "watch",
         _argv(python, *words),
         timeout_s=int(seconds) + BEYOND_S,
-        stdin=_launch(pyz(trains=False)),
+        stdin=_launch(pyz()),
         waits_for="driver",
-        note=f"{seconds:g} s; {_shipped(pyz(trains=False))}",
+        note=f"{seconds:g} s; {_shipped(pyz())}",
     )
 
 
@@ -123,8 +126,8 @@ def train_command(
         TRAINS,
         _argv(python, "train", "--plan", _json(plan)),
         timeout_s=SWEEP_S * len(plan["sweep"]) if plan.get("sweep") else TRAIN_S,
-        stdin=_launch(pyz()),
-        note="; ".join(filter(None, (note, _shipped(pyz())))),
+        stdin=_launch(pyz(*_TRAINING)),
+        note="; ".join(filter(None, (note, _shipped(pyz(*_TRAINING))))),
     )
 
 
@@ -137,15 +140,15 @@ def stress_command(
         STRESSES,
         _argv(python, "stress", "--plan", _json(plan)),
         timeout_s=int(seconds) + STRESS_BEYOND_S,
-        stdin=_launch(pyz()),
-        note="; ".join(filter(None, (note, _shipped(pyz())))),
+        stdin=_launch(pyz(*_STRESS)),
+        note="; ".join(filter(None, (note, _shipped(pyz(*_STRESS))))),
     )
 
 
 def site_command(plan: Mapping[str, Any], python: tuple[str, ...] = ("python3",)) -> Command:
     """The question what a host has for a job over several."""
     argv = _argv(python, "site", "--plan", _json(plan))
-    data = pyz(trains=False)
+    data = pyz()
     return Command(SITE, argv, timeout_s=SITE_S, stdin=_launch(data), note=_shipped(data))
 
 

@@ -26,7 +26,9 @@ def _of_check(host: Host, check: Check, results: Sequence[Result]) -> Iterator[R
     if isinstance(run, Missing):
         yield undetermined(check, host.name, run)
         return
-    # Of a run that is no drill there is nothing to say.
+    # Of a run that is no drill there is nothing to say; of a sweep its table shows it.
+    if not isinstance(run.sweeps, Missing):
+        return
     if run.injected and run.interrupted:
         yield result(check, host.name, Status.SKIP, reason="interrupted before its end")
         return
