@@ -32,6 +32,12 @@ def sample_bytes(path: str) -> bytes:
     return (SAMPLES / path).read_bytes()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _lock_of_this_worker(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Active work of preflight is alone on its host: that of another worker's tests is not."""
+    os.environ["PREFLIGHT_LOCK"] = str(tmp_path_factory.mktemp("active") / "lock")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests with real machines wait more than they compute: they come first, beside the others."""
     items.sort(key=lambda item: item.get_closest_marker("lab") is None)
