@@ -11,8 +11,9 @@ import pytest
 
 from preflight.cli import drills
 from preflight.cli.drills import FAULTS, NUMBER_OF
+from preflight.cli.news import news_of
 from preflight.cli.options import OPTIONS, TRAIN, Options
-from preflight.cli.training import PRESETS, estimate, plan_of, told_by
+from preflight.cli.training import PRESETS, estimate, plan_of
 from preflight.errors import UsageError
 from preflight.payload.training import plan as payload_plan
 from preflight.payload.training import presets
@@ -192,4 +193,4 @@ def test_the_time_and_the_bytes_are_told_before() -> None:
     ],
 )  # fmt: skip
 def test_a_line_as_news(line: str, said: str) -> None:
-    assert told_by(line) == said
+    assert news_of("micro-train", line) == said

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from preflight.cli.news import news_of
 from preflight.cli.options import Options
 from preflight.cli.sweeps import AXES
-from preflight.cli.training import estimate, plan_of, told_by
+from preflight.cli.training import estimate, plan_of
 from preflight.errors import UsageError
 from tests.cli.command import preflight
 from tests.conftest import require
@@ -55,11 +56,11 @@ def test_a_policy_that_is_none_is_refused(asked: str) -> None:
 
 
 def test_news_of_a_sweep() -> None:
-    told = [told_by(line) for line in swept().splitlines()]
+    told = [news_of("micro-train", line) for line in swept().splitlines()]
     assert "scaling, 1 device: 995 tokens/s" in told
-    assert told_by('{"kind":"setting","axis":"batch","setting":"batch 8","limit":"full"}') == (
-        "batch, batch 8: full"
-    )
+    assert news_of(
+        "micro-train", '{"kind":"setting","axis":"batch","setting":"batch 8","limit":"full"}'
+    ) == ("batch, batch 8: full")
 
 
 def test_a_table_for_each_axis_and_what_to_type() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 def news_of(probe: str, line: str) -> str:
     """What a line of a question's answer says; "" for one that is no news."""
     if probe == "micro-train":
-        from preflight.cli.training import told_by
+        from preflight.cli.training import told_of as told_of_training
 
-        return told_by(line)
+        return told_of_training(_decoded(line))
     if probe == "stress":
         from preflight.cli.stress import told_of
 

@@ -193,24 +193,13 @@ def estimate(plan: dict[str, Any]) -> str:
     return ", or on GPUs ".join(pieces)
 
 
-def told_by(line: str) -> str:
+def told_of(told: dict[str, Any]) -> str:
     """A line of the payload in words for a terminal; "" for one that is no news."""
-    told = _decoded(line)
-    say = _NEWS.get(told.get("kind", ""))
+    say = _NEWS.get(str(told.get("kind", "")))
     try:
         return say(told) if say else ""
     except (KeyError, TypeError, ValueError):
         return ""
-
-
-def _decoded(line: str) -> dict[str, Any]:
-    import json
-
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 _LAUNCHES = {"whole": "training", "killed": "training, to be killed", "resumed": "resumed"}
