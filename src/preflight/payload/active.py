@@ -104,10 +104,10 @@ def _meets(plan: dict[str, Any], form: str, lines: Lines) -> bool:
     """Whether all hosts reach each other; told either way."""
     from .training import hosts
     from .training.meet import meet
-    from .training.plan import PlanError, read
+    from .training.plan import Plan, PlanError
 
     try:
-        at = hosts.place_of(read(json.dumps(plan)))
+        at = hosts.place_of(Plan(**plan))
     except PlanError as error:
         lines.write({"preflight": form, "kind": "cannot", "text": str(error)})
         return False

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 
 class PlanError(Exception):
@@ -27,11 +26,3 @@ class Plan:
     inject: dict[str, int] = field(default_factory=dict)
     even_if_busy: bool = False
     job: str = ""
-
-    def text(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-
-def read(text: str) -> Plan:
-    """The plan that text() wrote. Raises TypeError or ValueError on anything else."""
-    return Plan(**json.loads(text))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 #: Launches in their order: the whole run, one that is killed, one that resumes.
@@ -57,11 +56,3 @@ class Plan:
     def world(self) -> int:
         """Ranks of all hosts."""
         return self.ranks * max(1, len(self.hosts))
-
-    def text(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-
-def read(text: str) -> Plan:
-    """The plan that text() wrote. Raises TypeError or ValueError on anything else."""
-    return Plan(**json.loads(text))
