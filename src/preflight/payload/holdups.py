@@ -27,16 +27,28 @@ def held_up(ranks: dict[int, int]) -> list[dict[str, Any]]:
     return stopped or found
 
 
+def state_of(pid: int) -> str:
+    """The kernel's letter for its state (proc_pid_stat(5)): D is uninterruptible sleep; "" where it
+    is gone."""
+    told = _stat(pid)
+    return told[0] if told else ""
+
+
+def _stat(pid: int | str) -> list[str]:
+    """State, parent and what follows them; empty where it has ended meanwhile."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
 def _processes() -> dict[int, tuple[int, str]]:
     """All processes: PID -> that of its parent, and its state."""
     found = {}
     for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208
-        try:
-            with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123
-                state, parent = file.read().rpartition(")")[2].split()[:2]
-        except (OSError, ValueError):  # it has ended meanwhile
-            continue
-        found[int(name)] = int(parent), state
+        if told := _stat(name):
+            found[int(name)] = int(told[1]), told[0]
     return found
 
 

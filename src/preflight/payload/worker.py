@@ -16,6 +16,7 @@ from typing import Any
 import pynvml
 
 from . import nvml
+from .holdups import state_of
 from .parent import die_with_launcher
 
 _CALL_BYTES = 64
@@ -96,12 +97,8 @@ class Worker:
         return self._call[:].rstrip(b"\0").decode()
 
     def state(self) -> str:
-        """The kernel's letter for its state (proc_pid_stat(5)): D is uninterruptible sleep."""
-        try:
-            with open(f"/proc/{self.pid}/stat", "rb") as file:  # noqa: PTH123
-                return file.read().rpartition(b")")[2].split()[0].decode()
-        except (OSError, IndexError):
-            return ""
+        """The kernel's letter for its state."""
+        return state_of(self.pid)
 
     def ended_by(self) -> int:
         """The signal that ended it, 0 where none did: one that has closed its pipe is gone soon."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from ..holdups import state_of
 from ..ranks import Rank, Tell
 from ..training import devices as gpus_of
 from .attention import shape_of
@@ -188,18 +189,9 @@ class Run:
 
 def _end_of(one: Process) -> Iterator[dict[str, Any]]:
     if one.status is None:
-        state = _state(one.pid)
+        state = state_of(one.pid)
         one.kill()
         yield {"kind": "wedged", "device": one.number, "doing": one.doing, "state": state,
                "after_s": one.limit_s}  # fmt: skip
     elif one.status:
         yield {"kind": "died", "device": one.number, "doing": one.doing, "status": one.status}
-
-
-def _state(pid: int) -> str:
-    """The kernel's letter: D is uninterruptible sleep, within the driver as a rule."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:  # noqa: PTH123
-            return file.read().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
