@@ -181,6 +181,16 @@ def test_a_device_that_ended_without_a_product_cannot_pass() -> None:
             assert isinstance(value, Missing) and value.kind == "unreadable"
 
 
+def test_a_shape_that_does_not_fit_is_no_fault_of_the_device() -> None:
+    run = stress(text(attention3={"beyond": "the device has not the memory for 9x9x9x9x9"}))
+    odd = listed(run.attention)[3]
+    for told in (odd.apart, odd.kernel):
+        assert isinstance(told, Missing) and told.kind == "exited"
+        assert "smaller --attention" in told.text
+    assert listed(run.devices)[3].ended is True
+    assert not isinstance(listed(run.attention)[2].apart, Missing)
+
+
 @pytest.mark.parametrize("without", ["memory", "pattern", "attention", "answers", "copy", "soak"])
 def test_what_an_ended_device_did_not_tell_is_unreadable(without: str) -> None:
     run = stress(text(without=without))

@@ -125,6 +125,12 @@ def _attention(told: Told, number: int) -> Iterator[StressAttention]:
         why = told.unfinished(number)
         yield StressAttention(name, "", "", why, apart=why, tflops=why, can_flash=why, bus_id=name)
     for one in lines:
+        if one.get("beyond"):
+            why = Missing("exited", f"{one['beyond']}: a smaller --attention")
+            yield StressAttention(name, str(one["shape"]), str(one["precision"]), why, apart=why,
+                                  tflops=why, can_flash=why, bus_id=name, line=one["line"],
+                                  probe=PROBE)  # fmt: skip
+            continue
         kernel = one.get("kernel")
         yield StressAttention(
             name, shape=str(one["shape"]), precision=str(one["precision"]),
