@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,11 @@ pytest.importorskip("torch")
 import torch
 
 from preflight.payload.stress import gemm
+from preflight.payload.stress.attention import attention
 from preflight.payload.stress.harness import Process, Run, harness
 from preflight.payload.stress.inject import FAULTS
 from preflight.payload.stress.place import Place
-from preflight.payload.stress.plan import Plan, read
+from preflight.payload.stress.plan import Plan
 from preflight.payload.stress.work import SECONDS
 
 Line = dict[str, Any]
@@ -139,7 +140,7 @@ def test_what_cannot_be_is_one_sentence(asked: dict[str, Any], text: str) -> Non
 
 def test_a_plan_travels_whole() -> None:
     plan = Plan(devices=3, soak_s=5.0, inject={"corrupt": 1}, attention="1x4x2x64x64")
-    assert read(plan.text()) == plan
+    assert Plan(**json.loads(json.dumps(asdict(plan)))) == plan
     assert {one.name for one in fields(Plan)} >= {"devices", "soak_s", "silent_s", "inject"}
     assert set(SECONDS) == {"cpu", "cuda"} and "wedge" in FAULTS
 
@@ -163,10 +164,23 @@ def test_one_wrong_element_is_found_wherever_it_is() -> None:
         assert gemm._worst(multiply, found) > 1
 
 
+def test_attention_that_does_not_fit_is_told_as_that() -> None:
+    told = attention(_PLACE, "4096x32x8x65536x128", 1, 0.1)
+    assert told["shape"] == "4096x32x8x65536x128" and "has not the memory" in told["beyond"]
+    assert "apart" not in told
+
+
+def test_rows_of_a_product_are_taken_in_every_precision() -> None:
+    matrix = torch.arange(12.0).view(4, 3)
+    for kind in {torch.float32, torch.bfloat16, getattr(torch, "float8_e4m3fn", torch.float16)}:
+        found = gemm._on_host(matrix.to(kind), torch.tensor([0, 2]))
+        assert found.dtype == torch.float64 and found.tolist() == [[0, 1, 2], [6, 7, 8]]
+
+
 def test_an_interrupt_ends_all_and_keeps_what_was_told(tmp_path: Path) -> None:
     plan = Plan(device="cpu", devices=2, seconds=600.0)
     with subprocess.Popen(
-        [sys.executable, "-m", "preflight.payload", "stress", "--plan", plan.text()],
+        [sys.executable, "-m", "preflight.payload", "stress", "--plan", json.dumps(asdict(plan))],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path,
         env={**os.environ, "PREFLIGHT_LOCK": str(tmp_path / "lock"), "TMPDIR": str(tmp_path)},
     ) as run:  # fmt: skip

@@ -6,7 +6,6 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +31,11 @@ class Place:
         """Until the device has done all that it was given."""
         if self.gpu:
             torch.cuda.synchronize(self.device)
+
+    def give_back(self) -> None:
+        """What no test holds any more goes back to the device: the next takes all it can get."""
+        if self.gpu:
+            torch.cuda.empty_cache()
 
     def generator(self, seed: int) -> torch.Generator:
         return torch.Generator(self.device).manual_seed(seed)
@@ -101,13 +105,3 @@ def spread(amount: float, seconds: list[float]) -> dict[str, Any]:
         "n": len(rates), "median": round(statistics.median(rates)),
         "low": round(rates[round(0.1 * last)]), "high": round(rates[round(0.9 * last)]),
     }  # fmt: skip
-
-
-@contextmanager
-def freed(place: Place) -> Iterator[None]:
-    """What was allocated within goes back to the device: the next test takes all it can get."""
-    try:
-        yield
-    finally:
-        if place.gpu:
-            torch.cuda.empty_cache()

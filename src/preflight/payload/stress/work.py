@@ -50,6 +50,7 @@ def work(plan: Plan, number: int, threads: int, alone: Callable[[], None], tell:
     for name, test in tests:
         if name != "soak" or plan.soak_s:
             _run(name, test(budget_s * _SHARES.get(name, 0.0)), plan.silent_s, tell)
+            place.give_back()
     tell({"kind": "waits"})
     alone()
     _run("copies", copies(place, budget_s * _SHARES["copies"]), plan.silent_s, tell)
