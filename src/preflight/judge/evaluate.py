@@ -21,10 +21,7 @@ from preflight.judge.paths import Reached
 from preflight.judge.results import result, undetermined
 from preflight.judge.rules import judge_rule
 from preflight.judge.steps import fitting, of_layer, of_what_was_found
-from preflight.model import Action, Check, Missing, Result, Status
-
-#: How a bound says where it holds (expect/training.py).
-_SHARED = "on processors"
+from preflight.model import Check, Missing, Result, Status
 
 #: Fields of an element that say in words what its value means, where there is something to say.
 _IN_WORDS = ("when", "where", "why_not_flash")
@@ -136,9 +133,6 @@ def _fitted(host: Host, check: Check, one: Reached, found: Result) -> Result:
     if found.fix:
         told = f"{found.reason} {found.measured} {found.expected}"
         found.fix = of_what_was_found(found.fix, told)
-        # Cables and coolers slow no processor that is shared with other work.
-        if found.action is Action.INSPECT and _SHARED in found.expected:
-            found.action = Action.WATCH
         found.fix = fitting(found.fix, host.container, at_top=_at_top(host, check, one))
         if isinstance(one.element, NicPort):
             found.fix = of_layer(found.fix, one.element.link_layer)
