@@ -60,6 +60,8 @@ OF_SEVERAL = frozenset({"slow-rank", "flip-weight", "flip-gradient"})
 OF_REPLICAS = frozenset({"flip-weight", "flip-gradient"})
 #: The loss of a step is held against so many before it.
 BEFORE_JUMP = 10
+#: Moments between steps from which it is told how long these are.
+_MEASURED = 6
 
 
 def into(run: Run, faults: dict[str, str]) -> None:
@@ -112,11 +114,11 @@ def _slow_loader(run: Run, argument: str) -> None:
     seen: list[float] = []
 
     def measure(_: int) -> None:
-        if len(seen) < 4:
-            seen.append(time.perf_counter())
-        elif len(seen) == 4:
-            seen.append(0.0)
-            whole_s = min(1.0, max(0.1, 1.5 * (seen[3] - seen[1])))
+        seen.append(time.perf_counter())
+        if len(seen) == _MEASURED:
+            # The first is longer than the others; of these the longest, lest a lucky few count.
+            longest_s = max(after - before for before, after in zip(seen[1:], seen[2:]))  # noqa: B905, RUF007
+            whole_s = min(1.0, max(0.1, 3.0 * longest_s))
             samples = run.shape.batch * run.shape.accumulation
             told[:] = struct.pack("d", whole_s * max(1, run.settings.workers) / samples)
 
