@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 
 import pytest
 
+_NUMBERS = itertools.count()
 SAMPLES = Path(__file__).resolve().parent / "samples"
 
 
@@ -33,9 +35,17 @@ def sample_bytes(path: str) -> bytes:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _lock_of_this_worker(tmp_path_factory: pytest.TempPathFactory) -> None:
+def _locks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Active work of preflight is alone on its host: that of another worker's tests is not."""
-    os.environ["PREFLIGHT_LOCK"] = str(tmp_path_factory.mktemp("active") / "lock")
+    folder = tmp_path_factory.mktemp("active")
+    os.environ["PREFLIGHT_LOCK"] = str(folder / "shared")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _lock_of_this_test(_locks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test locks in its own process stays locked until the worker ends."""
+    monkeypatch.setenv("PREFLIGHT_LOCK", str(_locks / str(next(_NUMBERS))))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
