@@ -37,12 +37,12 @@ class State:
 
 @dataclass
 class Step:
-    """What one step tells; the numbers once it is read."""
+    """What one step tells; what `numbers` waits for, once it is read."""
 
     step: int
     learning_rate: float
     samples: list[int]  # the ids that were read for it
-    numbers: Tensor = field(repr=False)
+    numbers: Callable[[], list[float]] = field(repr=False)
     scaled: bool
     times: Callable[[], dict[str, float]] = field(repr=False)
     loss: float = math.nan
@@ -52,9 +52,9 @@ class Step:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def read(self) -> Step:
-        """Waits until the device has done the step: first its times, then the numbers are there."""
+        """Waits until the step is done everywhere: first its times, then the numbers are there."""
         self.seconds = self.times()
-        self.loss, self.norm, self.scale = self.numbers.tolist()
+        self.loss, self.norm, self.scale = self.numbers()
         self.skipped = self.scaled and not math.isfinite(self.norm)
         return self
 
@@ -108,10 +108,11 @@ def begin(run: Run, seed: int) -> State:
 
 
 def train(run: Run, state: State, last_step: int) -> Iterator[Step]:
-    """Steps until `last_step`, each told when that waits for nothing: on a GPU a step later."""
+    """Steps until `last_step`, each told when that waits for nothing: where the device or other
+    ranks are still at it, a step later."""
     before: Step | None = None
     for step in steps(run, state, last_step):
-        if run.place.gpu:
+        if run.place.gpu or run.place.ranks > 1:
             before, step = step, before
         if step is not None:
             yield step.read()
@@ -181,11 +182,19 @@ def learning_rate(step: int, shape: Preset) -> float:
     return shape.learning_rate * (0.55 + 0.45 * math.cos(math.pi * min(1.0, share)))
 
 
-def _numbers(loss: Tensor, norm: Tensor, scale: Tensor, place: layout.Place) -> Tensor:
-    """Loss, gradient norm and loss scale, averaged over the ranks, on their way to the host."""
+def _numbers(
+    loss: Tensor, norm: Tensor, scale: Tensor, place: layout.Place
+) -> Callable[[], list[float]]:
+    """Loss, gradient norm and loss scale, averaged over the ranks, on their way to the host: the
+    step does not wait for them."""
     whole = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
     found = torch.stack([loss.float(), whole.detach().float(), scale.float()])
-    if place.ranks > 1:
-        dist.all_reduce(found)
-        found /= place.ranks
-    return torch.empty(3, pin_memory=place.gpu).copy_(found, non_blocking=True)
+    summed = place.ranks > 1 and dist.all_reduce(found, async_op=not place.gpu)
+    here = torch.empty(3, pin_memory=True).copy_(found, non_blocking=True) if place.gpu else found
+
+    def averaged() -> list[float]:
+        if summed:
+            summed.wait()
+        return [one / place.ranks for one in here.tolist()]
+
+    return averaged
