@@ -521,3 +521,13 @@ def test_more_than_two_ranks_of_ddp_are_summed_in_another_order_after_a_resume(
     resumed = {one.check for one in found if one.check.startswith("training.resume.")
                and one.status is Status.FAIL}  # fmt: skip
     assert resumed == failed
+
+
+def test_all_wait_for_whichever_rank_has_no_data_yet() -> None:
+    told = [json.loads(one) for one in text().splitlines()]
+    for one in told:
+        if one["kind"] == "step" and one["launch"] == "whole":
+            late = one["rank"] == one["step"] % 2
+            one["seconds"] |= {"data" if late else "communication": 0.035}
+    assert training(written(told)).data_percent == pytest.approx(65.5, abs=2)
+    assert _of_check(judged(written(told)), "training.data.wait") == {"WARN"}

@@ -28,7 +28,7 @@ from preflight.probes.training.ranks import ranks
 from preflight.probes.training.resume import resume
 from preflight.probes.training.shown import locate
 from preflight.probes.training.sweeps import scaling, sweeps
-from preflight.probes.training.timing import loader_ratio, times, total
+from preflight.probes.training.timing import loader_ratio, times
 
 Of = TypeVar("Of", Training, TrainRank)
 
@@ -109,9 +109,8 @@ _OF_RUN = [
 
 def _facts(told: Told) -> Training:
     whole = told.steps[WHOLE]
-    slowest = max(whole.values(), key=lambda steps: sum(map(total, steps)), default=[])
     first = whole[min(whole)] if whole else []
-    timed = times(slowest, _tokens(told))
+    timed = times(whole.values(), _tokens(told))
     failed = failures(told)
     return Training(
         cannot=told.cannot(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from statistics import median
 from typing import Any
 
@@ -64,12 +64,15 @@ def behind(
     return 100.0 * (own / usual - 1.0) if usual > 0 else NO_STEP
 
 
-def times(steps: list[Line], tokens: float) -> dict[str, Any]:
-    """Of the rank that took longest: the others wait for it. `tokens`: of a step of all ranks.
+def times(ranks: Collection[list[Line]], tokens: float) -> dict[str, Any]:
+    """Of the rank that took longest, from the steps of each: they go at one pace. `tokens`: of a
+    step of all ranks. All wait for whichever rank has no data yet, and that is another one in each
+    step.
 
     A checkpoint is begun at few steps and costs a short run more than a long one: what is a share
     of time leaves it out, and with it the longest step, which is told by itself.
     """
+    steps = max(ranks, key=lambda one: sum(map(total, one)), default=[])
     counted = warm(steps)
     if not counted:
         return {"step_s": NO_STEP}
@@ -80,16 +83,28 @@ def times(steps: list[Line], tokens: float) -> dict[str, Any]:
     if half <= 0 or whole <= 0:
         return {"step_s": NO_STEP}
     usual = usual[:-1] or usual
+    waits = _waits(ranks)
     return {
         "step_s": Spread(len(each), half, low, high),
         "jitter_percent": 100.0 * (high / half - 1.0),
         "tokens_per_s": tokens * len(each) / whole,
         "shares": shares(counted),
+        "data_percent": min(
+            100.0, 100.0 * sum(waits[one["step"]] for one in usual) / sum(map(length, usual))
+        ),
         **{f"{part}_percent": 100.0 * _sum(usual, part) / sum(map(length, usual))
-           for part in ("data", "copy", "rest")},
-        "data_longest_s": max(spent(one, ("data",)) for one in counted),
+           for part in ("copy", "rest")},
+        "data_longest_s": max(waits[one["step"]] for one in counted),
         "checkpoint_stall_s": max(spent(one, ("checkpoint",)) for one in steps),
     }  # fmt: skip
+
+
+def _waits(ranks: Iterable[list[Line]]) -> dict[int, float]:
+    """Seconds that the last of all ranks waited for its data, by step."""
+    found: dict[int, float] = {}
+    for one in (step for steps in ranks for step in steps):
+        found[one["step"]] = max(found.get(one["step"], 0.0), spent(one, ("data",)))
+    return found
 
 
 def loader_ratio(told: Told, tokens_per_s: Known[float]) -> Known[float]:
