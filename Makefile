@@ -27,7 +27,7 @@ help:
 	@echo "make test     lint, types and tests (PYTEST_ARGS='-k pcie')"
 	@echo "make bench    start-up, a large host, 1,000 hosts, large logs, 128 hosts over SSH, the training"
 	@echo "              loop, against targets"
-	@echo "make gpu-test training on one GPU against targets, in minutes; PYTHON is one that has torch"
+	@echo "make gpu-test training and stress of one GPU against targets, in minutes; PYTHON is one that has torch"
 	@echo "make accuracy every injected fault of training, in three seeds, and twenty clean runs: 30 min"
 	@echo "make fuzz     a million mutated inputs over every parser (N=20000 for fewer, SEED=2)"
 	@echo "make clean    remove .venv and everything that was built"

@@ -1,4 +1,4 @@
-"""What the payload's training does on one GPU, against what it must do: `make gpu-test`.
+"""What training and stress do on one GPU, against what they must do: `make gpu-test`.
 
     python -m bench.gpu [--only single,compile,...] [--json FILE] [--device cpu]
 
@@ -172,9 +172,16 @@ def overhead(bench: Bench) -> list[Row]:
     return training.rows(asked)
 
 
+def stress(bench: Bench) -> list[Row]:
+    """Every test that `gpu-health --stress` has for one device."""
+    from bench import gpu_stress
+
+    return gpu_stress.rows(bench.device, device_line())
+
+
 PARTS: dict[str, Callable[[Bench], list[Row]]] = {
     "single": single, "hashes": hashes, "compile": compiled, "fp16": fp16, "mfu": mfu,
-    "overhead": overhead,
+    "overhead": overhead, "stress": stress,
 }  # fmt: skip
 
 
@@ -282,7 +289,7 @@ def main() -> int:
     warnings.filterwarnings("ignore")  # of torch, about itself
     bench = Bench(asked.device)
     rows = [row for name in names for row in tried(name, bench)]
-    title = f"Training on one {device_line() or asked.device}, torch {torch.__version__}"
+    title = f"Training and stress on one {device_line() or asked.device}, torch {torch.__version__}"
     if asked.json:
         told = {"title": title, "rows": [row._asdict() for row in rows]}
         asked.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")

@@ -14,7 +14,7 @@ import pytest
 
 from bench.table import Row
 from bench.turns import PROCESSOR, WARM, ratio, taken
-from tests.conftest import require
+from tests.conftest import require, sample
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,7 +63,8 @@ def test_without_a_gpu_nothing_is_measured() -> None:
 def test_the_gpu_test_needs_nothing_but_torch() -> None:
     require("torch", importlib.util.find_spec("torch") is not None)
     text = (
-        "import sys, bench.gpu, bench.training, preflight.payload.training.harness as _\n"
+        "import sys, bench.gpu, bench.gpu_stress, bench.training\n"
+        "import preflight.payload.training.harness\n"
         "print({'msgspec', 'yaml', 'typer', 'rich'} & set(sys.modules))"
     )
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
@@ -102,6 +103,25 @@ def test_what_the_device_drew_is_told_where_it_was_sampled() -> None:
     told = [{"kind": "device", "power_w": 500.0 + 100 * at, "sm_clock_mhz": 1900} for at in (0, 1)]
     (row,) = gpu.power(told)
     assert row.reached == "550 W, 1900 MHz"
+
+
+def test_stress_of_a_device_is_held_against_what_it_can_do() -> None:
+    from bench import gpu_stress
+
+    lines = [json.loads(one) for one in sample("stress/cpu_x1.jsonl").splitlines()]
+    lines.append({"kind": "memory", "name": "copy", "bytes": 1, "bytes_per_s": {"median": 4.2e12}})
+    best = gpu_stress.Best(512, 0.5e12)
+    rows = gpu_stress.shown(lines, 8.0, best, "NVIDIA H200, 570.86")
+    assert {row.what for row in rows if not row.met} == {"stress, memory: copy, of 4800 GB/s"}
+    assert [row.reached for row in rows if row.what.endswith("4800 GB/s")][-1] == "87.5 %"
+    broken = [{**one, "errors": 3} if one.get("kind") == "pattern" else one for one in lines]
+    wrong = [row for row in gpu_stress.shown(broken, 8.0, best, "") if not row.met]
+    assert [row.reached for row in wrong] == ["15"]
+    slow = gpu_stress.shown(lines, 91.0, gpu_stress.Best(512, 9e12), "")
+    assert [row.what.split(",")[0] for row in slow if not row.met] == [
+        "stress of one device",
+        "stress",
+    ]
 
 
 def test_a_part_that_fails_is_a_missed_target() -> None:
