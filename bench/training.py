@@ -28,6 +28,7 @@ import torch
 from bench.plain_loop import LOOK, Plain
 from bench.table import Row, show
 from bench.turns import PROCESSOR, WARM, Rounds, ratio, taken
+from preflight.payload.join import Place, join
 from preflight.payload.ranks import Launch
 from preflight.payload.training import layout, loader, loop, norms, shards
 from preflight.payload.training.presets import Preset, chosen
@@ -127,7 +128,7 @@ def compared(asked: Asked, folder: str) -> tuple[Rounds, float]:
     """In this process: seconds by training and round, and how far the losses are apart, relative,
     at the last step that all have told."""
     torch.set_num_threads(1)
-    place = layout.join(asked.device)
+    place = join(asked.device)
     run = _run(asked, place, folder)
     trainings: dict[str, Any] = {
         "ours": Bundled(run, watched=True),
@@ -154,7 +155,7 @@ def _turn(step: Callable[[], object], times: int) -> Callable[[], None]:
     return several
 
 
-def _run(asked: Asked, place: layout.Place, folder: str) -> loop.Run:
+def _run(asked: Asked, place: Place, folder: str) -> loop.Run:
     shape = asked.shape()
     tokens = loader.Tokens(
         shards.open_shards(folder, shape.vocabulary), shape.length, shape.vocabulary

@@ -12,6 +12,7 @@ pytest.importorskip("torch")
 
 import torch
 
+from preflight.payload.join import Place
 from preflight.payload.training import cannot, layout, model
 from preflight.payload.training.harness import settled
 from preflight.payload.training.plan import Plan
@@ -163,7 +164,7 @@ def test_older_torch_gives_the_same_model(
 ) -> None:
     """2.4 has no attention that shares heads, 2.3 no norm."""
     shape = chosen("cpu-tiny", layers=1)
-    place = layout.Place(0, 1, 0, torch.device("cpu"))
+    place = Place(0, 1, 0, torch.device("cpu"))
     ids = torch.arange(2 * shape.length).view(2, -1) % shape.vocabulary
     now = layout.built(shape, place, seed=1)(ids, ids.flip(1))
     monkeypatch.setattr(model, "_GROUPED", grouped)

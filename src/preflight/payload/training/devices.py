@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
+from ..join import Place
 from ..ranks import Tell
-from .layout import Place
 
 #: A driver starts each GPU that nothing holds.
 _FOUND_S = 60.0

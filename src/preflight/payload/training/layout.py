@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import os
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import nn
 
+from ..join import Place
 from . import comm_hooks
 from .model import Decoder
 from .presets import Preset
 
-#: A rank that says nothing for so long is lost: in a run of a minute nothing takes longer.
-SILENT_S = 60
-#: Until all ranks of one host, or of several that do not start together, are there.
-_MEET_S, _MEET_HOSTS_S = 15, 60
 _TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 #: What DDP calls it, and since torch 2.13, which warns of the older name.
 _NAMES = ("forward_sync_buffers", "broadcast_buffers")
@@ -29,66 +22,6 @@ _SENDS_BUFFERS = next(
     one for one in _NAMES
     if one in inspect.signature(nn.parallel.DistributedDataParallel.__init__).parameters
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Place:
-    """This process among all: as torchrun's variables tell it."""
-
-    rank: int
-    ranks: int
-    local_rank: int
-    device: torch.device
-
-    @property
-    def gpu(self) -> bool:
-        return self.device.type == "cuda"
-
-
-class JoinError(Exception):
-    """The ranks do not find each other, or cannot talk: why."""
-
-
-def join(device: str, came: Callable[[], None] = lambda: None) -> Place:
-    """Become a rank. Alone there is no process group. Raises JoinError."""
-    rank, ranks = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    local = int(os.environ.get("LOCAL_RANK", "0"))
-    at = torch.device(device, local) if device == "cuda" else torch.device("cpu")
-    if device == "cuda":
-        torch.cuda.set_device(at)
-    if ranks > 1:
-        _meet(rank, ranks, "nccl" if device == "cuda" else "gloo", at, came)
-    return Place(rank, ranks, local, at)
-
-
-def _meet(rank: int, ranks: int, backend: str, at: torch.device, came: Callable[[], None]) -> None:
-    """Rendezvous at the first rank, and a first word to all: what cannot work fails here."""
-    master, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-    alone = ranks == int(os.environ.get("LOCAL_WORLD_SIZE", ranks))
-    limit = timedelta(seconds=_MEET_S if alone else _MEET_HOSTS_S)
-    where = f"rank {rank} of {ranks}: the rendezvous at {master} port {port}"
-    try:
-        store = dist.TCPStore(master, port, ranks, is_master=rank == 0, timeout=limit)
-    except Exception as error:
-        in_use = "EADDRINUSE" in str(error) or "in use" in str(error)
-        reason = "the port is in use" if in_use else _first_line(error)
-        raise JoinError(f"{where}: {reason}") from error
-    came()
-    try:
-        dist.init_process_group(
-            backend, store=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=SILENT_S)
-        )
-        dist.all_reduce(torch.zeros((), device=at))
-        if at.type == "cuda":
-            torch.cuda.synchronize(at)
-    except Exception as error:
-        raise JoinError(f"rank {rank} of {ranks}: {backend} cannot start: {_first_line(error)}"
-                        ) from error  # fmt: skip
-
-
-def _first_line(error: Exception) -> str:
-    """Of what a library says; a trace of C++ calls may follow it."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def built(shape: Preset, place: Place, seed: int, *, recompute: float = 0.0) -> Decoder:

@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from ..join import Place
 from . import clipping, layout, loader
 from .clock import Clock
 from .exposed import Exposed
@@ -71,7 +72,7 @@ class Run:
     """What is trained, where and how."""
 
     shape: Preset
-    place: layout.Place
+    place: Place
     sharding: str
     tokens: loader.Tokens
     order: loader.Order
@@ -182,9 +183,7 @@ def learning_rate(step: int, shape: Preset) -> float:
     return shape.learning_rate * (0.55 + 0.45 * math.cos(math.pi * min(1.0, share)))
 
 
-def _numbers(
-    loss: Tensor, norm: Tensor, scale: Tensor, place: layout.Place
-) -> Callable[[], list[float]]:
+def _numbers(loss: Tensor, norm: Tensor, scale: Tensor, place: Place) -> Callable[[], list[float]]:
     """Loss, gradient norm and loss scale, averaged over the ranks, on their way to the host: the
     step does not wait for them."""
     whole = norm.full_tensor() if hasattr(norm, "full_tensor") else norm

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..host_memory import available_bytes
-from .layout import Place
+from ..join import Place
 from .loop import State
 
 

@@ -8,7 +8,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from .layout import Place, Spread
+from ..join import Place
+from .layout import Spread
 
 
 def by_layer(model: nn.Module, place: Place, how: Spread) -> dict[str, float]:

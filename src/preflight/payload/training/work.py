@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from ..join import Place, join
 from ..ranks import Tell
 from . import (
     checkpoint,
@@ -52,7 +53,7 @@ def work(plan: Plan, launch: str, tell: Tell) -> None:
     """One launch of one rank, from its first line to its last."""
     torch.set_num_threads(plan.threads)
     shape = shape_of(plan)
-    place = layout.join(plan.device, lambda: tell({"kind": "joined"}))
+    place = join(plan.device, lambda: tell({"kind": "joined"}))
     try:
         _work(plan, shape, place, launch, tell)
     except (torch.cuda.OutOfMemoryError, MemoryError, RuntimeError) as error:
@@ -68,7 +69,7 @@ def work(plan: Plan, launch: str, tell: Tell) -> None:
         dist.destroy_process_group()
 
 
-def _work(plan: Plan, shape: Preset, place: layout.Place, launch: str, tell: Tell) -> None:
+def _work(plan: Plan, shape: Preset, place: Place, launch: str, tell: Tell) -> None:
     run = _run(plan, shape, place)
     inject.into(run, plan.inject)
     if plan.compiled:
@@ -99,7 +100,7 @@ def _work(plan: Plan, shape: Preset, place: layout.Place, launch: str, tell: Tel
           "written_s": writer.written_s})  # fmt: skip
 
 
-def _train(run: loop.Run, state: loop.State, place: layout.Place, tell: Tell) -> None:
+def _train(run: loop.Run, state: loop.State, place: Place, tell: Tell) -> None:
     """The loop, and beside it the collector's pauses, the device, the changes of the loss scale."""
     pauses, sampler = Pauses(), devices.Sampler(place, tell)
     before: loop.Step | None = None
@@ -133,7 +134,7 @@ def _fill_disk() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (_FULL_BYTES, hard))
 
 
-def _run(plan: Plan, shape: Preset, place: layout.Place) -> loop.Run:
+def _run(plan: Plan, shape: Preset, place: Place) -> loop.Run:
     folder = plan.data or str(Path(plan.folder) / "shards")
     tokens = loader.Tokens(shards.open_shards(folder, shape.vocabulary), shape.length,
                            shape.vocabulary)  # fmt: skip
