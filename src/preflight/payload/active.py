@@ -40,10 +40,18 @@ def _stresses() -> Run:
     return lambda plan, tell: harness(Plan(**plan), tell)
 
 
+def _benches() -> Run:
+    from .collectives.harness import harness
+    from .collectives.plan import Plan
+
+    return lambda plan, tell: harness(Plan(**plan), tell)
+
+
 #: By the command that asks for it.
 ACTIVE = {
     "train": Work("micro-train/1", "trains", _trains),
     "stress": Work("stress/1", "stresses", _stresses),
+    "bench": Work("nccl-bench/1", "times collectives", _benches),
 }
 
 

@@ -28,6 +28,8 @@ def main() -> None:
     site.add_argument("--plan", default="{}", help="of that job, as JSON")
     stress = commands.add_parser("stress", help="every device under load, as JSON lines")
     stress.add_argument("--plan", default="{}", help="what to do, as JSON: stress/plan.py")
+    bench = commands.add_parser("bench", help="collectives timed and proved, as JSON lines")
+    bench.add_argument("--plan", default="{}", help="what to do, as JSON: collectives/plan.py")
     asked = parser.parse_args()
     if asked.command == "watch" and not (0 < asked.interval <= asked.seconds):
         parser.error("expected 0 < --interval <= --seconds")

@@ -1,0 +1,30 @@
+"""What a bench is to do, as it was asked for; travels as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+class PlanError(Exception):
+    """A plan that cannot be one here: why."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes are those of nccl-tests: of the buffer that a rank has when the collective is done, or,
+    where that is only a piece, before it."""
+
+    device: str = ""  # cuda where there is one, else cpu
+    ranks: int = 0  # on this host; 0: one for each GPU, two on a CPU
+    collectives: list[str] = field(default_factory=list)  # none: all of operations.py
+    begin_bytes: int = 0  # 0: by the device
+    end_bytes: int = 0
+    factor: int = 0
+    dtype: str = "float32"
+    size_s: float = 0.0  # most seconds that one size is repeated; 0: by the device
+    silent_s: float = 60.0  # a rank that says nothing for so long is lost
+    threads: int = 1  # of a rank on a CPU
+    seed: int = 1
+    interface: str = ""  # through which ranks talk
+    even_if_busy: bool = False
+    job: str = ""  # of several hosts: what tells our own processes on one of them

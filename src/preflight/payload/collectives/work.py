@@ -1,0 +1,115 @@
+"""What one rank does in a bench: every collective in every size, proved once and timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from ..join import Place, join
+from ..ranks import Tell
+from . import timing
+from .operations import COLLECTIVES, IN_PIECES, Ring, wrong
+from .plan import Plan
+
+TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """From .. to, each so many times the one before; a size is repeated for so many seconds."""
+
+    begin: int
+    end: int
+    factor: int
+    seconds: float
+
+    def __iter__(self) -> Iterator[int]:
+        size = self.begin
+        while size <= self.end:
+            yield size
+            size *= self.factor
+
+
+#: Where none are asked for. On a CPU what is timed is memory and scheduler: a few suffice.
+SIZES = {"cuda": Sizes(8, 1 << 33, 4, 0.5), "cpu": Sizes(1 << 10, 1 << 24, 1 << 7, 0.2)}
+#: Of a GPU's free memory buffers may take so much.
+_SHARE = 0.4
+
+
+def sizes_of(plan: Plan) -> Sizes:
+    """Those of the plan, and what it left open."""
+    own = SIZES[plan.device]
+    begin, end = plan.begin_bytes or own.begin, plan.end_bytes or own.end
+    return Sizes(begin, max(begin, end), plan.factor or own.factor, plan.size_s or own.seconds)
+
+
+def work(plan: Plan, tell: Tell) -> None:
+    """All of it, from the first word to the others to the last."""
+    torch.set_num_threads(plan.threads)
+    began = time.monotonic()
+    place = join(plan.device, lambda: tell({"kind": "joined"}))
+    joined = time.monotonic()
+    tell({"kind": "started", "join_s": round(joined - began, 4), **_first_two(place),
+          "device": _name(place)})  # fmt: skip
+    for name in plan.collectives or COLLECTIVES:
+        for size in sizes_of(plan):
+            tell({"kind": "doing", "name": f"{name} {size}"})
+            tell({"kind": "size", **_measured(plan, place, name, size)})
+    dist.destroy_process_group()
+
+
+def _name(place: Place) -> str:
+    return str(torch.cuda.get_device_name(place.device)) if place.gpu else "processors"
+
+
+def _first_two(place: Place) -> dict[str, float]:
+    """Connections are made by the first collective on new buffers; a second one finds them."""
+    seconds = []
+    for _ in range(2):
+        one = torch.ones(1 << 18, device=place.device)
+        began = time.monotonic()
+        dist.all_reduce(one)
+        if place.gpu:
+            torch.cuda.synchronize(place.device)
+        seconds.append(round(time.monotonic() - began, 4))
+    return {"first_s": seconds[0], "second_s": seconds[1]}
+
+
+def _measured(plan: Plan, place: Place, name: str, size: int) -> dict[str, Any]:
+    make, buffers = COLLECTIVES[name]
+    dtype = TYPES[plan.dtype]
+    count = size // dtype.itemsize
+    if name in IN_PIECES:
+        count -= count % place.ranks
+    about = {"collective": name, "bytes": count * dtype.itemsize, "asked_bytes": size,
+             "dtype": plan.dtype}  # fmt: skip
+    if not count:
+        return {**about, "skipped": f"less than one element for each of {place.ranks} ranks"}
+    if not _fits(place, buffers * size):
+        return {**about, "skipped": "its buffers would not fit into the free memory"}
+    call = make(Ring(place.rank, place.ranks, place.device, dtype), count)
+    call.fill()
+    call.run()
+    bad = _summed(wrong(call), place)
+    seconds = timing.timed(call.run, place, sizes_of(plan).seconds)
+    return {**about, "count": count, "wrong": bad, **timing.told(seconds)}
+
+
+def _fits(place: Place, size: int) -> bool:
+    """What the first rank finds counts for all: they go on together."""
+    fits = torch.ones((), device=place.device, dtype=torch.int32)
+    if place.gpu:
+        fits.fill_(int(size < _SHARE * torch.cuda.mem_get_info(place.device)[0]))
+    dist.all_reduce(fits, op=dist.ReduceOp.MIN)
+    return bool(fits.item())
+
+
+def _summed(found: int, place: Place) -> int:
+    told = torch.tensor(found, device=place.device, dtype=torch.int64)
+    dist.all_reduce(told)
+    return int(told.item())
