@@ -18,7 +18,7 @@ from .work import TYPES, work
 
 FORM = "nccl-bench/1"
 #: What every rank tells alike.
-_OF_ALL = ("size", "doing", "joined")
+_OF_ALL = ("size", "step", "joined")
 #: Until the first size: kernels are loaded, connections are made.
 _START_S = 120.0
 

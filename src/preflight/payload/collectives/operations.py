@@ -19,6 +19,9 @@ from torch import Tensor
 #: Numbers up to which bf16 has no gaps: 8 bits of its mantissa, the hidden one among them.
 _WHOLE = 256
 _ELEMENTS_AT_ONCE = 1 << 22
+# Since torch 2.13, and what they were called before.
+_GATHER = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+_SCATTER = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
 
 @dataclass
@@ -84,7 +87,7 @@ def _all_gather(at: Ring, count: int) -> Call:
         _buffer(at, piece),
         _buffer(at, piece * at.ranks),
     )
-    return Call(lambda: dist.all_gather_into_tensor(whole, mine),
+    return Call(lambda: _GATHER(whole, mine),
                 lambda: values.put(mine, at.rank), whole, _pieces(values, piece, 0))  # fmt: skip
 
 
@@ -96,7 +99,7 @@ def _reduce_scatter(at: Ring, count: int) -> Call:
         _buffer(at, piece * at.ranks),
     )
     first = at.rank * piece
-    return Call(lambda: dist.reduce_scatter_tensor(mine, whole),
+    return Call(lambda: _SCATTER(mine, whole),
                 lambda: values.put(whole, at.rank), mine,
                 lambda begin, end: values.summed(first + begin, first + end))  # fmt: skip
 

@@ -37,6 +37,9 @@ class Sizes:
 
 #: Where none are asked for. On a CPU what is timed is memory and scheduler: a few suffice.
 SIZES = {"cuda": Sizes(8, 1 << 33, 4, 0.5), "cpu": Sizes(1 << 10, 1 << 24, 1 << 7, 0.2)}
+#: A size that would take longer is left out, and those above it: no rank may be silent for long.
+_MOST_S = 30.0
+_CALLS = timing.WARM + timing.LEAST + 1
 #: Of a GPU's free memory buffers may take so much.
 _SHARE = 0.4
 
@@ -56,10 +59,16 @@ def work(plan: Plan, tell: Tell) -> None:
     joined = time.monotonic()
     tell({"kind": "started", "join_s": round(joined - began, 4), **_first_two(place),
           "device": _name(place)})  # fmt: skip
+    number = 0
     for name in plan.collectives or COLLECTIVES:
+        calls_s = 0.0  # that the next size would take at least
         for size in sizes_of(plan):
-            tell({"kind": "doing", "name": f"{name} {size}"})
-            tell({"kind": "size", **_measured(plan, place, name, size)})
+            # A rank that is behind is found by the number.
+            tell({"kind": "step", "step": number, "name": f"{name}, {size} bytes"})
+            found = _measured(plan, place, name, size, calls_s)
+            calls_s = found.get("median_us", 0.0) / 1e6 * _CALLS * sizes_of(plan).factor
+            tell({"kind": "size", **found})
+            number += 1
     dist.destroy_process_group()
 
 
@@ -80,7 +89,7 @@ def _first_two(place: Place) -> dict[str, float]:
     return {"first_s": seconds[0], "second_s": seconds[1]}
 
 
-def _measured(plan: Plan, place: Place, name: str, size: int) -> dict[str, Any]:
+def _measured(plan: Plan, place: Place, name: str, size: int, calls_s: float) -> dict[str, Any]:
     make, buffers = COLLECTIVES[name]
     dtype = TYPES[plan.dtype]
     count = size // dtype.itemsize
@@ -90,6 +99,8 @@ def _measured(plan: Plan, place: Place, name: str, size: int) -> dict[str, Any]:
              "dtype": plan.dtype}  # fmt: skip
     if not count:
         return {**about, "skipped": f"less than one element for each of {place.ranks} ranks"}
+    if calls_s > _MOST_S:
+        return {**about, "skipped": f"it would take about {calls_s:.0f} s"}
     if not _fits(place, buffers * size):
         return {**about, "skipped": "its buffers would not fit into the free memory"}
     call = make(Ring(place.rank, place.ranks, place.device, dtype), count)
