@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from preflight.payload import meet as meeting
+from preflight.payload.meet import meet, tried
 from preflight.payload.site import free_port
-from preflight.payload.training import meet as meeting
-from preflight.payload.training.meet import meet, tried
 
 HERE = "127.0.0.1"
 Lines = list[dict[str, Any]]

@@ -25,7 +25,7 @@ from preflight.ship import SITE, TRAINS, site_command, train_command
 from preflight.transports.slurm.arguments import without_nodes
 
 _FORM = "micro-train/1"
-#: Where hosts meet, behind the first of their ports (payload/training/meet.py).
+#: Where hosts meet, behind the first of their ports (payload/meet.py).
 _MEET_PORT = 3
 _WHO = "identity"
 #: What a host that was not asked to train answers.

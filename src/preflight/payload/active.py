@@ -110,13 +110,12 @@ def _ended_at_once() -> Iterator[None]:
 
 def _meets(plan: dict[str, Any], form: str, lines: Lines) -> bool:
     """Whether all hosts reach each other; told either way."""
-    from .training import hosts
-    from .training.meet import meet
-    from .training.plan import Plan, PlanError
+    from .meet import meet
+    from .places import PlaceError, place_of
 
     try:
-        at = hosts.place_of(Plan(**plan))
-    except PlanError as error:
+        at = place_of(plan["hosts"])
+    except PlaceError as error:
         lines.write({"preflight": form, "kind": "cannot", "text": str(error)})
         return False
     host = plan["hosts"][at]

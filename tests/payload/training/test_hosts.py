@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from preflight.payload.places import place_of
 from preflight.payload.training import hosts
 from preflight.payload.training.plan import Plan, PlanError
 from tests.payload.training.runs import TINY, Line, losses, of, told
@@ -91,9 +92,9 @@ def test_a_folder_that_is_not_the_same_is_told(
 def test_slurm_tells_which_host_this_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PREFLIGHT_HOST", raising=False)
     monkeypatch.setenv("SLURM_NODEID", "1")
-    assert hosts.place_of(Plan(hosts=["a", "b"])) == 1
+    assert place_of(["a", "b"]) == 1
     monkeypatch.setenv("PREFLIGHT_HOST", "a")
-    assert hosts.place_of(Plan(hosts=["a", "b"])) == 0
+    assert place_of(["a", "b"]) == 0
 
 
 def test_hosts_whose_interfaces_have_other_names_each_take_their_own(

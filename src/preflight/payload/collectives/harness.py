@@ -11,16 +11,16 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from ..places import PlaceError, place_of
 from ..ranks import Among, Launch, Tell
+from .agents import GoneError
 from .operations import COLLECTIVES
+from .over_hosts import lead
 from .plan import Plan, PlanError
+from .served import OF_ALL, START_S, serve, socket_names
 from .work import TYPES, work
 
 FORM = "nccl-bench/1"
-#: What every rank tells alike.
-_OF_ALL = ("size", "step", "joined")
-#: Until the first size: kernels are loaded, connections are made.
-_START_S = 120.0
 
 
 def harness(plan: Plan, tell: Tell) -> None:
@@ -28,21 +28,38 @@ def harness(plan: Plan, tell: Tell) -> None:
     began = time.monotonic()
     torch.set_num_threads(1)  # ranks are forked: no thread of this process may hold anything
     try:
-        plan = settled(plan)
-    except PlanError as error:
+        plan, at = settled(plan), place_of(plan.hosts)
+    except (PlanError, PlaceError) as error:
         tell({"preflight": FORM, "kind": "cannot", "text": str(error)})
         return
-    tell({"preflight": FORM, "kind": "begin", **_about(plan)})
+    host = {"host": plan.hosts[at]} if plan.hosts else {}
+    tell({"preflight": FORM, "kind": "begin", **_about(plan), **host})
+    try:
+        _benched(plan, at, tell)
+    except (GoneError, OSError) as error:
+        tell({"kind": "gone", "text": str(error)})
+    tell({"kind": "end", "elapsed_s": round(time.monotonic() - began, 3)})
+
+
+def _benched(plan: Plan, at: int, tell: Tell) -> None:
+    if len(plan.hosts) < 2:
+        _on_this_host(plan, tell)
+    elif at == 0:
+        lead(plan, tell)
+    else:
+        serve(plan, at)
+
+
+def _on_this_host(plan: Plan, tell: Tell) -> None:
     launch = Launch(plan.ranks, lambda tell_it: work(plan, tell_it), silent_s=plan.silent_s,
-                    start_s=_START_S, among=_among(plan))  # fmt: skip
+                    start_s=START_S, among=Among(environment=socket_names(plan.interface)),
+                    )  # fmt: skip
     try:
         for line in launch.lines():
-            # All ranks go at one pace: the first one's figures are those of all.
-            if line["kind"] not in _OF_ALL or line["rank"] == 0:
+            if line["kind"] not in OF_ALL or line["rank"] == 0:
                 tell(line)
     finally:
         launch.kill()
-    tell({"kind": "end", "elapsed_s": round(time.monotonic() - began, 3)})
 
 
 def settled(plan: Plan) -> Plan:
@@ -57,7 +74,7 @@ def settled(plan: Plan) -> Plan:
         raise PlanError(f"no dtype {plan.dtype}: there are {', '.join(TYPES)}")
     if device == "cuda" and ranks > gpus:
         raise PlanError(f"{ranks} ranks are asked for, and there are {gpus} GPUs")
-    if ranks < 2:
+    if ranks < 2 and len(plan.hosts) < 2:
         raise PlanError(f"a collective takes two ranks, and here is {ranks} GPU")
     backend = "nccl" if device == "cuda" else "gloo"
     if not dist.is_available() or not dist.is_backend_available(backend):
@@ -67,20 +84,12 @@ def settled(plan: Plan) -> Plan:
     return replace(plan, device=device, ranks=ranks)
 
 
-def _among(plan: Plan) -> Among:
-    """On one host nothing has to be resolved, and nothing leaves it."""
-    names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
-    if plan.interface:
-        return Among(environment=dict.fromkeys(names, plan.interface))
-    return Among(environment={} if names[0] in os.environ else {names[0]: "lo"})
-
-
 def _about(plan: Plan) -> dict[str, Any]:
     gpu = plan.device == "cuda"
     nccl = ".".join(map(str, torch.cuda.nccl.version())) if gpu else None
     return {
-        "plan": asdict(plan), "world": plan.ranks, "torch": torch.__version__,
-        "backend": "nccl" if gpu else "gloo", "nccl": nccl, "python": sys.version.split()[0],
+        "plan": asdict(plan), "world": plan.ranks * max(1, len(plan.hosts)),
+        "torch": torch.__version__, "backend": "nccl" if gpu else "gloo", "nccl": nccl, "python": sys.version.split()[0],
         "environment": {
             name: value for name, value in os.environ.items() if name.startswith("NCCL_")
         },

@@ -28,3 +28,13 @@ class Plan:
     interface: str = ""  # through which ranks talk
     even_if_busy: bool = False
     job: str = ""  # of several hosts: what tells our own processes on one of them
+    # Over several hosts; all of them get the same plan.
+    hosts: list[str] = field(default_factory=list)  # names, in the order of the ring
+    master: str = ""  # address of the first of them, which leads
+    port: int = 0  # the first of some in a row that are free there
+    addresses: list[str] = field(default_factory=list)  # of each host, and the first of its ports
+    ports: list[int] = field(default_factory=list)
+    locate: bool = True  # look for the host or link that is slow
+    pairwise: bool = False  # try each pair of hosts
+    locate_bytes: int = 0  # of the collective that is compared; 0: by the device
+    repeats: int = 7  # of each test, of which the median counts

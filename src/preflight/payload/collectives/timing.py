@@ -34,8 +34,16 @@ def timed(call: Callable[[], Any], place: Place, most_s: float) -> list[float]:
     seconds: list[float] = []
     until_s = time.monotonic() + most_s
     while _go_on(seconds, place, until_s):
-        seconds += in_a_row(call, place)
+        seconds += in_a_row(call, place, _IN_A_ROW)
     return _of_the_slowest(seconds, place)
+
+
+def repeated(call: Callable[[], Any], place: Place, times: int) -> list[float]:
+    """The same of so many calls."""
+    for _ in range(WARM):
+        call()
+    in_a_row = _events if place.gpu else _waited
+    return _of_the_slowest(in_a_row(call, place, times), place)
 
 
 def _of_the_slowest(seconds: list[float], place: Place) -> list[float]:
@@ -45,8 +53,8 @@ def _of_the_slowest(seconds: list[float], place: Place) -> list[float]:
     return [float(one) for one in told.tolist()]
 
 
-def _events(call: Callable[[], Any], place: Place) -> list[float]:
-    marks = [torch.cuda.Event(enable_timing=True) for _ in range(_IN_A_ROW + 1)]
+def _events(call: Callable[[], Any], place: Place, times: int) -> list[float]:
+    marks = [torch.cuda.Event(enable_timing=True) for _ in range(times + 1)]
     marks[0].record()
     for mark in marks[1:]:
         call()
@@ -56,9 +64,9 @@ def _events(call: Callable[[], Any], place: Place) -> list[float]:
     return [before.elapsed_time(after) / 1000 for before, after in pairs]
 
 
-def _waited(call: Callable[[], Any], _: Place) -> list[float]:
+def _waited(call: Callable[[], Any], _: Place, times: int) -> list[float]:
     seconds = []
-    for _number in range(_IN_A_ROW):
+    for _number in range(times):
         began = time.perf_counter()
         call()
         seconds.append(time.perf_counter() - began)

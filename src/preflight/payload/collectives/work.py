@@ -72,6 +72,17 @@ def work(plan: Plan, tell: Tell) -> None:
     dist.destroy_process_group()
 
 
+def measured(plan: Plan, name: str, size: int, repeats: int, tell: Tell) -> None:
+    """One collective in one size, so many times: a test of a search."""
+    torch.set_num_threads(plan.threads)
+    place = join(plan.device)
+    make, _ = COLLECTIVES[name]
+    dtype = TYPES[plan.dtype]
+    call = make(Ring(place.rank, place.ranks, place.device, dtype), size // dtype.itemsize)
+    tell({"kind": "measured", "seconds": timing.repeated(call.run, place, repeats)})
+    dist.destroy_process_group()
+
+
 def _name(place: Place) -> str:
     return str(torch.cuda.get_device_name(place.device)) if place.gpu else "processors"
 

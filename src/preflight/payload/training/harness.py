@@ -17,9 +17,11 @@ from typing import Any
 
 import torch
 
+from .. import meet
+from ..places import PlaceError, place_of
 from ..ranks import Among, Launch, Tell
 from ..scratch import sweep
-from . import cannot, checkpoint, devices, hosts, loop, meet, shards, sweeping
+from . import cannot, checkpoint, devices, hosts, loop, shards, sweeping
 from .census import census
 from .model import flops_per_token, parameters
 from .plan import KILLED, RESUMED, WHOLE, Plan, PlanError
@@ -40,8 +42,8 @@ def harness(plan: Plan, tell: Tell) -> None:
     torch.set_num_threads(1)  # ranks are forked: no thread of this process may hold anything
     try:
         asked, plan = plan.sharding, settled(plan)
-        at = hosts.place_of(plan)
-    except PlanError as error:
+        at = place_of(plan.hosts)
+    except (PlanError, PlaceError) as error:
         tell({"kind": "cannot", "text": str(error)})
         return
     if plan.hosts:
@@ -200,7 +202,7 @@ def _launched(
         sound &= not (line["kind"] == "done" and line["failed"])
     one.kill()
     if fallen_silent and plan.hosts:
-        tell({"launch": launch, **meet.left(asdict(plan), hosts.place_of(plan))})
+        tell({"launch": launch, **meet.left(asdict(plan), place_of(plan.hosts))})
     tell({"kind": "launched", "launch": launch, "elapsed_s": round(time.monotonic() - began, 3)})
     return sound
 

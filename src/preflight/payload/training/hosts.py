@@ -1,4 +1,4 @@
-"""One run over several hosts: which of them this is, how they meet, and the folder they share."""
+"""One run over several hosts: where its ranks stand, and the folder they share."""
 
 from __future__ import annotations
 
@@ -17,19 +17,6 @@ from .plan import Plan, PlanError
 #: Attributes of a folder on NFS are kept for up to 60 s by default (nfs(5), acdirmax); a name that
 #: is looked up for the first time is asked for at once.
 _SHARED_S = 30.0
-
-
-def place_of(plan: Plan) -> int:
-    """Which of the plan's hosts this is, counted from 0. Raises PlanError."""
-    if not plan.hosts:
-        return 0
-    name, node = os.environ.get("PREFLIGHT_HOST"), os.environ.get("SLURM_NODEID", "")
-    if name is None and node.isdigit() and int(node) < len(plan.hosts):
-        return int(node)
-    if name not in plan.hosts:
-        raise PlanError(f"PREFLIGHT_HOST is {name or 'not set'}, and the hosts of this run are "
-                        f"{', '.join(plan.hosts)}")  # fmt: skip
-    return plan.hosts.index(name)
 
 
 def among(plan: Plan, at: int, launch: int) -> Among:

@@ -1,0 +1,184 @@
+"""One agent on each host, and one host that leads them: a test is fresh ranks on some of the hosts.
+
+NCCL reads its variables once in a process, so that each test has processes of its own; the agents
+stay, so that none of them needs a new login. They hang on the lead by one connection each, over
+which a test goes there and what its ranks tell comes back, as JSON lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import selectors
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+#: Until all agents are there: hosts have met before, so that this is the time torch needs to load.
+TOGETHER_S, _AGAIN_S = 120.0, 0.2
+#: A host that does not take or give a line for so long is gone.
+_LINE_S = 20.0
+#: Free ports that an agent tells: each of its tests is given the next.
+PORTS = 32
+
+Line = dict[str, Any]
+
+
+class GoneError(Exception):
+    """The connection to the lead, or to all agents, is lost: why."""
+
+
+class Wire:
+    """A connection that carries JSON lines."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.settimeout(_LINE_S)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self.socket, self.rest = connection, b""
+
+    def send(self, line: Line) -> None:
+        """Raises OSError where the other end is gone."""
+        self.socket.sendall(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+
+    def received(self) -> list[Line]:
+        """Whole lines of what is there now, waited for. Raises OSError at the end."""
+        data = self.socket.recv(1 << 16)
+        if not data:
+            raise ConnectionResetError("the other end has closed it")
+        *whole, self.rest = (self.rest + data).split(b"\n")
+        return [json.loads(one) for one in whole]
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self.socket.close()
+
+
+def free_ports(address: str, many: int) -> list[int]:
+    """Ports at which nobody listens just now."""
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(socket.socket()) for _ in range(many)]
+        for one in held:
+            one.bind((address, 0))
+        return [int(one.getsockname()[1]) for one in held]
+
+
+def called(lead: tuple[str, int], at: int, secret: str, address: str) -> Wire:
+    """An agent's connection to the lead. Raises GoneError."""
+    until_s, why = time.monotonic() + TOGETHER_S, ""
+    while time.monotonic() < until_s:
+        try:
+            wire = Wire(socket.create_connection(lead, timeout=_LINE_S))
+            wire.send({"at": at, "secret": secret, "ports": free_ports(address, PORTS)})
+        except OSError as error:
+            why = error.strerror or str(error)
+            time.sleep(_AGAIN_S)
+        else:
+            wire.socket.settimeout(None)  # the next test comes when it comes
+            return wire
+    raise GoneError(f"{lead[0]} port {lead[1]}, where the first host leads: {why}")
+
+
+class Agent(NamedTuple):
+    """One host, as the lead sees it."""
+
+    at: int
+    wire: Wire
+    ports: list[int]
+
+
+class Lead:
+    """The agents of all hosts, and what they are told to do."""
+
+    def __init__(self, address: str, port: int, many: int, secret: str) -> None:
+        self.many, self.secret, self.agents = many, secret, dict[int, Agent]()
+        self.server = socket.create_server((address, port), backlog=min(many + 8, 4096))
+
+    def gather(self) -> list[int]:
+        """Wait for all agents; the numbers of those that came."""
+        until_s = time.monotonic() + TOGETHER_S
+        while len(self.agents) < self.many and time.monotonic() < until_s:
+            self.server.settimeout(max(0.01, until_s - time.monotonic()))
+            try:
+                connection, _ = self.server.accept()
+            except OSError:
+                break
+            self._take(Wire(connection))
+        return sorted(self.agents)
+
+    def _take(self, wire: Wire) -> None:
+        """One that does not know the secret is somebody else's."""
+        try:
+            (line,) = wire.received()
+            if line["secret"] == self.secret:
+                self.agents[int(line["at"])] = Agent(int(line["at"]), wire, list(line["ports"]))
+                return
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        wire.close()
+
+    def run(self, orders: Sequence[Line], limit_s: float) -> Iterator[tuple[int, int, Line]]:
+        """Have tests done at the same time, each on the hosts that its order names in `hosts`; what
+        is told: the number of the test, that of the host, the line. A host that is lost, or says
+        nothing until the time is over, is told as `gone` and asked no more."""
+        open_: dict[int, int] = {}  # host -> test
+        with selectors.DefaultSelector() as selector:
+            for order in orders:
+                yield from self._begin(order, open_, selector)
+            until_s = time.monotonic() + limit_s
+            while open_ and time.monotonic() < until_s:
+                for key, _ in selector.select(0.2):
+                    yield from self._heard(key.data, open_, selector)
+            for at in list(open_):
+                text = f"it said nothing more of its test for {limit_s:.0f} s"
+                yield self._lost(at, open_, text)
+
+    def _begin(
+        self, order: Line, open_: dict[int, int], selector: selectors.BaseSelector
+    ) -> Iterator[tuple[int, int, Line]]:
+        absent = [at for at in order["hosts"] if at not in self.agents]
+        if absent:  # the others would wait for it
+            for at in absent:
+                yield order["test"], at, {"kind": "gone", "text": "it is no more there"}
+            return
+        ports = self.agents[order["hosts"][0]].ports
+        ports.append(ports.pop(0))
+        for at in order["hosts"]:
+            agent = self.agents[at]
+            open_[at] = order["test"]
+            try:
+                agent.wire.send({**order, "port": ports[-1]})
+                selector.register(agent.wire.socket, selectors.EVENT_READ, agent)
+            except OSError as error:
+                yield self._lost(at, open_, error.strerror or str(error))
+
+    def _heard(
+        self, agent: Agent, open_: dict[int, int], selector: selectors.BaseSelector
+    ) -> Iterator[tuple[int, int, Line]]:
+        try:
+            lines = agent.wire.received()
+        except (OSError, ValueError) as error:
+            selector.unregister(agent.wire.socket)
+            yield self._lost(agent.at, open_, str(error))
+            return
+        for line in lines:
+            test = open_.get(agent.at)
+            if test is None or line.pop("test", None) != test:
+                continue
+            if line["kind"] == "over":
+                selector.unregister(agent.wire.socket)
+                del open_[agent.at]
+            yield test, agent.at, line
+
+    def _lost(self, at: int, open_: dict[int, int], text: str) -> tuple[int, int, Line]:
+        self.agents.pop(at).wire.close()
+        return open_.pop(at), at, {"kind": "gone", "text": text}
+
+    def dismiss(self) -> None:
+        """No more tests."""
+        for agent in self.agents.values():
+            with contextlib.suppress(OSError):
+                agent.wire.send({"test": -1})
+            agent.wire.close()
+        self.server.close()

@@ -1,0 +1,149 @@
+"""A bench over several hosts: the first of them leads, and looks for the one that is slow."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..locate.found import Found, Search, Settings, Test
+from ..locate.pairwise import pairwise
+from ..locate.search import locate
+from ..parent import die_with_launcher
+from ..ranks import Tell
+from .agents import Lead, Line
+from .plan import Plan
+from .served import LEAD_PORT, serve
+
+#: All sizes of all collectives; one test of a search.
+_SIZES_S, _TEST_S = 1800.0, 180.0
+#: What is compared: the collective that loads every link of a ring in both directions. On
+#: processors a size that a link of 1 Gb/s carries in 70 ms.
+_COMPARED = "all_reduce"
+_BYTES = {"cuda": 1 << 28, "cpu": 1 << 22}
+_LEAST_HOSTS = 3
+
+
+def lead(plan: Plan, tell: Tell) -> None:
+    """All tests, as the first host has them done. What its own agent does it does in a process of
+    its own."""
+    with _agent_here(plan):
+        agents = Lead(plan.master, plan.port + LEAD_PORT, len(plan.hosts), plan.job)
+        try:
+            came = agents.gather()
+            for at in sorted(set(range(len(plan.hosts))) - set(came)):
+                tell({"kind": "absent", "of": plan.hosts[at]})
+            if len(came) > 1:
+                _sizes(plan, agents, came, tell)
+            if plan.locate and len(agents.agents) >= _LEAST_HOSTS:
+                _search(plan, agents, tell)
+        finally:
+            agents.dismiss()
+
+
+@contextmanager
+def _agent_here(plan: Plan) -> Iterator[None]:
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            die_with_launcher(signal.SIGKILL)
+            serve(plan, 0)
+            status = 0
+        except Exception as error:  # noqa: BLE001 - the lead sees that it is gone
+            sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        finally:
+            os._exit(status)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _sizes(plan: Plan, agents: Lead, hosts: list[int], tell: Tell) -> None:
+    """Every collective in every size, over all hosts."""
+    order = {"test": 0, "do": "sizes", "hosts": hosts}
+    for _, at, line in agents.run([order], _SIZES_S):
+        if line["kind"] != "over":
+            tell({**line, "of": plan.hosts[at]})
+
+
+def _search(plan: Plan, agents: Lead, tell: Tell) -> None:
+    """The hosts that are still there, as a ring; the search asks for rounds of tests of them."""
+    ring = sorted(agents.agents)
+    settings = Settings(repeats=plan.repeats)
+    search: Search = pairwise(len(ring), settings) if plan.pairwise else locate(len(ring), settings)
+    gbps: dict[int, list[float] | None] = {}
+    tests = next(search)
+    while True:
+        gbps = _round(plan, agents, ring, tests, tell)
+        try:
+            tests = search.send(gbps)
+        except StopIteration as end:
+            tell({"kind": "found", **_named(plan, ring, end.value)})
+            return
+
+
+def _round(
+    plan: Plan, agents: Lead, ring: list[int], tests: list[Test], tell: Tell
+) -> dict[int, list[float] | None]:
+    """What each test measured; None where it did not come to its end."""
+    size = plan.locate_bytes or _BYTES[plan.device]
+    orders: list[Line] = [
+        {"test": one.number, "do": "compare", "hosts": [ring[node] for node in one.nodes],
+         "collective": _COMPARED, "bytes": size, "repeats": plan.repeats}
+        for one in tests
+    ]  # fmt: skip
+    told: dict[int, list[Line]] = defaultdict(list)
+    for test, at, line in agents.run(orders, _TEST_S):
+        told[test].append({**line, "of": plan.hosts[at]})
+    found = {}
+    for one in tests:
+        seconds = next((line["seconds"] for line in told[one.number]
+                        if line["kind"] == "measured"), None)  # fmt: skip
+        trouble = [line for line in told[one.number] if line["kind"] in _TROUBLE]
+        world = len(one.nodes) * plan.ranks
+        gbps = [2 * (world - 1) / world * size / each / 1e9 for each in seconds or ()]
+        found[one.number] = gbps or None
+        tell({"kind": "test", "test": one.number, "why": _hosts_in(plan, ring, one.why),
+              "among": [plan.hosts[ring[node]] for node in one.nodes], "bytes": size,
+              "busbw_gbps": [round(each, 6) for each in gbps],
+              **({"trouble": trouble} if not gbps else {})})  # fmt: skip
+    return found
+
+
+_TROUBLE = ("failed", "died", "silent", "gone")
+
+
+def _named(plan: Plan, ring: list[int], found: Found) -> Line:
+    """What was found, with the names of the hosts."""
+
+    def names(nodes: Any) -> list[str]:
+        return [plan.hosts[ring[node]] for node in nodes]
+
+    return {
+        "nodes": names(found.nodes), "links": [names(one) for one in found.links],
+        "boundary": [names(side) for side in found.boundary or ()],
+        "runs": [{"culprit": names(key) if isinstance(key, tuple) else names([key]), "tests": tests}
+                 for key, tests in found.runs.items() if isinstance(key, (int, tuple))],
+        "undetermined": _hosts_in(plan, ring, found.undetermined), "rounds": found.rounds,
+        "covered": found.covered, "level_gbps": found.level,
+        "matrix": [[*names(pair), gbps] for pair, gbps in found.matrix.items()],
+    }  # fmt: skip
+
+
+def _hosts_in(plan: Plan, ring: list[int], text: str) -> str:
+    """The search calls hosts n0, n1 ...: their names instead."""
+    words = text.split(" ")
+    return " ".join(
+        plan.hosts[ring[int(word[1:])]] if word[:1] == "n" and word[1:].isdigit()
+        and int(word[1:]) < len(ring) else word
+        for word in words
+    )  # fmt: skip
