@@ -1,0 +1,188 @@
+"""Which tests come next: those that tell most of what is not proven yet, and share no node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+
+from .found import Nodes, link, named
+from .proof import PATIENCE, TWICE, Proof, Seen, as_key
+from .scale import kind
+
+#: Tests of proven nodes beside the others of their kind: they tell whether the round as a whole was
+#: slow, and what is fast.
+_CONTROLS = 6
+#: Partners after which a node that is neither fast nor clearly slow is left as that.
+_PARTNERS = 4
+
+
+class Choice:
+    """The tests of one round. `size`: of a group."""
+
+    def __init__(self, proof: Proof, size: int, turn: int) -> None:
+        self.proof, self.size = proof, size
+        self.tests: list[tuple[Nodes, str]] = []
+        self._used: set[int] = set()
+        self._turn = turn
+
+    def made(self) -> list[tuple[Nodes, str]]:
+        """Tests with their reasons; none: there is nothing left to measure."""
+        self._unclear()
+        pending = self._nodes()
+        if not pending and not self.tests:
+            self._bridges()
+            if not self.tests:
+                self._links()
+        if self.tests:
+            self._controls()
+        return self.tests
+
+    # In which order: what is unclear, nodes, bridges, links.
+
+    def _unclear(self) -> None:
+        for one in self.proof.open():
+            if one.verdict == "unclear" and len(one.numbers) < PATIENCE:
+                self._add(one.nodes, f"test {one.numbers[0]} again: near the threshold")
+
+    def _nodes(self) -> bool:
+        """Whether any node is left that is neither proven nor to blame."""
+        proof, left = self.proof, set(self.proof.suspects(range(self.proof.size)))
+        pending = bool(left)
+        tests = [(proof.suspects(one.nodes), one) for one in proof.open()]
+        for suspects, one in sorted(tests, key=lambda each: len(each[0])):
+            left.difference_update(suspects)
+            if suspects and self._used.isdisjoint(suspects):
+                self._part(suspects, f"test {one.numbers[0]}")
+        half = max(1, self.size // 2)
+        rest = sorted(left - self._used)
+        for at in range(0, len(rest), half):
+            self._part(rest[at : at + half], "what was only measured beside a culprit")
+        return pending and bool(self.tests)
+
+    def _part(self, suspects: list[int], of: str) -> None:
+        """Alone with a proven node where they are one or two, else in halves."""
+        if len(suspects) <= 2:
+            for node in suspects:
+                self._single(node)
+            return
+        middle = (len(suspects) + 1) // 2
+        self._padded(suspects[:middle], -1, f"first half of {of}")
+        self._padded(suspects[middle:], 1, f"second half of {of}")
+
+    def _single(self, node: int) -> None:
+        """With a proven node from before it, then with one from behind: a boundary between sides
+        lies on one of these ways at most."""
+        tried = self.proof.partners(node)
+        if len(tried) >= _PARTNERS:
+            return
+        strangers = [one for one in tried if not self.proof.neighbours(node, one)]
+        step = 1 if len(strangers) % 2 else -1
+        for way in (step, -step):
+            ahead = (one for one in self._walk(node, way) if one not in tried)
+            partner = self._line(ahead, 1, node)
+            if partner:
+                self._add((node, *partner), f"n{node} with proven {named(partner)}")
+                return
+
+    def _padded(self, part: list[int], step: int, why: str) -> None:
+        """With proven nodes before it (-1) or behind it (1), up to the size of a group."""
+        if len(part) == 1:
+            partner = self._line(self._walk(part[0], step), 1, part[0])
+            pads = partner
+        else:
+            end = part[0] if step < 0 else part[-1]
+            need = max(1, self.size - len(part))
+            pads = self._line(self._walk(end, step), need, end)
+        if pads:
+            nodes = (*reversed(pads), *part) if step < 0 else (*part, *pads)
+            self._add(nodes, f"{why}, with proven {named(tuple(sorted(pads)))}")
+
+    def _bridges(self) -> None:
+        """Mixed groups of proven nodes that nothing fast joins, each twice."""
+        proof = self.proof
+        islands = [] if proof.sides else proof.islands()
+        lacking = {
+            (at, to): TWICE - len(proof.slow_bridges(islands[at], islands[to]))
+            for at, to in combinations(range(len(islands)), 2)
+        }
+        next_to = {two: count for two, count in lacking.items() if two[1] - two[0] == 1}
+        chosen = next_to if any(count > 0 for count in next_to.values()) else lacking
+        for (at, to), count in chosen.items():
+            for _ in range(count):
+                self._bridge(islands[at], islands[to])
+
+    def _bridge(self, one: Nodes, other: Nodes) -> None:
+        half = max(1, self.size // 2)
+        first = self._line(self._turned(one), half)
+        second = self._line(self._turned(other), half, first[-1]) if first else ()
+        if second:
+            nodes = as_key(first + second)
+            self.proof.bridges.add(nodes)
+            self._add(nodes, f"mixed: {named(first)} with {named(second)}")
+
+    def _links(self) -> None:
+        """Between proven nodes: what slow tests hold and no fast one, then all others of the ring."""
+        for one in self.proof.open():
+            unknown = self.proof.unknown_links(one.nodes)
+            for pair in unknown:
+                self._add(pair, f"the link {named(pair)} of test {one.numbers[0]}")
+            if not unknown and one.verdict == "slow" and len(one.numbers) < TWICE:
+                self._add(one.nodes, f"test {one.numbers[0]} again: all in it was fast elsewhere")
+        for pair in self.proof.unknown_links(tuple(range(self.proof.size))):
+            self._add(pair, f"the link {named(pair)}: in no fast test so far")
+
+    def _controls(self) -> None:
+        """Proven nodes beside the others, of each kind that the round has."""
+        sizes = {kind(nodes): 2 if kind(nodes) == "pairs" else self.size for nodes, _ in self.tests}
+        free = self._walk(self._turn * 7919 % self.proof.size, 1)
+        for name, size in sizes.items():
+            there = sum(kind(n) == name and self.proof.sound.issuperset(n) for n, _ in self.tests)
+            for _ in range(_CONTROLS - there):
+                nodes = self._line(free, size)
+                if len(nodes) == size:
+                    self._add(nodes, "proven nodes, for comparison")
+
+    # How.
+
+    def _add(self, nodes: Nodes, why: str) -> None:
+        if self._used.isdisjoint(nodes):
+            self._used.update(nodes)
+            self.tests.append((nodes, why))
+
+    def _free(self, node: int) -> bool:
+        proof = self.proof
+        return node in proof.sound and node not in self._used and node not in proof.bad
+
+    def _walk(self, start: int, step: int) -> Iterator[int]:
+        for distance in range(1, self.proof.size):
+            yield (start + step * distance) % self.proof.size
+
+    def _turned(self, nodes: Nodes) -> Iterator[int]:
+        at = self._turn % len(nodes)
+        return iter(nodes[at:] + nodes[:at])
+
+    def _line(self, candidates: Iterable[int], count: int, end: int | None = None) -> Nodes:
+        """Free proven nodes, each of which may be joined to the one before it; from `end` on."""
+        found: list[int] = []
+        for node in candidates:
+            before = found[-1] if found else end
+            if self._free(node) and (before is None or self.proof.joinable(before, node)):
+                found.append(node)
+                if len(found) == count:
+                    break
+        return tuple(found)
+
+
+def left_open(proof: Proof) -> str:
+    """What the tests did not settle; "" where they settled all."""
+    suspects = proof.suspects(range(proof.size))
+    if suspects:
+        return f"neither fast nor clearly slow: {named(tuple(suspects))}"
+    unclear: list[Seen] = proof.open()
+    if unclear:
+        tests = ", ".join(str(one.numbers[0]) for one in unclear[:5])
+        return f"slow only together, or not each time: tests {tests}"
+    return ""
+
+
+__all__ = ["Choice", "left_open", "link"]

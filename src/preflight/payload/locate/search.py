@@ -1,0 +1,177 @@
+"""The search: rounds of tests, until each node and each link of the ring is proven or to blame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator
+from itertools import count
+from statistics import median
+
+from .choose import Choice, left_open
+from .found import Found, Measured, Nodes, Search, Settings, Test
+from .pairwise import circle
+from .proof import Proof
+from .scale import Scale
+
+#: A round whose tests are all slow, or all fast, tells of itself: it is measured again so often.
+_AGAIN = 2
+_Wanted = "list[tuple[Nodes, str]]"
+_Rounds = "Generator[list[Test], Measured, None]"
+
+
+def locate(nodes: int, settings: Settings = Settings()) -> Search:  # noqa: B008 - never changed
+    """Rounds of tests of nodes 0 to nodes - 1, in ring order; for each, what it measured is sent.
+    Returns what was found. Raises ValueError where there is no node."""
+    if nodes < 1:
+        raise ValueError(f"nodes must be 1 or more, got {nodes}")
+    search = _Search(nodes, settings)
+    yield from search.partition()
+    yield from search.smaller()
+    while not search.stopped and len(search.proof.sound) > 1:
+        wanted = search.wanted()
+        if not wanted:
+            break
+        yield from search.round(wanted)
+    return search.found()
+
+
+class _Search:
+    def __init__(self, nodes: int, settings: Settings) -> None:
+        self.nodes, self.settings = nodes, settings
+        self.scale = Scale(settings)
+        self.proof = Proof(nodes, self.scale)
+        self.size = max(2, math.isqrt(nodes))
+        self.rounds = 0
+        self.stopped = ""
+        self._numbers = count(1)
+        self._told: dict[int, list[float]] = {}
+
+    def partition(self) -> _Rounds:
+        """All nodes in groups, and in groups shifted by half. Whichever of the two is slow as a
+        whole is measured again."""
+        wanted = list(self._first())
+        rounds = []
+        for tests in wanted:
+            rounds.append((yield from self._measured(tests)))
+        for _ in range(_AGAIN):
+            off = self._slower(rounds)
+            if off is None:
+                break
+            rounds[off] = yield from self._measured(wanted[off])
+        else:
+            self._stop_if_apart(rounds)
+        together = {test.nodes: self._median(test) for tests in rounds for test in tests}
+        self.scale.take(together)
+        self.scale.learn((self._told[test.number] for tests in rounds for test in tests), together)
+        for tests in rounds:
+            self._record(tests)
+
+    def _first(self) -> Iterator[_Wanted]:
+        if self.nodes < 4:
+            yield from circle(self.nodes)
+            return
+        for shift, why in ((0, "in ring order"), (self.size // 2, "shifted by half a group")):
+            yield groups(self.nodes, self.size, shift, f"groups of {self.size} {why}")
+
+    def _slower(self, rounds: list[list[Test]]) -> int | None:
+        """The one of the first two rounds that is slower as a whole, if one is."""
+        if self.nodes < 4:
+            return None
+        for at, other in ((0, 1), (1, 0)):
+            scale = Scale(self.settings)
+            scale.take(self._medians(rounds[other]))
+            if scale.departs(self._medians(rounds[at])) < 0:
+                return at
+        return None
+
+    def _stop_if_apart(self, rounds: list[list[Test]]) -> None:
+        if self._slower(rounds) is not None:
+            self.stopped = "the same round was slower as a whole each time that it was measured"
+
+    def smaller(self) -> _Rounds:
+        """Where no group was fast: smaller ones, at last pairs, until two nodes are proven."""
+        size = self.size
+        while not self.proof.sound and size > 2 and not self.stopped:
+            size //= 2
+            why = f"groups of {size}: no larger one was fast"
+            yield from self.round(groups(self.nodes, size, 0, why))
+        for pairs in circle(self.nodes) if self.nodes > 3 else ():
+            if self.proof.sound or self.stopped:
+                return
+            yield from self.round(pairs)
+
+    def wanted(self) -> _Wanted:
+        return Choice(self.proof, self.size, self.rounds).made()
+
+    def round(self, wanted: _Wanted) -> _Rounds:
+        """One round, measured again while all its tests are slower or faster than before."""
+        for _ in range(1 + _AGAIN):
+            tests = yield from self._measured(wanted)
+            off = self.scale.departs(self._medians(tests)) if self.proof.sound else 0.0
+            if not off:
+                break
+            if self.rounds >= self.settings.max_rounds:
+                break
+        if off:
+            self.stopped = f"round {self.rounds} was {abs(off):.0%} {'slower' if off < 0 else 'faster'} as a whole, proven nodes too"
+        if self.rounds >= self.settings.max_rounds:
+            self.stopped = self.stopped or f"{self.rounds} rounds were not enough"
+        if not off:
+            self.scale.take(self._medians(tests))
+            self._record(tests)
+
+    def _measured(self, wanted: _Wanted) -> Generator[list[Test], Measured, list[Test]]:
+        tests = [Test(next(self._numbers), nodes, why) for nodes, why in wanted]
+        told = yield tests
+        self.rounds += 1
+        self._told.update({test.number: told.get(test.number) or [] for test in tests})
+        return tests
+
+    def _median(self, test: Test) -> float:
+        """0.0 where it did not come to an end: as slow as can be."""
+        return median(self._told[test.number] or [0.0])
+
+    def _medians(self, tests: list[Test]) -> dict[Nodes, float]:
+        return {test.nodes: self._median(test) for test in tests}
+
+    def _record(self, tests: list[Test]) -> None:
+        for test in tests:
+            share = self.scale.share(test.nodes, self._median(test))
+            self.proof.record(test.number, test.nodes, share)
+        self.proof.settle()
+
+    def found(self) -> Found:
+        proof = self.proof
+        runs: dict[object, list[int]] = {**proof.bad, **proof.bad_links}
+        if proof.sides:
+            slow = (proof.failing[nodes] for nodes in proof.bridges & proof.failing.keys())
+            runs["boundary"] = sorted(number for one in slow for number in one.numbers)
+        return Found(
+            tuple(sorted(proof.bad)), tuple(sorted(proof.bad_links)), proof.sides or None, runs,
+            self._undetermined(), self.rounds, self._covered(), dict(self.scale.levels),
+        )  # fmt: skip
+
+    def _undetermined(self) -> str:
+        if self.stopped:
+            return self.stopped
+        if self.nodes == 2 and self.settings.reference is None:
+            return "two nodes have no others to be compared with"
+        if len(self.proof.sound) < 2:
+            return "fewer than two nodes are proven to be sound: nothing to measure the others with"
+        return left_open(self.proof) or self.scale.blind()
+
+    def _covered(self) -> str:
+        return (
+            f"each node, and each of the {len(self.proof.links)} links that a fast test held, "
+            f"neighbours in the ring among them; faults of {self.scale.smallest:.0%} and more. "
+            "A link that is slow between one pair of nodes which are no neighbours in the ring is "
+            "seen only when all pairs are measured"
+        )
+
+
+def groups(nodes: int, size: int, shift: int, why: str) -> _Wanted:
+    """All nodes in ring order in groups of about a size, from `shift` on."""
+    number = max(1, nodes // size)
+    order = [(node + shift) % nodes for node in range(nodes)]
+    edges = [at * nodes // number for at in range(number + 1)]
+    return [(tuple(order[one:end]), why) for one, end in zip(edges, edges[1:])]  # noqa: B905
