@@ -19,7 +19,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("model",),
     # software_signatures: rows of the tables in signatures
     # network_signatures the same, which reports of software count with theirs
-    ("network_signatures",),
+    # benchmark_signatures: rows of the same table
+    ("benchmark_signatures", "network_signatures"),
     # nccl_text: which lines are NCCL's, for who cuts a text and for who reads it
     (
         "nodesets",
@@ -100,6 +101,11 @@ SHARED_WITHIN = {
     "facts.training": "a host trained",
     "facts.stress": "a host was put under load",
     "facts.watch": "a host's GPUs were watched",
+    "facts.collectives": "a host holds what benchmarks of its network measured",
+    "probes.collectives.derived": "what a table of sizes tells, whichever tool printed it",
+    "probes.collectives.labels": "what launchers put before a line",
+    "probes.collectives.tables": "the lines of nccl-tests, from which its runs are made",
+    "probes.collectives.troubles": "why a benchmark ended",
     "expect.advised": "when clipping is too much, of a run and of a sweep",
     "expect.bound": "what every bound is",
     "expect.system": "bounds of a topic of their own, listed with the others",

@@ -124,9 +124,10 @@ def test_it_is_judged_as_it_was(name: str) -> None:
 
 
 def test_no_sample_is_left_out() -> None:
+    """Those of nccl-tests with the launch mode or the end of a communicator alone tell nothing."""
     held = {
         str(path.relative_to(SAMPLES)) for path in SAMPLES.rglob("*.log")
-        if b"NCCL INFO " in path.read_bytes() or b"NCCL WARN " in path.read_bytes()
+        if path.read_bytes().count(b"NCCL INFO ") > 1 or b"NCCL WARN " in path.read_bytes()
     }  # fmt: skip
     assert held == set(SAMPLES_TOLD)
 

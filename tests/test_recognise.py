@@ -61,14 +61,12 @@ OTHERS = {
     "fio": "fio output",
     "kineto": "profiler trace",
     "nccl_flight_recorder": "pickle",
-    "nccl_tests": "nccl-tests output",
     "nccl_watchdog": "NCCL watchdog report",
-    "perftest": "perftest",
     "training_log": "training log",
 }
 READ = sorted(path for folder in PROBES for path in (SAMPLES / folder).iterdir())
 #: Logs of other programs with lines of NCCL in them, which are read.
-WITH_NCCL = {"aws_2x1gpu_socket_old_error_column_0.30.log", "fsdp_llama3_8b_p5_first_batches.log"}
+WITH_NCCL = {"fsdp_llama3_8b_p5_first_batches.log"}
 UNREAD = sorted(
     path for folder in OTHERS for path in (SAMPLES / folder).rglob("*")
     if path.is_file() and path.name not in WITH_NCCL
@@ -140,8 +138,10 @@ def test_other_output_is_called_by_its_name(path: Path) -> None:
 
 
 def test_every_sample_has_a_say() -> None:
-    # fleet: a capture; nccl_debug, micro_train, stress: see test_nccl_samples, probes
-    known = {*PROBES, *OTHERS, "fleet", "nccl_debug", "micro_train", "stress"}
+    # fleet: a capture; nccl_debug, micro_train, stress: see test_nccl_samples, probes; nccl_tests,
+    # perftest: see test_benchmark_samples
+    elsewhere = {"fleet", "nccl_debug", "micro_train", "stress", "nccl_tests", "perftest"}
+    known = {*PROBES, *OTHERS, *elsewhere}
     assert {path.name for path in SAMPLES.iterdir()} <= known
     assert len(READ) == 109
     assert len(UNREAD) > 10

@@ -6,7 +6,7 @@ before every line of a paste. No pattern may hold a capturing group.
 
 from __future__ import annotations
 
-from preflight import network_signatures, software_signatures
+from preflight import benchmark_signatures, network_signatures, software_signatures
 
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
@@ -182,6 +182,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "watch": (r"\{\"preflight\": ?\"watch/\d",),
     "stress": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"stress/\d",),
     "micro-train": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"micro-train/\d",),
+    **benchmark_signatures.TOOLS,
     **network_signatures.TOOLS,
     **software_signatures.TOOLS,
 }
@@ -196,6 +197,7 @@ INDENTED: dict[str, tuple[str, ...]] = {
     "nvidia-smi-topo": tuple(rf"[ \t]{{1,64}}{form}" for form in _TOPO_FORMS),
     "nvidia-smi-p2p": tuple(rf"[ \t]{{1,64}}{form}" for form in _P2P_FORMS),
     "ipmi-sel": (rf" {{1,7}}{_SEL_ENTRY}",),
+    **benchmark_signatures.INDENTED,
 }
 #: What nvidia-smi says in place of a report: each is one line, and what follows is not its own.
 SENTENCES = (
@@ -220,6 +222,7 @@ GOES_ON: dict[str, str] = {
     "nccl-topo": r"[ \t]*</?(?:system|cpu|pci|gpu|nic|net|nvlink|c2c|pcilink|!--)\b",
     "nvlink": rf"[ \t]*(?:{_UUID_OF}|Link \d)",
     "dcgmi-diag": r"[|+][^\n|+]{27}[|+]",
+    **benchmark_signatures.GOES_ON,
     **network_signatures.GOES_ON,
     **software_signatures.GOES_ON,
 }
@@ -232,7 +235,7 @@ BOUNDARIES = (
 )
 _COMMANDS = (
     "nvidia-smi|nvidia-bug-report|dcgmi|dmesg|journalctl|lspci|lsmod|modinfo|lscpu|numactl|sysctl"
-    r"|ulimit|prlimit|pip3?|uv|conda|mamba|micromamba|ds_report|env|printenv|accelerate|transformers(?:-cli)?|ibstat|ibstatus|ibv_devinfo|ib_\w+|rdma|show_gids|ibdev2netdev|mlnx_qos|mlxlink|mlxconfig|ipmitool"
+    r"|ulimit|prlimit|pip3?|uv|conda|mamba|micromamba|ds_report|env|printenv|accelerate|transformers(?:-cli)?|ibstat|ibstatus|ibv_devinfo|ib_\w+|rdma|show_gids|ibdev2netdev|\w+_perf|mlnx_qos|mlxlink|mlxconfig|ipmitool"
     r"|dmidecode(?! \d)|fio|ethtool|ip|preflight"
     "|systemctl|cat|tail|head|less|more|zcat|grep|egrep|zgrep|sed|awk|ls|ll|cd|pwd|echo|date|uptime"
     "|uname|hostname|ps|top|htop|free|df|mount|history|clear|exit|logout|watch|su|ssh|srun|salloc"
@@ -273,14 +276,7 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     "`ipmitool sel list -v` output": (r"SEL Record ID +: ",),
     "`ipmitool sel info` output": (r"SEL Information[ \t]*$",),
     "an error of ipmitool": (r"Error: Unable to establish IPMI|Error loading interface \w+",),
-    "perftest output (ib_write_bw and its like)": (
-        r"(?:RDMA_Write|RDMA_Read|Send|Atomic\w*|Raw Ethernet) [\w ]*(?:BW|Latency)[\w ]* Test$",
-    ),
     "fio output": (r"\{? *\"fio version\" *:", r"fio-\d+\.\d+\S*$", r"\w+: \(groupid=\d+, jobs="),
-    "nccl-tests output": (
-        rf"{_RANK}#\s+(?:nThread \d|size\s+count\s+type|Using devices|Collective test starting)",
-        r"/[^\n]{0,200}/all_reduce_perf$",
-    ),
     "an NCCL watchdog report": (r"(?:\[[^\]\n]{1,80}\]:? ?){1,3}Watchdog caught",),
     "a profiler trace": (
         r"[\[{ ]*\"(?:traceEvents|distributedInfo|deviceProperties|schemaVersion)\" *:",
@@ -326,7 +322,8 @@ READS = (
     "`ds_report`, `pip freeze`, `pip list`, `conda list`, `sysctl -a`, `ulimit -a`, `lscpu`, "
     "`numactl -H`, `env`, `ibstat`, `ibstatus`, `ibv_devinfo -v`, `rdma link`, `show_gids`, "
     "`ethtool`, `ip addr`, /proc/net/bonding, `mlnx_qos`, "
-    "NCCL's topology file, an NCCL log (NCCL_DEBUG=INFO), a capture of preflight"
+    "NCCL's topology file, an NCCL log (NCCL_DEBUG=INFO), nccl-tests, perftest (ib_write_bw ...), "
+    "all_reduce_bench, a capture of preflight"
 )
 LOG_FORMS = (
     "forms of a kernel log that are read: `sudo dmesg`, `sudo journalctl -k -o short-iso`, "

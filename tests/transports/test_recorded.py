@@ -30,7 +30,7 @@ T4 = str(SAMPLES / "nvidia_smi_xml" / "tesla_t4_515.105.xml")
 A10G = str(SAMPLES / "nvidia_smi_xml" / "a10g_515.105.xml")
 XID = str(SAMPLES / "kernel_log" / "xid79_then_sxid20034_fatal.log")
 TABLE = "nvidia_smi_table/h100_sxm_x8_550.90_idle.txt"
-UNREAD = str(SAMPLES / "perftest" / "ib_write_bw_dc_roce_100g_all_sizes_gbits.log")
+UNREAD = str(SAMPLES / "fio" / "floppy_randwrite_pathological.json")
 
 
 def shape(found: Recorded) -> dict[str, list[str]]:
@@ -164,7 +164,7 @@ def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text('{"schema": "preflight.report/1"}')
     found = recorded(UNREAD, T4, tmp_path / "none.txt", tmp_path / "old.json")
     assert shape(found) == {"input": ["nvidia-smi"]}
-    kind = "perftest output (ib_write_bw and its like)"
+    kind = "fio output"
     told = f"looks like {kind}: not read yet by this version"
     assert found.bad == [
         (UNREAD, told),

@@ -13,6 +13,7 @@ from preflight.assemble.accelerators import accelerator_facts
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
 from preflight.assemble.asked import diag_of, log_of_job, told_once, training_of, watch_of
+from preflight.assemble.benchmarks import benchmark_facts
 from preflight.assemble.bindings import bindings_of
 from preflight.assemble.compared import (
     gpu_product,
@@ -62,6 +63,7 @@ _AS_TOLD = (
     "board", "sysctls", "counters", "persisted", "software", "packages", "env_reports",
     "numa_nodes", "configured_limits", "asked_processes", "cgroup", "shared_memory", "disks",
     "processes", "clock", "cpu_state", "memory_state", "nccl_topo", "nccl",
+    "collectives", "collective_shapes", "rdma_tests",
 )  # fmt: skip
 
 
@@ -87,6 +89,7 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
     parts["nccl"] = log_of_job(one_log(by_probe, found, parts["nccl"]), asked=asked)
+    parts |= benchmark_facts(found, asked=asked)
     python = named(parts["packages"], by_probe.get("packages"))
     parts["packages"] = packages_of(parts["packages"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}

@@ -89,6 +89,9 @@ PROBES: dict[str, str] = {
     "ulimit-hard": "limits.ulimit:ulimit_hard",
     "env": "stack.env_text:env",
     "nccl-log": "logs.nccl.log:nccl_log",
+    "nccl-tests": "collectives.nccl_tests:nccl_tests",
+    "all-reduce-bench": "collectives.all_reduce_bench:all_reduce_bench",
+    "perftest": "collectives.perftest:perftest",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -158,6 +161,8 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "environment": ("environment", "env"),
     "nccl_topo": ("nccl-topo",),
     "nccl": ("nccl-log",),
+    "collectives": ("nccl-tests", "all-reduce-bench"),
+    "rdma_tests": ("perftest",),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
 }
@@ -171,7 +176,8 @@ RECORDED_ONLY = frozenset(
         "pip-freeze", "pip-list", "conda-list", "sysctl", "numactl", "proc-limits", "prlimit",
         "ulimit", "ulimit-hard", "env", "lspci-tree", "hwloc",
         "ibstat", "ibstatus", "ibv_devinfo", "rdma-link",
-        "show-gids", "ibdev2netdev", "ip-addr", "bonding", "nccl-log",
+        "show-gids", "ibdev2netdev", "ip-addr", "bonding", "nccl-log", "nccl-tests",
+        "all-reduce-bench", "perftest",
     }
 )  # fmt: skip
 
@@ -280,6 +286,10 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "gpu_product": ("nvidia_smi", "pci"),
     # Held against the adapters and links of the host that wrote it.
     "nccl": ("nccl", "nics", "identity"),
+    # Held against what the adapters of a host carry, and against how NCCL went.
+    "collectives": ("collectives", "nics", "nccl"),
+    "collective_shapes": ("collectives",),
+    "rdma_tests": ("rdma_tests", "nics"),
     "told": (),  # of what is asked for other checks
     "site": (),
 }

@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from preflight.facts.accelerators import Accelerator, AcceleratorCount
 from preflight.facts.chassis import Chassis, EventLog
+from preflight.facts.collectives import Collective, RdmaTest, Shape
 from preflight.facts.counters import Counters
 from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
@@ -179,6 +180,9 @@ class Host(Struct, frozen=True):
     accelerator_count: AcceleratorCount = field(default_factory=AcceleratorCount)
     environment: Known[tuple[EnvVar, ...]] = NOT_IN_INPUT
     nccl: Known[NcclLog] = NOT_IN_INPUT  # a log, of however many hosts
+    collectives: Known[tuple[Collective, ...]] = NOT_IN_INPUT  # what benchmarks of them measured
+    collective_shapes: Known[tuple[Shape, ...]] = NOT_IN_INPUT
+    rdma_tests: Known[tuple[RdmaTest, ...]] = NOT_IN_INPUT
     env_targets: EnvTargets = field(default_factory=EnvTargets)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT

@@ -29,6 +29,9 @@ HOST_TOLD = tuple(
         # NCCL_DEBUG=INFO, nccl-tests
         (" nccl ", rf"(?m)(?:^|\s){_NAME}:\d{{1,10}}:\d{{1,10}} \[\d{{1,3}}\] [^\n]{{0,40}}NCCL "),
         ("pid", rf"\bPid {{1,8}}\d{{1,10}} on {{1,8}}{_NAME} device\b"),
+        ("test ", rf"(?m)^(?:[\[\]\w,<>]{{1,24}}: ?)?{_NAME}: Test (?:NCCL|CUDA|timeout)\b"),
+        (" .. ", rf"(?m)^(?:[\[\]\w,<>]{{1,24}}: ?)? \.\. {_NAME} pid \d{{1,10}}: Test failure"),
+        ("couldn't connect", rf"Couldn't connect to {_NAME}:\d{{2,5}}\b"),
         ("hostname", rf"(?m)^hostname[ :]{{1,3}}{_NAME}$"),
         ("hostname", rf"(?i)hostname[\"']?[ \t]{{0,40}}[=:][ \t]{{0,8}}[\"']?{_NAME}"),
         ("hostname", rf"\b[Hh]ostname (?:set )?to <{_NAME}>"),

@@ -1,0 +1,81 @@
+"""What benchmarks of the network measured, of all files together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from preflight.assemble.tables import SUPPLIERS
+from preflight.facts.collectives import Collective, Collectives, RdmaTests
+from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.collectives.derived import numbered
+
+#: It is work that the user asks for by name.
+_NO_RUN = Missing(
+    "not-asked",
+    "needs what a benchmark printed: `all_reduce_perf -b 8 -e 8G -f 2 > nccl.log`, then "
+    "`preflight nccl-bench --from nccl.log`",
+)
+_NO_TEST = Missing(
+    "not-asked",
+    "needs what perftest printed: `ib_write_bw -a --report_gbits HOST > bw.log`, then "
+    "`preflight nccl-bench --from bw.log`",
+)
+
+
+def benchmark_facts(found: Mapping[str, Any], *, asked: bool) -> dict[str, Any]:
+    """Runs of collectives with the shapes of their curves, and tests of RDMA."""
+    runs = _runs(_answers(found, "collectives"), _NO_RUN if asked else NOT_IN_INPUT)
+    tests = _tests(_answers(found, "rdma_tests"), _NO_TEST if asked else NOT_IN_INPUT)
+    return {"collectives": runs, "collective_shapes": _shapes(runs), "rdma_tests": tests}
+
+
+def _answers(found: Mapping[str, Any], part: str) -> dict[str, Any]:
+    """Of every file: nccl-tests, nccl-tests#2."""
+    suppliers = SUPPLIERS[part]
+    return {name: one for name, one in found.items() if name.partition("#")[0] in suppliers}
+
+
+def _runs(answers: Mapping[str, Any], absent: Missing) -> Known[tuple[Collective, ...]]:
+    told = [
+        _from(one, name) for name, answer in answers.items()
+        if isinstance(answer, Collectives) for one in answer.runs
+    ]  # fmt: skip
+    return numbered(told) if told else _why(answers.values(), absent)
+
+
+def _from(run: Collective, probe: str) -> Collective:
+    """A run with the answer that it stands in."""
+    if probe == run.probe:
+        return run
+    shape = run.shape
+    shape = shape if isinstance(shape, Missing) else replace(shape, probe=probe)
+    return replace(run, probe=probe, shape=shape)
+
+
+def _tests(answers: Mapping[str, Any], absent: Missing) -> Any:
+    told = [
+        replace(one, probe=name) for name, answer in answers.items()
+        if isinstance(answer, RdmaTests) for one in answer.tests
+    ]  # fmt: skip
+    if not told:
+        return _why(answers.values(), absent)
+    names: dict[str, int] = {}
+    for at, one in enumerate(told):
+        name = one.name.partition(", ")[0]
+        names[name] = names.get(name, 0) + 1
+        told[at] = replace(one, name=f"{name}, {names[name]}" if names[name] > 1 else name)
+    return tuple(told)
+
+
+def _why(answers: Iterable[Any], absent: Missing) -> Missing:
+    return next((one for one in answers if isinstance(one, Missing)), absent)
+
+
+def _shapes(runs: Known[tuple[Collective, ...]]) -> Any:
+    if isinstance(runs, Missing):
+        return runs
+    told = tuple(one.shape for one in runs if not isinstance(one.shape, Missing))
+    return told or next(one.shape for one in runs)

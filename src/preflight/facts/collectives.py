@@ -1,0 +1,124 @@
+"""What benchmarks of the network measured: collectives, and RDMA between two ports.
+
+Bandwidth is in 1e9 bytes a second (nccl-tests, doc/PERFORMANCE.md) or in Gbit/s, time in
+microseconds.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from preflight.model import NOT_IN_INPUT, Known
+
+
+class Side(Struct, frozen=True):
+    """One size, with the result in a buffer of its own or in place."""
+
+    time_us: float
+    algbw_gbps: float
+    busbw_gbps: float
+    wrong: Known[float] = NOT_IN_INPUT  # elements; of old versions the largest error
+
+
+class SizeRow(Struct, frozen=True):
+    """One message size."""
+
+    size_bytes: int
+    out_of_place: Known[Side] = NOT_IN_INPUT
+    in_place: Known[Side] = NOT_IN_INPUT
+    line: int = 0
+
+
+class Shape(Struct, frozen=True):
+    """How times go with sizes in one run."""
+
+    name: str  # that of the run
+    #: The longest time of a size over that of a larger one, from 64 KiB on; 1 or less is sound.
+    reversal: Known[float] = NOT_IN_INPUT
+    #: The longer of both sides over the shorter, the worst size from 1 MiB on.
+    sides_apart: Known[float] = NOT_IN_INPUT
+    where: str = ""  # at which sizes these are
+    line: int = 0
+    probe: str = ""
+
+
+class Collective(Struct, frozen=True):
+    """One run of one collective: a table of sizes."""
+
+    name: str  # all_reduce; all_reduce, run 2
+    tool: str  # nccl-tests | all_reduce_bench
+    collective: Known[str] = NOT_IN_INPUT  # all_reduce; "all_gather or alltoall": no telling which
+    ranks: Known[int] = NOT_IN_INPUT
+    hosts: Known[tuple[str, ...]] = NOT_IN_INPUT
+    host_count: Known[int] = NOT_IN_INPUT
+    ranks_per_host: Known[int] = NOT_IN_INPUT  # "unequal": unreadable
+    product: Known[str] = NOT_IN_INPUT  # of all its GPUs
+    rows: tuple[SizeRow, ...] = ()
+    ended: Known[bool] = NOT_IN_INPUT  # it came to its own end
+    #: What stopped it, in the tool's words; or that its processes ran each by itself.
+    trouble: str = ""
+    trouble_ranks: tuple[int, ...] = ()
+    together: Known[bool] = NOT_IN_INPUT  # the ranks are of one job
+    wrong: Known[int] = NOT_IN_INPUT  # results out of bounds
+    reaches_own_limit: Known[bool] = NOT_IN_INPUT  # NCCL_TESTS_MIN_BW
+    average_gbps: Known[float] = NOT_IN_INPUT  # of all sizes, as nccl-tests prints it
+    #: At the largest size, where that is 1 GB or more: the better of both sides.
+    busbw_gbps: Known[float] = NOT_IN_INPUT
+    at_bytes: Known[int] = NOT_IN_INPUT
+    shape: Known[Shape] = NOT_IN_INPUT
+    line: int = 0
+    probe: str = ""
+
+
+class Collectives(Struct, frozen=True):
+    """One answer."""
+
+    runs: tuple[Collective, ...]
+    line: int = 1
+    probe: str = ""
+
+
+class RdmaRow(Struct, frozen=True):
+    """One message size between two ports."""
+
+    size_bytes: int
+    peak_gbits: Known[float] = NOT_IN_INPUT
+    average_gbits: Known[float] = NOT_IN_INPUT
+    typical_us: Known[float] = NOT_IN_INPUT
+    average_us: Known[float] = NOT_IN_INPUT
+    p99_us: Known[float] = NOT_IN_INPUT
+    line: int = 0
+
+
+class RdmaTest(Struct, frozen=True):
+    """One test of perftest."""
+
+    name: str  # mlx5_1 write bandwidth
+    verb: str  # write | read | send | atomic ...
+    kind: str  # bandwidth | latency
+    device: Known[str] = NOT_IN_INPUT
+    connection: Known[str] = NOT_IN_INPUT  # RC | UC | UD | XRC | DC | SRD
+    link_layer: Known[str] = NOT_IN_INPUT  # InfiniBand | Ethernet
+    mtu_bytes: Known[int] = NOT_IN_INPUT  # of RDMA on the wire
+    pairs: Known[int] = NOT_IN_INPUT  # queue pairs
+    gid_index: Known[int] = NOT_IN_INPUT
+    loopback: bool = False  # both ends are in the text, and of one port
+    bidirectional: bool = False
+    rows: tuple[RdmaRow, ...] = ()
+    ended: Known[bool] = NOT_IN_INPUT
+    trouble: str = ""
+    #: At the largest size, where that is 64 KiB or more; and for a small message.
+    average_gbits: Known[float] = NOT_IN_INPUT
+    at_bytes: Known[int] = NOT_IN_INPUT
+    typical_us: Known[float] = NOT_IN_INPUT
+    p99_us: Known[float] = NOT_IN_INPUT
+    line: int = 0
+    probe: str = ""
+
+
+class RdmaTests(Struct, frozen=True):
+    """One answer."""
+
+    tests: tuple[RdmaTest, ...]
+    line: int = 1
+    probe: str = ""

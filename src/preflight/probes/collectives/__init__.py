@@ -1,0 +1,1 @@
+"""What benchmarks of collectives and of RDMA printed."""

@@ -1,0 +1,94 @@
+"""What all_reduce_bench.py of stas00/ml-engineering printed: a table of sizes, or one payload."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from preflight.errors import ParseError
+from preflight.facts.collectives import Collective, Collectives, Side, SizeRow
+from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.collectives.derived import largest, numbered, ranks_of, shape_of
+from preflight.probes.collectives.labels import Labelled, labelled
+from preflight.probes.spec import probe
+
+TOOL = "all-reduce-bench"
+_OVER = re.compile(r"The average bandwidth of all_reduce over (\d{1,7}) ranks?\b")
+_ONE = re.compile(
+    r"The average bandwidth of all_reduce with an? ([\d.]{1,12}) ?GB payload .{0,60}?"
+    r"(\d{1,7}) ranks"
+)
+_ROW = re.compile(
+    r"\|\s*(\d{1,6})([KMGT]?i?B)\s*\|\s*([\d.]{1,12}) ?GBps\s*\|\s*([\d.]{1,12}) ?GBps\s*\|"
+)
+_BOTH = re.compile(r"\s*(algbw|busbw):\s*([\d.]{1,12}) ?GBps\b")
+_DEVICE = re.compile(r"-?\s*hardware:.{0,60}?name='([^']{1,80})'")
+_POWERS = {"B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_NO_HOSTS = Missing("not-in-input", "all_reduce_bench does not tell on which hosts its ranks were")
+_NOT_CHECKED = Missing("not-applicable", "all_reduce_bench does not check the results")
+_OUT_ONLY = Missing("not-applicable", "all_reduce_bench measures one side")
+_AGAIN = "let it end: it goes up to 16 GiB by itself"
+
+
+@probe(TOOL, ["all_reduce_bench"], timeout_s=60)
+def all_reduce_bench(text: str) -> Collectives:
+    """A run for each table, and for each single payload of older versions."""
+    runs = numbered([_run(lines) for lines in _parts(text)])
+    runs = tuple(one for one in runs if one.rows)
+    if not runs:
+        raise ParseError("expected a table: | payload | busbw | algbw |", 1)
+    return Collectives(runs, probe=TOOL)
+
+
+def _parts(text: str) -> Iterator[list[Labelled]]:
+    """The lines of each run: what it says of its devices stands before its table."""
+    part: list[Labelled] = []
+    complete = False
+    for line in labelled(text):
+        begins = _OVER.search(line.text) or _ONE.search(line.text) or "Environment:" in line.text
+        if begins and complete:
+            yield part
+            part, complete = [], False
+        part.append(line)
+        complete |= bool(_ROW.search(line.text) or _BOTH.match(line.text))
+    if part:
+        yield part
+
+
+def _run(lines: list[Labelled]) -> Collective:
+    rows: list[SizeRow] = []
+    ranks: Known[int] = NOT_IN_INPUT
+    product: Known[str] = NOT_IN_INPUT
+    payload, both, line = 0, dict[str, float](), lines[0].number
+    for one in lines:
+        if match := _OVER.search(one.text):
+            ranks, line = int(match[1]), one.number
+        elif match := _ONE.search(one.text):
+            payload, ranks, line = int(float(match[1]) * 1e9), int(match[2]), one.number
+        elif match := _DEVICE.search(one.text):
+            product = match[1]
+        elif match := _ROW.search(one.text):
+            size = int(match[1]) << 10 * _POWERS[match[2][0]]
+            rows.append(_row(size, float(match[4]), float(match[3]), one.number))
+        elif match := _BOTH.match(one.text):
+            both[match[1]] = float(match[2])
+    if payload and len(both) == 2:
+        rows.append(_row(payload, both["algbw"], both["busbw"], line))
+    return _of(tuple(rows), ranks, product, line)
+
+
+def _row(size: int, algbw: float, busbw: float, line: int) -> SizeRow:
+    time_us = size / algbw / 1e3 if algbw else 0.0
+    return SizeRow(size, Side(round(time_us, 1), algbw, busbw, _NOT_CHECKED), _OUT_ONLY, line)
+
+
+def _of(rows: tuple[SizeRow, ...], ranks: Known[int], product: Known[str], line: int) -> Collective:
+    ranks = ranks_of(rows, "all_reduce") if isinstance(ranks, Missing) else ranks
+    busbw, at_bytes = largest(rows, _AGAIN)
+    return Collective(
+        "all_reduce", TOOL, "all_reduce", ranks, _NO_HOSTS, _NO_HOSTS, _NO_HOSTS, product,
+        rows=rows, ended=True, together=ranks if isinstance(ranks, Missing) else ranks > 1,
+        wrong=_NOT_CHECKED, reaches_own_limit=Missing("not-applicable", "it knows no limit"),
+        busbw_gbps=busbw, at_bytes=at_bytes, shape=shape_of(rows, "all_reduce", line, TOOL),
+        line=line, probe=TOOL,
+    )  # fmt: skip

@@ -1,0 +1,156 @@
+"""What nccl-tests printed: all_reduce_perf and its like, of any version, under any launcher."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from preflight.errors import ParseError
+from preflight.facts.collectives import Collective, Collectives, SizeRow
+from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.collectives.derived import (
+    kind_of,
+    largest,
+    numbered,
+    ranks_of,
+    shape_of,
+    sides,
+)
+from preflight.probes.collectives.labels import labelled
+from preflight.probes.collectives.tables import Run, runs_of
+from preflight.probes.spec import probe
+from preflight.units import format_bytes
+
+TOOL = "nccl-tests"
+_NO_GPUS = Missing(
+    "not-in-input", "the lines `#  Rank  0 ... on HOST device 0` above the table are not in it"
+)
+_NO_KIND = Missing("not-in-input", "the text does not tell which collective was measured")
+_NO_END = Missing("not-in-input", "the last line of nccl-tests (# Avg bus bandwidth) is not in it")
+_ONE = Missing("not-applicable", "one rank by itself sends nothing")
+_NO_LIMIT = Missing("not-applicable", "it was given no least bandwidth (NCCL_TESTS_MIN_BW)")
+
+
+@probe(TOOL, ["nccl-tests"], timeout_s=60, with_stderr=True)
+def nccl_tests(text: str) -> Collectives:
+    """A table for each run. Of a run that did not come so far the reason stands in `trouble`."""
+    runs = [one for one in runs_of(labelled(text)) if one.rows or one.ranks or one.trouble]
+    if not runs:
+        raise ParseError("expected a table of nccl-tests: # size count type ... busbw", 1)
+    alone = _alone(runs)
+    kept = runs[:1] if alone else runs
+    return Collectives(numbered([_collective(one, alone) for one in kept]), probe=TOOL)
+
+
+def _alone(runs: Sequence[Run]) -> int:
+    """How many processes ran each by itself, as one that was built without MPI does: they tell
+    their tables into each other, or one after the other; 0 where they did not."""
+    if any(len(run.ranks) > 1 or not _is_of_one(run) for run in runs):
+        return 0
+    first = runs[0]
+    sizes = Counter(row.size_bytes for row in first.rows)
+    processes = max([run.first_ranks for run in runs] + list(sizes.values()))
+    alike = [run for run in runs if (run.named, run.settings) == (first.named, first.settings)]
+    processes = max(processes, len(alike) if len(alike) == len(runs) else 0)
+    return processes if processes > 1 else 0
+
+
+def _is_of_one(run: Run) -> bool:
+    """Whether one rank measured it: what is sent to nobody has no bus bandwidth."""
+    if not run.rows:
+        return len(run.ranks) == 1
+    told = [one for row in run.rows for one in sides(row)]
+    return any(one.algbw_gbps for one in told) and not any(one.busbw_gbps for one in told)
+
+
+def _collective(run: Run, alone: int) -> Collective:
+    rows = tuple(sorted(run.rows, key=lambda row: row.size_bytes))
+    kind = run.named or kind_of(rows, run.columns, run.middle)
+    ranks: Known[int] = len(run.ranks) or ranks_of(rows, kind)
+    busbw, at_bytes = _reached(run, rows, kind, ranks)
+    trouble = f"{alone} processes, each by itself" if alone else run.trouble
+    name = kind or TOOL
+    return Collective(
+        name, TOOL, kind or _NO_KIND, ranks,
+        **_places(run), rows=rows, ended=_ended(run), trouble=trouble,
+        trouble_ranks=tuple(sorted(run.trouble_ranks)), together=_together(ranks, alone),
+        wrong=_wrong(run), reaches_own_limit=_own_limit(run),
+        average_gbps=run.average[0] if run.average else NOT_IN_INPUT,
+        busbw_gbps=busbw, at_bytes=at_bytes,
+        shape=_ONE if ranks == 1 else shape_of(rows, name, run.line, TOOL),
+        line=run.line, probe=TOOL,
+    )  # fmt: skip
+
+
+def _reached(
+    run: Run, rows: Sequence[SizeRow], kind: str, ranks: Known[int]
+) -> tuple[Known[float], Known[int]]:
+    if ranks == 1:
+        return _ONE, _ONE
+    if run.trouble and not rows:
+        missing = Missing("exited", run.trouble)
+        return missing, missing
+    tool = f"{kind or 'all_reduce'}_perf" if " or " not in kind else "all_gather_perf"
+    return largest(rows, f"{tool} -b 1G -e 8G -f 2")
+
+
+def _places(run: Run) -> dict[str, Any]:
+    """Hosts, ranks on each, and the model of the GPUs."""
+    if not run.ranks:
+        return dict.fromkeys(("hosts", "host_count", "ranks_per_host", "product"), _NO_GPUS)
+    counts = Counter(host for host, _ in run.ranks.values())
+    products = sorted({product for _, product in run.ranks.values()})
+    several = Missing("not-applicable", f"GPUs of several models: {', '.join(products)[:120]}")
+    each = set(counts.values())
+    told = ", ".join(f"{host} {count}" for host, count in counts.items())
+    return {
+        "hosts": tuple(counts),
+        "host_count": len(counts),
+        "ranks_per_host": each.pop() if len(each) == 1 else Missing("unreadable", told[:200]),
+        "product": products[0] if len(products) == 1 and products[0] else several,
+    }
+
+
+def _ended(run: Run) -> Known[bool]:
+    """nccl-tests closes with two lines; what came out wrong is told before them."""
+    if run.average is not None or run.bounds is not None:
+        return True
+    if run.trouble:
+        return Missing("exited", run.trouble) if run.never_ran else False
+    most = max((row.size_bytes for row in run.rows), default=0)
+    wanted = run.settings.get("maxBytes")
+    if not run.rows:
+        return Missing("unreadable", "the text ends before the first size was measured")
+    if wanted is None:
+        return _NO_END
+    # Sizes are rounded down to whole elements, and go in steps.
+    if most * 2 > wanted:
+        return True
+    text = f"the text ends at {format_bytes(most)} of {format_bytes(wanted)}"
+    return Missing("unreadable", f"{text}: it was ended, it hangs, or the text was cut")
+
+
+def _together(ranks: Known[int], alone: int) -> Known[bool]:
+    if alone:
+        return False
+    return _ONE if ranks == 1 else True if isinstance(ranks, int) else ranks
+
+
+def _wrong(run: Run) -> Known[int]:
+    """Results out of bounds, by the tests' own sum or by their rows."""
+    if run.bounds and (run.bounds[0] or run.bounds[1] == "FAILED"):
+        return max(1, run.bounds[0])
+    told = [one.wrong for row in run.rows for one in sides(row)]
+    known = [value for value in told if not isinstance(value, Missing)]
+    if not known:
+        return next((one for one in told if isinstance(one, Missing)), NOT_IN_INPUT)
+    if "#wrong" not in run.columns and not run.bounds:
+        return NOT_IN_INPUT  # the size of an error, and nobody says whether it is too large
+    return int(sum(known)) if "#wrong" in run.columns else 0
+
+
+def _own_limit(run: Run) -> Known[bool]:
+    if run.average is None or not run.average[1]:
+        return _NO_LIMIT
+    return run.average[1] == "OK"

@@ -1,0 +1,227 @@
+"""Logs of benchmarks as launchers, versions and accidents leave them."""
+
+from __future__ import annotations
+
+import pytest
+
+from preflight.errors import ParseError
+from preflight.facts.collectives import Collective, RdmaTest
+from preflight.model import Missing
+from preflight.probes.collectives.all_reduce_bench import all_reduce_bench
+from preflight.probes.collectives.nccl_tests import nccl_tests
+from preflight.probes.collectives.perftest import perftest
+from preflight.recognise import recognise
+from tests import collective_text as text
+from tests.collective_text import GIB
+
+ALONE = text.nccl_tests(hosts=1, gpus=1)
+
+
+def one(log: str) -> Collective:
+    [run] = nccl_tests(log).runs
+    return run
+
+
+def test_a_whole_run() -> None:
+    run = one(text.nccl_tests(370.0, hosts=2))
+    assert (run.ranks, run.host_count, run.ranks_per_host) == (16, 2, 8)
+    assert run.hosts == ("node-01", "node-02")
+    assert (run.ended, run.together, run.wrong, run.trouble) == (True, True, 0, "")
+    assert run.at_bytes == 8 * GIB
+    assert run.busbw_gbps == pytest.approx(370.0, rel=0.01)
+
+
+@pytest.mark.parametrize("label", ["0: ", " 0: ", "[1,0]<stdout>:", "[default0]:", "[rank0]: "])
+def test_what_a_launcher_puts_before_a_line_is_taken_off(label: str) -> None:
+    log = text.nccl_tests(label=label)
+    run = one(log)
+    assert (run.ranks, run.ended, len(run.rows)) == (8, True, 6)
+    assert {raw.probe for raw in recognise(log.encode(), "x.txt")} == {"nccl-tests"}
+
+
+def test_processes_that_ran_each_by_itself_into_each_other() -> None:
+    """Without MPI four processes measure four times the same GPU, which sends nothing."""
+    lines = ALONE.splitlines()
+    mixed = "".join(f"{line}\n" for line in lines for _ in range(4))
+    run = one(mixed)
+    assert run.together is False
+    assert run.trouble == "4 processes, each by itself"
+    assert isinstance(run.busbw_gbps, Missing)
+
+
+def test_processes_that_ran_each_by_itself_one_after_the_other() -> None:
+    run = one(ALONE * 3)
+    assert (run.together, run.trouble) == (False, "3 processes, each by itself")
+
+
+def test_one_gpu_by_itself_is_no_fault_and_no_measurement() -> None:
+    run = one(ALONE)
+    assert isinstance(run.together, Missing)
+    assert run.together.kind == "not-applicable"
+    assert isinstance(run.busbw_gbps, Missing)
+
+
+def test_several_runs_in_one_file() -> None:
+    log = text.nccl_tests(100.0) + "next\n" + text.nccl_tests(200.0, hosts=2) + ALONE
+    runs = nccl_tests(log).runs
+    assert [run.name for run in runs] == ["all_reduce", "all_reduce, run 2", "nccl-tests"]
+    assert [run.ranks for run in runs] == [8, 16, 1]
+    assert [run.ended for run in runs] == [True, True, True]
+
+
+def test_runs_that_broke_off_are_runs_of_their_own() -> None:
+    log = text.nccl_tests(100.0, ends=False) + text.nccl_tests(200.0)
+    assert [run.ended for run in nccl_tests(log).runs] == [True, True]
+    log = text.nccl_tests(100.0, ends=False, most=64 * GIB) + text.nccl_tests(200.0)
+    first, second = nccl_tests(log).runs
+    assert isinstance(first.ended, Missing)
+    assert first.ended.kind == "unreadable"
+    assert "8 GiB of 64 GiB" in first.ended.text
+    assert second.ended is True
+
+
+def test_a_failure_keeps_what_was_measured_and_the_ranks_that_tell_it() -> None:
+    log = text.nccl_tests(ends=False, label="0: ", most=64 * GIB)
+    log += "3: node-01: Test NCCL failure common.cu:303 'unhandled system error / '\n"
+    log += "3:  .. node-01 pid 7003: Test failure common.cu:401\n"
+    log += "5: node-01: Test NCCL failure common.cu:303 'remote process exited'\n"
+    run = one(log)
+    assert run.ended is False
+    assert run.trouble.startswith("node-01: Test NCCL failure common.cu:303 'unhandled system")
+    assert run.trouble_ranks == (3, 5)
+    assert (len(run.rows), run.at_bytes) == (6, 8 * GIB)
+
+
+def test_a_fabric_manager_that_is_not_up() -> None:
+    log = "node-01: Test CUDA failure common.cu:1022 'system not yet initialized'\n"
+    [raw] = recognise(log.encode(), "x.txt")
+    assert raw.probe == "nccl-tests"
+    run = one(log)
+    assert (run.ended, run.rows) == (False, ())
+    assert "system not yet initialized" in run.trouble
+
+
+def test_a_time_out_names_its_rank() -> None:
+    log = text.nccl_tests(ends=False, label="0: ", most=64 * GIB)
+    log += (
+        "6: [rank6]:[E101 12:00:00.000000000 ProcessGroupNCCL.cpp:607] [Rank 6] Watchdog caught "
+        "collective operation timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE)\n"
+    )
+    run = one(log)
+    assert (run.ended, run.trouble_ranks, len(run.rows)) == (False, (6,), 6)
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "./all_reduce_perf: error while loading shared libraries: libmpi.so.40: cannot open\n",
+        "bash: line 1: /opt/nccl-tests/build/all_reduce_perf: No such file or directory\n",
+    ],
+)
+def test_a_test_that_never_ran(log: str) -> None:
+    assert [raw.probe for raw in recognise(log.encode(), "x.txt")] == ["nccl-tests"]
+    run = one(log)
+    assert isinstance(run.ended, Missing)
+    assert run.ended.kind == "exited"
+
+
+def test_ranks_that_are_not_alike_on_all_hosts() -> None:
+    lines = text.nccl_tests(hosts=2).splitlines(keepends=True)
+    run = one("".join(line for line in lines if "Rank 15" not in line))
+    assert isinstance(run.ranks_per_host, Missing)
+    assert run.ranks_per_host.text == "node-01 8, node-02 7"
+
+
+def test_wrong_results_are_summed() -> None:
+    assert one(text.nccl_tests(wrong="3")).wrong == 3
+    cut = one(text.nccl_tests(wrong="3", ends=False))
+    assert cut.wrong == 3 * 2 * 6
+    assert isinstance(one(text.nccl_tests(wrong="N/A")).wrong, Missing)
+
+
+def test_a_line_that_is_cut_is_left_out() -> None:
+    log = text.nccl_tests(ends=False)
+    run = one(log[:-40])
+    assert len(run.rows) == 5
+
+
+def test_a_pasted_table_between_other_lines() -> None:
+    log = f"$ mpirun -np 8 ./build/all_reduce_perf -b 8\n{text.nccl_tests()}$ ls\nall_reduce_perf\n"
+    [raw] = recognise(log.encode(), "x.txt")
+    assert one(str(raw.stdout)).ended is True
+    quoted = "".join(f"> {line}\n" for line in text.nccl_tests().splitlines())
+    [raw] = recognise(quoted.encode(), "x.txt")
+    assert one(str(raw.stdout)).ranks == 8
+
+
+def test_all_reduce_bench_tells_a_table() -> None:
+    [raw] = recognise(f"$ cat bench.txt\n{text.BENCH}".encode(), "x.txt")
+    assert raw.probe == "all-reduce-bench"
+    [run] = all_reduce_bench(str(raw.stdout)).runs
+    assert (run.ranks, run.product, run.busbw_gbps) == (8, "NVIDIA H200", 482.30)
+    assert isinstance(run.host_count, Missing)
+
+
+def test_all_reduce_bench_of_one_payload() -> None:
+    log = (
+        "The average bandwidth of all_reduce with a 4.0GB payload (5 trials, 4 ranks):\n"
+        " algbw: 225.533 GBps (1804.3 Gbps)\n busbw: 338.299 GBps (2706.4 Gbps)\n"
+    )
+    [raw] = recognise(log.encode(), "x.txt")
+    [run] = all_reduce_bench(str(raw.stdout)).runs
+    assert (run.ranks, run.busbw_gbps, run.at_bytes) == (4, 338.299, 4_000_000_000)
+
+
+def rdma(log: str) -> RdmaTest:
+    [test] = perftest(log).tests
+    return test
+
+
+@pytest.mark.parametrize(
+    ("unit", "average", "gbits"),
+    [("Gb/sec", 392.0, 392.0), ("MB/sec", 46730.0, 392.0), ("MiB/sec", 46730.0, 392.0)],
+)
+def test_units_of_perftest(unit: str, average: float, gbits: float) -> None:
+    """Its MB are 2^20 bytes."""
+    found = rdma(text.perftest(average, unit=unit)).average_gbits
+    assert found == pytest.approx(gbits, rel=0.001)
+
+
+def test_latency_is_told_at_the_smallest_size() -> None:
+    test = rdma(text.LATENCY)
+    assert (test.kind, test.typical_us, test.p99_us) == ("latency", 1.07, 1.31)
+    assert isinstance(test.average_gbits, Missing)
+
+
+def test_several_tests_and_small_sizes() -> None:
+    tests = perftest(text.perftest() + text.perftest(190.0, device="mlx5_1", size=4096)).tests
+    assert [test.name for test in tests] == ["mlx5_0 write bandwidth", "mlx5_1 write bandwidth"]
+    assert isinstance(tests[1].average_gbits, Missing)
+    assert tests[1].average_gbits.kind == "not-asked"
+
+
+def test_a_server_that_is_not_there() -> None:
+    log = " Couldn't connect to node-02:18515\n"
+    [raw] = recognise(log.encode(), "x.txt")
+    assert raw.probe == "perftest"
+    test = rdma(log)
+    assert (test.ended, test.trouble) == (False, "Couldn't connect to node-02:18515")
+
+
+@pytest.mark.parametrize("read", [nccl_tests, all_reduce_bench, perftest])
+def test_what_is_none_of_it_is_refused(read: object) -> None:
+    for log in ("", "#\n", "hello\n# size\n", "|  |\n"):
+        with pytest.raises(ParseError):
+            read(log)  # type: ignore[operator]
+
+
+def test_text_cut_anywhere_gives_an_answer_or_a_reason() -> None:
+    for whole, read in (
+        (text.nccl_tests(), nccl_tests), (text.BENCH, all_reduce_bench),
+        (text.perftest(), perftest), (text.LATENCY, perftest),
+    ):  # fmt: skip
+        for end in range(0, len(whole), 7):
+            try:
+                read(whole[:end])
+            except ParseError:
+                continue
