@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from preflight.facts.localisation import Localisation
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -76,6 +77,18 @@ class Collectives(Struct, frozen=True):
     runs: tuple[Collective, ...]
     line: int = 1
     probe: str = ""
+
+
+class Bench(Collectives, frozen=True):
+    """What the bundled engine told."""
+
+    located: Known[Localisation] = NOT_IN_INPUT
+    cannot: str = ""  # why nothing was timed
+    busy: str = ""  # whose work it did not disturb
+    lacks_torch: bool = False
+    unmet: str = ""  # why the hosts did not come together
+    interrupted: bool = False
+    leads: bool = True  # the host that tells what all of them measured
 
 
 class RdmaRow(Struct, frozen=True):
