@@ -25,6 +25,7 @@ _PAYLOAD = Path(__file__).resolve().parent / "payload"
 _MAIN = b"from payload.main import main\n\nmain()\n"
 #: What of the payload's folders each kind of work needs.
 _TRAINING, _STRESS = ("training",), ("training", "stress")
+_BENCH = ("collectives", "locate")
 _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 #: Seconds that a watch takes at most beyond its duration: a driver that starts (30), a GPU that
 #: falls silent at the end (10), the first question to the driver, Python. See payload/watch.py.
@@ -36,6 +37,9 @@ SWEEP_S = 1800
 #: The question that puts every device under load, and seconds that it takes at most beyond those of
 #: its tests: drivers that start, kernels to load, one device after the other that says no more.
 STRESSES, STRESS_BEYOND_S = "stress", 900
+#: The question that times collectives, and most seconds of it: every size of every collective, and
+#: on several hosts the search for a slow one.
+BENCHES, BENCH_S = "nccl-bench", 3600
 #: The question before it where several hosts train together: NVML starts a driver that sleeps.
 SITE, SITE_S = "micro-train-site", 60
 #: Samples of a GPU at most; a day is watched every 24 s.
@@ -142,6 +146,19 @@ def stress_command(
         timeout_s=int(seconds) + STRESS_BEYOND_S,
         stdin=_launch(pyz(*_STRESS)),
         note="; ".join(filter(None, (note, _shipped(pyz(*_STRESS))))),
+    )
+
+
+def bench_command(
+    plan: Mapping[str, Any], python: tuple[str, ...] = ("python3",), note: str = ""
+) -> Command:
+    """The question that times collectives by this plan (payload/collectives/plan.py)."""
+    return Command(
+        BENCHES,
+        _argv(python, "bench", "--plan", _json(plan)),
+        timeout_s=BENCH_S,
+        stdin=_launch(pyz(*_BENCH)),
+        note="; ".join(filter(None, (note, _shipped(pyz(*_BENCH))))),
     )
 
 

@@ -181,6 +181,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "dcgmi-dmon": (r"# ?Entity[ \t]+[A-Z]",),
     "watch": (r"\{\"preflight\": ?\"watch/\d",),
     "stress": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"stress/\d",),
+    "nccl-bench": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"nccl-bench/\d",),
     "micro-train": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"micro-train/\d",),
     **benchmark_signatures.TOOLS,
     **network_signatures.TOOLS,

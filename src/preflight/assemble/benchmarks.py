@@ -8,7 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from preflight.assemble.tables import SUPPLIERS
-from preflight.facts.collectives import Collective, Collectives, RdmaTests
+from preflight.facts.collectives import Bench, Collective, Collectives, RdmaTests
+from preflight.facts.localisation import Localisation
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.collectives.derived import numbered
 
@@ -24,12 +25,41 @@ _NO_TEST = Missing(
     "`preflight nccl-bench --from bw.log`",
 )
 
+_NO_SEARCH = Missing("not-asked", "needs several hosts: preflight nccl-bench --hosts HOSTS")
+_LED_ELSEWHERE = Missing("not-applicable", "told by the host that led the others")
+
 
 def benchmark_facts(found: Mapping[str, Any], *, asked: bool) -> dict[str, Any]:
     """Runs of collectives with the shapes of their curves, and tests of RDMA."""
     runs = _runs(_answers(found, "collectives"), _NO_RUN if asked else NOT_IN_INPUT)
     tests = _tests(_answers(found, "rdma_tests"), _NO_TEST if asked else NOT_IN_INPUT)
-    return {"collectives": runs, "collective_shapes": _shapes(runs), "rdma_tests": tests}
+    return {
+        "collectives": runs, "collective_shapes": _shapes(runs), "rdma_tests": tests,
+        "localisation": _located(found.get("nccl-bench", NOT_IN_INPUT), asked=asked),
+    }  # fmt: skip
+
+
+def _located(answer: Known[Bench], *, asked: bool) -> Known[Localisation]:
+    """What the search for a slow host told, on the host that led it."""
+    if answer is NOT_IN_INPUT:
+        return _NO_SEARCH if asked else answer
+    if isinstance(answer, Missing):
+        return answer
+    why = _unable(answer)
+    if why:
+        return why
+    return answer.located if answer.leads else _LED_ELSEWHERE
+
+
+def _unable(answer: Bench) -> Missing | None:
+    """Why nothing was timed."""
+    if answer.busy:  # active work never competes
+        return Missing("not-asked", answer.busy)
+    if answer.unmet:
+        return Missing("exited", answer.unmet)
+    if answer.cannot:
+        return Missing("no-tool" if answer.lacks_torch else "exited", answer.cannot)
+    return None
 
 
 def _answers(found: Mapping[str, Any], part: str) -> dict[str, Any]:
@@ -43,7 +73,15 @@ def _runs(answers: Mapping[str, Any], absent: Missing) -> Known[tuple[Collective
         _from(one, name) for name, answer in answers.items()
         if isinstance(answer, Collectives) for one in answer.runs
     ]  # fmt: skip
-    return numbered(told) if told else _why(answers.values(), absent)
+    return numbered(told) if told else _why(map(_as_missing, answers.values()), absent)
+
+
+def _as_missing(answer: Any) -> Any:
+    """A bench without a table says why."""
+    if not isinstance(answer, Bench):
+        return answer
+    ended = Missing("exited", "it came to no table")
+    return _unable(answer) or (ended if answer.leads else _LED_ELSEWHERE)
 
 
 def _from(run: Collective, probe: str) -> Collective:

@@ -91,6 +91,7 @@ PROBES: dict[str, str] = {
     "nccl-log": "logs.nccl.log:nccl_log",
     "nccl-tests": "collectives.nccl_tests:nccl_tests",
     "all-reduce-bench": "collectives.all_reduce_bench:all_reduce_bench",
+    "nccl-bench": "collectives.bench:bench",
     "perftest": "collectives.perftest:perftest",
 }
 
@@ -161,7 +162,8 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "environment": ("environment", "env"),
     "nccl_topo": ("nccl-topo",),
     "nccl": ("nccl-log",),
-    "collectives": ("nccl-tests", "all-reduce-bench"),
+    "collectives": ("nccl-bench", "nccl-tests", "all-reduce-bench"),
+    "localisation": ("nccl-bench",),
     "rdma_tests": ("perftest",),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
@@ -182,7 +184,7 @@ RECORDED_ONLY = frozenset(
 )  # fmt: skip
 
 #: Asked by an option, a level or a command of its own, with a command line that depends on it.
-BY_OPTION = frozenset({"watch", "process", "stress", "micro-train"})
+BY_OPTION = frozenset({"watch", "process", "stress", "micro-train", "nccl-bench"})
 
 #: The first word of a fact path -> the parts it is made of. `identity` and `pci` are always asked.
 MADE_OF: dict[str, tuple[str, ...]] = {
@@ -289,6 +291,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     # Held against what the adapters of a host carry, and against how NCCL went.
     "collectives": ("collectives", "nics", "nccl"),
     "collective_shapes": ("collectives",),
+    "localisation": ("localisation",),
     "rdma_tests": ("rdma_tests", "nics"),
     "told": (),  # of what is asked for other checks
     "site": (),

@@ -16,6 +16,7 @@ from msgspec import Struct
 from preflight import __version__
 from preflight.cli.exit import Exit
 from preflight.cli.options import (
+    BENCH,
     FIX,
     HOSTS,
     JUDGE,
@@ -94,6 +95,16 @@ COMMANDS = (
          "preflight versions --python /venv/bin/python",
          "preflight versions --pid 4711 --only 'versions.env.*'",
          "python -m torch.utils.collect_env | preflight versions --from -"),
+    ),
+    Spec(
+        "nccl-bench", "nccl_bench",
+        "Time collectives within a host and between hosts; name the slow host or link.",
+        (*(name for name in WHERE if name not in ("sudo", "duration")), *BENCH,
+         *(name for name in JUDGE if name != "level"), *WRITE, *RUN),
+        ("preflight nccl-bench", "preflight nccl-bench --collective all_reduce -e 8G",
+         "preflight nccl-bench --hosts 'node[01-16]' --interface bond0",
+         "preflight nccl-bench --slurm --pairwise",
+         "preflight nccl-bench --from nccl-tests.log --from ibstat.txt"),
     ),
     Spec(
         "micro-train", "micro_train",

@@ -19,11 +19,12 @@ def dry_run(question: Question, plan: Plan, options: Options, streams: Streams) 
         return Exit.OK
     commands = plan.commands()
     many = many_hosts(options, plan.commands, streams)
-    if many and question.trains is not None:
+    job = question.trains if question.trains is not None else question.benches
+    if many and job is not None:
         from preflight.cli.one_job import first_questions
 
-        before = first_questions(commands, question.trains, plan.python)
-        streams.report(["first, to know who can train, and where they can meet:\n"])
+        before = first_questions(commands, job, plan.python)
+        streams.report(["first, to know who can take part, and where they can meet:\n"])
         streams.report(shown_commands(before, options, many.told()))
         streams.report(["then those that can, as one job; their plan says that too:\n"])
     streams.report(shown_commands(commands, options, many.told() if many else ""))

@@ -91,6 +91,10 @@ def judge_and_report(
             from preflight.cli.one_job import as_one_job
 
             as_one_job(many, plan.python)
+        if many and question.benches is not None:
+            from preflight.cli.one_job import BENCH, as_one_job
+
+            as_one_job(many, plan.python, BENCH)
         try:
             found = _examined(plan, options, streams, captures, many)
         except ToldInterrupt as error:

@@ -16,6 +16,10 @@ def news_of(probe: str, line: str) -> str:
         from preflight.cli.stress import told_of
 
         return told_of(_decoded(line))
+    if probe == "nccl-bench":
+        from preflight.cli.benches import told_of as told_of_bench
+
+        return told_of_bench(_decoded(line))
     return ""
 
 

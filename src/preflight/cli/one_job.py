@@ -1,7 +1,7 @@
-"""Several hosts that train together: asked first what they have, then started as one job.
+"""Several hosts that work together: asked first what they have, then started as one job.
 
 The first healthy host is where the ranks meet; a host that can be no part of it is told as that,
-and the others train without it. One machine under two names is one host.
+and the others work without it. One machine under two names is one host.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -17,19 +17,16 @@ from msgspec.structs import replace
 
 from preflight.assemble.same_host import told_apart
 from preflight.cli.hosts import Asking
-from preflight.cli.together import gathered, told_of_others
+from preflight.cli.together import as_told, gathered, told_of_others
 from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
 from preflight.model import Command, Missing, Raw
-from preflight.ship import SITE, TRAINS, site_command, train_command
+from preflight.ship import BENCHES, SITE, TRAINS, bench_command, site_command, train_command
 from preflight.transports.slurm.arguments import without_nodes
 
-_FORM = "micro-train/1"
 #: Where hosts meet, behind the first of their ports (payload/meet.py).
 _MEET_PORT = 3
 _WHO = "identity"
-#: What a host that was not asked to train answers.
-_UNASKED = (TRAINS, CONNECTION)
 Answered = Iterator[tuple[str, list[Raw]]]
 
 
@@ -42,9 +39,35 @@ class Site(Struct):
     raws: list[Raw] = []
 
 
-def as_one_job(many: Asking, python: tuple[str, ...]) -> None:
+class Work(Struct, frozen=True):
+    """What the hosts do as one: the question, the form of its lines, the question by a plan, how
+    their answers are gathered, and what each is told of the others."""
+
+    probe: str
+    form: str
+    command: Callable[[Mapping[str, Any], tuple[str, ...]], Command]
+    gather: Callable[[Any, Sequence[Command], threading.Event], dict[str, list[Raw]]]
+    #: By the answers and what is known of the job; whether the user interrupted it.
+    told: Callable[[Mapping[str, list[Raw]], Mapping[str, Any], bool], dict[str, list[Raw]]]
+
+
+def _trained(
+    found: Mapping[str, list[Raw]], of: Mapping[str, Any], interrupted: bool
+) -> dict[str, list[Raw]]:
+    return told_of_others(found, of, interrupted=interrupted)
+
+
+TRAINING = Work(TRAINS, "micro-train/1", train_command, gathered, _trained)
+BENCH = Work(
+    BENCHES, "nccl-bench/1", bench_command,
+    # A host that is lost is part of what is found: the others go on.
+    lambda fleet, commands, _: dict(fleet.run(commands)), as_told,
+)  # fmt: skip
+
+
+def as_one_job(many: Asking, python: tuple[str, ...], work: Work = TRAINING) -> None:
     """Have the hosts asked as one."""
-    many.fleet = OneJob(many.fleet, many.interrupted, python)
+    many.fleet = OneJob(many.fleet, many.interrupted, python, work)
 
 
 def first_questions(
@@ -64,10 +87,11 @@ class OneJob(Struct):
     fleet: Any  # a Fleet with `hosts`, which can be made fewer
     interrupted: threading.Event
     python: tuple[str, ...] = ("python3",)
+    work: Work = TRAINING
 
     def run(self, commands: Sequence[Command]) -> Answered:
         """Each host with its answers; of those that do not train why."""
-        train = next(one for one in commands if one.probe == TRAINS)
+        train = next(one for one in commands if one.probe == self.work.probe)
         asked = _plan_in(train)
         plan = {**asked, "job": secrets.token_hex(8)}
         sites = self._sites(plan, commands)
@@ -76,10 +100,13 @@ class OneJob(Struct):
         if self.interrupted.is_set():
             missing = fault("interrupted", "interrupted before it trained")
             for one in healthy:
-                one.raws = [Raw(one.host, name, rc=None, missing=missing) for name in _UNASKED]
+                one.raws = [
+                    Raw(one.host, name, rc=None, missing=missing)
+                    for name in (self.work.probe, CONNECTION)
+                ]
             healthy = []
         left = [one for one in sites if one not in healthy]
-        found = {one.host: _left_out(one, train) for one in left}
+        found = {one.host: _left_out(one, train, self.work) for one in left}
         if healthy:
             _hold_way(healthy)
             plan = joined(plan, healthy)
@@ -100,14 +127,14 @@ class OneJob(Struct):
         self, commands: Sequence[Command], train: Command, plan: dict[str, Any],
         healthy: Sequence[Site], left: Sequence[Site],
     ) -> dict[str, list[Raw]]:  # fmt: skip
-        shipped = replace(train_command(plan, self.python), timeout_s=train.timeout_s)
+        shipped = replace(self.work.command(plan, self.python), timeout_s=train.timeout_s)
         questions = [shipped if one is train else one for one in commands]
         fewer = _only(self.fleet, [one.host for one in healthy])
-        found = gathered(fewer, questions, self.interrupted)
+        found = self.work.gather(fewer, questions, self.interrupted)
         if len(healthy) == 1 and not left:
             return found
         of = _of_job(plan, healthy, left)
-        return told_of_others(found, of, interrupted=self.interrupted.is_set())
+        return self.work.told(found, of, self.interrupted.is_set())
 
 
 def _only(fleet: Any, hosts: Sequence[str]) -> Any:
@@ -211,16 +238,16 @@ def joined(plan: dict[str, Any], sites: Sequence[Site]) -> dict[str, Any]:
     }
 
 
-def _left_out(site: Site, train: Command) -> list[Raw]:
-    """The answers of a host that does not train."""
-    if site.raws and site.raws[0].probe == TRAINS:
+def _left_out(site: Site, train: Command, work: Work) -> list[Raw]:
+    """The answers of a host that is no part of it."""
+    if site.raws and site.raws[0].probe == work.probe:
         return site.raws
     if site.line is not None:
-        line = json.dumps({"preflight": _FORM, **site.line}, separators=(",", ":"))
-        return [Raw(site.host, TRAINS, train.argv, 0, stdout=f"{line}\n")]
+        line = json.dumps({"preflight": work.form, **site.line}, separators=(",", ":"))
+        return [Raw(site.host, work.probe, train.argv, 0, stdout=f"{line}\n")]
     answer = next((raw for raw in site.raws if raw.probe == SITE), None)
     closing = [raw for raw in site.raws if raw.probe == CONNECTION]
     if answer is None:
         return closing
     missing = answer.missing or (None if answer.rc else Missing("unreadable", "it told nothing"))
-    return [replace(answer, probe=TRAINS, missing=missing), *closing]
+    return [replace(answer, probe=work.probe, missing=missing), *closing]

@@ -81,6 +81,14 @@ class Options(Struct):
     stress: bool = False
     devices: int | None = None
     attention: str | None = None
+    collective: list[str] = []
+    begin: str | None = None
+    end: str | None = None
+    factor: int | None = None
+    dtype: str | None = None
+    repeats: int | None = None
+    pairwise: bool = False
+    no_locate: bool = False
 
 
 def are_many(options: Options) -> bool:
@@ -297,6 +305,23 @@ OPTIONS: dict[str, Option] = {
         str, ("--attention",),
         "For --stress: the attention of your model, BATCHxHEADSxKV_HEADSxLENGTHxSIZE.", "SHAPE",
     ),
+    "collective": Option(
+        list[str], ("--collective",),
+        "Time this one: all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, "
+        "sendrecv; all of them where none is named. Repeatable.", "NAME",
+    ),
+    "begin": Option(str, ("--begin", "-b"), "The smallest size.", "SIZE"),
+    "end": Option(str, ("--end", "-e"), "The largest size.", "SIZE"),
+    "factor": Option(int, ("--factor", "-f"), "From one size to the next.", "N"),
+    "dtype": Option(str, ("--dtype",), "Type of numbers.", "float32|float16|bfloat16"),
+    "repeats": Option(
+        int, ("--repeats",), "Measurements of each test of the search, of which the median counts.",
+        "N",
+    ),
+    "pairwise": Option(
+        bool, ("--pairwise",), "Try each pair of hosts: as many rounds as there are hosts."
+    ),
+    "no_locate": Option(bool, ("--no-locate",), "Look for no slow host or link."),
 }  # fmt: skip
 
 ARGUMENTS: dict[str, Option] = {
@@ -324,6 +349,10 @@ TRAIN = (
     "prefetch", "threads", "seed", "no_resume", "interface", "even_if_busy", "sweep", "inject",
 )  # fmt: skip
 STRESS = ("stress", "devices", "attention", "even_if_busy", "drill")
+BENCH = (
+    "collective", "begin", "end", "factor", "dtype", "ranks", "threads", "repeats", "pairwise",
+    "no_locate", "interface", "even_if_busy",
+)  # fmt: skip
 FIX = ("fix_script", "apply", "undo", "undo_file")
 
 

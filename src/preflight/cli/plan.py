@@ -43,6 +43,8 @@ class Plan(Struct):
     trains: dict[str, Any] | None = None
     #: What is put under load (cli/stress.py); None where nothing is.
     stresses: dict[str, Any] | None = None
+    #: What is timed (cli/benches.py); None where nothing is.
+    benches: dict[str, Any] | None = None
     #: Checks above the level that was asked for: judged where a recording holds what they need.
     beyond: frozenset[str] = frozenset()
     #: The level that all chosen checks need; empty where one of the asked level is among them.
@@ -68,6 +70,11 @@ class Plan(Struct):
             from preflight.cli.stress import stress_question
 
             yield stress_question(self.stresses, self.python)
+        if self.benches is not None:
+            from preflight.cli.benches import estimate as estimated
+            from preflight.ship import bench_command
+
+            yield bench_command(self.benches, self.python, estimated(self.benches))
         if self.trains is not None:
             from preflight.cli.training import estimate
             from preflight.ship import train_command
@@ -110,6 +117,8 @@ class Question(Struct, frozen=True):
     trains: dict[str, Any] | None = None
     #: The plan of a stress run, where that was asked for.
     stresses: dict[str, Any] | None = None
+    #: The plan of a bench of collectives, where that was asked for.
+    benches: dict[str, Any] | None = None
 
 
 def hold(options: Options) -> None:
@@ -192,6 +201,7 @@ def make_plan(question: Question, options: Options) -> Plan:
         question.facts,
         _work(question.trains, "training", checks, options),
         _work(question.stresses, "stress", checks, options),
+        question.benches,
         frozenset(beyond),
         needs,
     )

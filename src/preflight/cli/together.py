@@ -13,7 +13,7 @@ from preflight.cli.hosts import Fleet
 from preflight.faults import CONNECTION
 from preflight.model import Command, Raw
 from preflight.probes.training.job import Part, job_line
-from preflight.ship import TRAINS
+from preflight.ship import BENCHES, TRAINS
 
 #: Once a host has ended badly the others have so long for words of their own: those whose peer is
 #: gone notice it at once, those that wait for one that never came say nothing for minutes.
@@ -98,6 +98,20 @@ def told_of_others(
     return {
         host: [
             replace(raw, stdout=_with(raw, {**line, "host": host})) if raw.probe == TRAINS else raw
+            for raw in raws
+        ]
+        for host, raws in found.items()
+    }
+
+
+def as_told(
+    found: Mapping[str, list[Raw]], of: Mapping[str, Any], _interrupted: bool
+) -> dict[str, list[Raw]]:
+    """The answers, each with a line more that tells the job: a bench says itself what became of
+    its hosts."""
+    return {
+        host: [
+            replace(raw, stdout=_with(raw, {"kind": "job", **of})) if raw.probe == BENCHES else raw
             for raw in raws
         ]
         for host, raws in found.items()

@@ -12,6 +12,7 @@ from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
+from preflight.facts.localisation import Localisation
 from preflight.facts.nccl import NcclLog
 from preflight.facts.nccl_topo import NcclTopo
 from preflight.facts.nics import Netdev, Nic, NicPort
@@ -183,6 +184,7 @@ class Host(Struct, frozen=True):
     collectives: Known[tuple[Collective, ...]] = NOT_IN_INPUT  # what benchmarks of them measured
     collective_shapes: Known[tuple[Shape, ...]] = NOT_IN_INPUT
     rdma_tests: Known[tuple[RdmaTest, ...]] = NOT_IN_INPUT
+    localisation: Known[Localisation] = NOT_IN_INPUT  # which host is slow, by those that led
     env_targets: EnvTargets = field(default_factory=EnvTargets)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT

@@ -25,7 +25,7 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
 }
 DOMAINS = (
     "gpu", "pcie", "fabric", "topology", "network", "nccl", "chassis", "dcgm", "live", "kernel",
-    "system", "parameters", "versions", "environment", "stress", "training", "fleet",
+    "system", "parameters", "versions", "environment", "collectives", "stress", "training", "fleet",
 )  # fmt: skip
 
 #: What makes checks out of YAML.

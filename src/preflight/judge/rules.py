@@ -40,6 +40,7 @@ RULES: dict[str, Rule] = {
     "binding": Rule("binding:judge_binding", "bindings"),
     "nccl-topo": Rule("nccl_file.rule:judge_nccl_topo", "nccl_topo"),
     "nccl": Rule("nccl.rule:judge_nccl", "nccl"),
+    "located": Rule("located:judge_located", "localisation", worst="FAIL"),
     "environment": Rule("environment.rule:judge_environment", "environment"),
     # By what the others said: judged after them.
     "drill": Rule("drill:judge_drill", "training", worst="WARN"),

@@ -89,7 +89,8 @@ def _about(plan: Plan) -> dict[str, Any]:
     nccl = ".".join(map(str, torch.cuda.nccl.version())) if gpu else None
     return {
         "plan": asdict(plan), "world": plan.ranks * max(1, len(plan.hosts)),
-        "torch": torch.__version__, "backend": "nccl" if gpu else "gloo", "nccl": nccl, "python": sys.version.split()[0],
+        "torch": torch.__version__, "backend": "nccl" if gpu else "gloo", "nccl": nccl,
+        "python": sys.version.split()[0],
         "environment": {
             name: value for name, value in os.environ.items() if name.startswith("NCCL_")
         },

@@ -98,7 +98,7 @@ class Scale:
         return value / level if level else 0.0
 
     def verdict(self, shares: list[float]) -> str:
-        """"fast", "slow", or "unclear" after as many measurements as there are shares."""
+        """ "fast", "slow", or "unclear" after as many measurements as there are shares."""
         share, doubt = median(shares), _DOUBT * self.error / math.sqrt(len(shares))
         if share >= self.cut + doubt:
             return "fast"

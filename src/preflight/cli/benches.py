@@ -1,0 +1,82 @@
+"""What --collective and the like ask of a bench of collectives, as the plan that travels to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from preflight.cli.options import Options
+from preflight.errors import UsageError
+from preflight.units import format_bytes, parse_bytes
+
+#: Those of payload/collectives; a test holds them together.
+COLLECTIVES = (
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "sendrecv",
+)  # fmt: skip
+DTYPES = ("float32", "float16", "bfloat16")
+#: Least and most of numbers.
+_RANGES = {"ranks": (1, 1024), "factor": (2, 1 << 20), "repeats": (3, 1000), "threads": (1, 1024)}
+_LEAST_BYTES, _MOST_BYTES = 4, 1 << 36
+
+
+def plan_of(options: Options) -> dict[str, Any]:
+    """The plan: what was asked for, and nothing that was left open. Raises UsageError."""
+    _hold(options)
+    names = ("ranks", "factor", "repeats", "threads", "dtype", "interface", "even_if_busy")
+    plan = {name: value for name in names if (value := getattr(options, name))}
+    sizes = {"begin_bytes": options.begin, "end_bytes": options.end}
+    plan |= {name: _bytes(name, text) for name, text in sizes.items() if text is not None}
+    if plan.get("begin_bytes", 0) > plan.get("end_bytes", _MOST_BYTES):
+        raise UsageError(f"-b {options.begin} is more than -e {options.end}", "-b 8 -e 1G")
+    plan |= {"collectives": list(options.collective)} if options.collective else {}
+    plan |= {"pairwise": True} if options.pairwise else {}
+    return plan | ({"locate": False} if options.no_locate else {})
+
+
+def _bytes(name: str, text: str) -> int:
+    flag = f"--{name.partition('_')[0]}"
+    size = parse_bytes(text)
+    if not _LEAST_BYTES <= size <= _MOST_BYTES:
+        raise UsageError(f"{flag} {text} is out of range",
+                         f"{_LEAST_BYTES} to {format_bytes(_MOST_BYTES)}")  # fmt: skip
+    return size
+
+
+def _hold(options: Options) -> None:
+    """Refuse what cannot be, before anything is done."""
+    unknown = [one for one in options.collective if one not in COLLECTIVES]
+    if unknown:
+        raise UsageError(f"--collective {unknown[0]!r} is none", f"one of {', '.join(COLLECTIVES)}")
+    if options.dtype is not None and options.dtype not in DTYPES:
+        raise UsageError(f"--dtype {options.dtype!r} is none", f"one of {', '.join(DTYPES)}")
+    if options.pairwise and options.no_locate:
+        raise UsageError(
+            "--pairwise tries each pair, and --no-locate none", "leave one of them out"
+        )
+    for name, (least, most) in _RANGES.items():
+        value = getattr(options, name)
+        if value is not None and not least <= value <= most:
+            raise UsageError(f"--{name} {value} is out of range", f"--{name} {least} to {most}")
+
+
+def estimate(plan: dict[str, Any]) -> str:
+    """What it takes, for --dry-run."""
+    count = len(plan.get("collectives", COLLECTIVES))
+    many = "; on several hosts some rounds of tests more, of seconds each"
+    return f"about {10 + 2 * count} s on processors, {20 + 10 * count} s on GPUs{many}"
+
+
+_NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "begin": lambda told: f"{told['world']} ranks start",
+    "step": lambda told: str(told["name"]),
+    "test": lambda told: f"test {told['test']}, of {len(told['among'])} hosts: {told['why']}",
+}
+
+
+def told_of(told: dict[str, Any]) -> str:
+    """A line of the payload in words for a terminal; "" for one that is no news."""
+    say = _NEWS.get(str(told.get("kind", "")))
+    try:
+        return say(told) if say else ""
+    except (KeyError, TypeError, ValueError):
+        return ""

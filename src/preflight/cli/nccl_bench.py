@@ -1,0 +1,19 @@
+"""preflight nccl-bench: is the network as fast as this hardware allows, and if not, where."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from preflight.cli.benches import plan_of
+from preflight.cli.judging import judge_and_report
+from preflight.cli.options import Options
+from preflight.cli.plan import Question
+from preflight.cli.streams import Streams
+
+
+def run(options: Options, streams: Streams) -> int:
+    """Time collectives, on one host or on all of them as one job, and judge what was told."""
+    benches = None if options.from_ else plan_of(options)
+    question = Question("nccl-bench", ("collectives", "nccl"), ("collectives.*",), benches=benches)
+    # Whoever types the name of active work asks for it.
+    return judge_and_report(question, replace(options, level="standard"), streams)
