@@ -49,6 +49,21 @@ class Work(Struct, frozen=True):
     gather: Callable[[Any, Sequence[Command], threading.Event], dict[str, list[Raw]]]
     #: By the answers and what is known of the job; whether the user interrupted it.
     told: Callable[[Mapping[str, list[Raw]], Mapping[str, Any], bool], dict[str, list[Raw]]]
+    #: What of its plan depends on the hosts: by the plan, and the GPUs and cores of the least.
+    joined: Callable[[Mapping[str, Any], int, int], dict[str, Any]]
+
+
+def _of_training(plan: Mapping[str, Any], gpus: int, cores: int) -> dict[str, Any]:
+    """Over several hosts a run is resumed from a folder that all of them share, or not at all."""
+    return {
+        "ranks": plan.get("ranks") or gpus or min(2, cores),
+        "resume": plan.get("resume", True) and bool(plan.get("folder")),
+    }
+
+
+def _of_bench(plan: Mapping[str, Any], gpus: int, _cores: int) -> dict[str, Any]:
+    """On processors one rank fills the network."""
+    return {"ranks": plan.get("ranks") or gpus or 1}
 
 
 def _trained(
@@ -57,11 +72,11 @@ def _trained(
     return told_of_others(found, of, interrupted=interrupted)
 
 
-TRAINING = Work(TRAINS, "micro-train/1", train_command, gathered, _trained)
+TRAINING = Work(TRAINS, "micro-train/1", train_command, gathered, _trained, _of_training)
 BENCH = Work(
     BENCHES, "nccl-bench/1", bench_command,
     # A host that is lost is part of what is found: the others go on.
-    lambda fleet, commands, _: dict(fleet.run(commands)), as_told,
+    lambda fleet, commands, _: dict(fleet.run(commands)), as_told, _of_bench,
 )  # fmt: skip
 
 
@@ -109,7 +124,7 @@ class OneJob(Struct):
         found = {one.host: _left_out(one, train, self.work) for one in left}
         if healthy:
             _hold_way(healthy)
-            plan = joined(plan, healthy)
+            plan = joined(plan, healthy, self.work)
             found |= self._train(commands, train, plan, healthy, left)
         # As they were named, and not as they answered: what is saved is read in this order again.
         order = dict.fromkeys([*(one.host for one in sites), *found])
@@ -216,9 +231,9 @@ def _hold_alike(sites: Sequence[Site]) -> None:
             one.line = {"kind": "cannot", "text": text}
 
 
-def joined(plan: dict[str, Any], sites: Sequence[Site]) -> dict[str, Any]:
-    """The plan of the job over these hosts: the same number of ranks on each, and where they meet.
-    Over several hosts a run is resumed from a folder that all of them share, or not at all."""
+def joined(plan: dict[str, Any], sites: Sequence[Site], work: Work = TRAINING) -> dict[str, Any]:
+    """The plan of the job over these hosts: the same number of ranks on each, and where they
+    meet."""
     if len(sites) == 1:
         return plan
     first = sites[0].told
@@ -233,8 +248,7 @@ def joined(plan: dict[str, Any], sites: Sequence[Site]) -> dict[str, Any]:
         "addresses": [one.told["address"] for one in sites],
         "ports": [one.told["port"] for one in sites],
         "interface": interfaces.pop() if len(interfaces) == 1 else "",
-        "ranks": plan.get("ranks") or gpus or min(2, cores),
-        "resume": plan.get("resume", True) and bool(plan.get("folder")),
+        **work.joined(plan, gpus, cores),
     }
 
 

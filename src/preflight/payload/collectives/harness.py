@@ -75,7 +75,8 @@ def settled(plan: Plan) -> Plan:
     if device == "cuda" and ranks > gpus:
         raise PlanError(f"{ranks} ranks are asked for, and there are {gpus} GPUs")
     if ranks < 2 and len(plan.hosts) < 2:
-        raise PlanError(f"a collective takes two ranks, and here is {ranks} GPU")
+        what = "one GPU" if device == "cuda" else "one rank asked for"
+        raise PlanError(f"a collective takes two ranks, and here is {what}")
     backend = "nccl" if device == "cuda" else "gloo"
     if not dist.is_available() or not dist.is_backend_available(backend):
         raise PlanError(f"torch {torch.__version__} was built without {backend}")

@@ -1,0 +1,122 @@
+"""Hosts on one switch, each behind a link of its own that carries so much and no more.
+
+Network namespaces joined by a bridge, in namespaces of mounts, network and processes of their own:
+nothing of the machine is changed, and all ends with the first process. `ssh` inside is a few lines
+that enter the namespace of the host that is named, so that the command works as ever with
+`--ssh system`. A link is slowed by `tc tbf`, a host by a quota of processor time, packets are lost
+by nftables.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from tests.conftest import require
+
+_TOOLS = ("ip", "tc", "nft", "unshare", "nsenter", "setpriv")
+_APART = ("setpriv", "--pdeathsig", "KILL", "unshare", "-m", "-n", "-p", "--fork",
+          "--kill-child", "--mount-proc")  # fmt: skip
+#: Two processors carry the traffic of six hosts: with this it is the links that are measured.
+RATE_MBIT = 400
+_ENTER = """\
+base=$1; many=$2; rate=$3
+mount -t tmpfs tmpfs /run; mkdir /run/netns
+ip link set lo up
+ip link add name switch type bridge; ip link set switch up
+for i in $(seq 1 $many); do
+  ip netns add h$i
+  ip link add name h$i type veth peer name eth0 netns h$i
+  ip link set h$i master switch; ip link set h$i up
+  ip -n h$i link set lo up
+  ip -n h$i addr add 10.79.0.$i/24 dev eth0; ip -n h$i link set eth0 up
+  ip -n h$i route add default via 10.79.0.254
+  tc qdisc add dev h$i root tbf rate ${rate}mbit burst 256k latency 50ms
+  ip netns exec h$i tc qdisc add dev eth0 root tbf rate ${rate}mbit burst 256k latency 50ms
+done
+echo ready
+exec sleep infinity
+"""
+#: The last two words are the host and the remote command.
+_SSH = """\
+#!/bin/sh
+for word do before=$host; host=$word; done
+exec ip netns exec "$before" unshare -u env PREFLIGHT_LOCK="{base}/$before.lock" \
+  sh -c 'hostname "$1"; exec /bin/sh -s' sh "$before"
+"""
+
+
+class Shaped:
+    """A running network of hosts h1, h2 ..."""
+
+    def __init__(self, base: Path, many: int, pid: int) -> None:
+        self.base, self.pid = base, pid
+        self.hosts = [f"h{number}" for number in range(1, many + 1)]
+
+    def inside(self, argv: Sequence[str]) -> list[str]:
+        """The command that runs `argv` among the hosts."""
+        enter = ["nsenter", "-t", str(self.pid), "-m", "-n", "-p"]
+        path = f"PATH={self.base / 'bin'}:/usr/sbin:/usr/bin:/sbin:/bin"
+        return [*enter, "env", path, f"TMPDIR={self.base}", *argv]
+
+    def sh(self, text: str) -> None:
+        """Run a shell command among them."""
+        subprocess.run(self.inside(["sh", "-ec", text]), check=True, timeout=30)
+
+    def rate(self, host: str, mbit: float) -> None:
+        """Another rate for the link of one host, both ways."""
+        new = f"root tbf rate {mbit}mbit burst 256k latency 50ms"
+        self.sh(f"tc qdisc replace dev {host} {new}; "
+                f"ip netns exec {host} tc qdisc replace dev eth0 {new}")  # fmt: skip
+
+    def loses(self, host: str, of_a_thousand: int) -> None:
+        """So many of the packets that reach a host are lost."""
+        rule = f"numgen random mod 1000 < {of_a_thousand} drop"
+        self.sh(
+            f"ip netns exec {host} nft 'add table ip t; add chain ip t c {{ type filter hook input "
+            f"priority 0 ; }}; add rule ip t c {rule}'"
+        )
+
+    def heals(self, host: str) -> None:
+        """No packets are lost any more, and the link is as the others."""
+        self.sh(f"ip netns exec {host} nft flush ruleset")
+        self.rate(host, RATE_MBIT)
+
+    def preflight(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run this repository's preflight over all hosts."""
+        argv = [sys.executable, "-m", "preflight", *words, "--ssh", "system",
+                "--hosts", ",".join(self.hosts), "--python", sys.executable]  # fmt: skip
+        return subprocess.run(self.inside(argv), capture_output=True, text=True, timeout=240)
+
+
+@contextmanager
+def shaped(base: Path, many: int) -> Iterator[Shaped]:
+    """Start it in the empty folder `base`; end all of it afterwards."""
+    absent = [tool for tool in _TOOLS if shutil.which(tool, path="/usr/sbin:/usr/bin:/sbin:/bin")
+              is None]  # fmt: skip
+    require(", ".join(absent) or "all", not absent)
+    (base / "bin").mkdir()
+    ssh = base / "bin" / "ssh"
+    ssh.write_text(_SSH.format(base=base), encoding="utf-8")
+    ssh.chmod(0o755)
+    argv = [*_APART, "sh", "-ec", _ENTER, "shaped", str(base), str(many), str(RATE_MBIT)]
+    process = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout and process.stderr
+    try:
+        if process.stdout.readline() != "ready\n":
+            process.kill()
+            raise RuntimeError(process.stderr.read())
+        yield Shaped(base, many, psutil.Process(process.pid).children()[0].pid)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
