@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import combinations
+from itertools import combinations, islice
 
-from .found import Nodes, link, named
+from .found import Nodes, Wanted, link, named
 from .proof import PATIENCE, TWICE, Proof, Seen, as_key
-from .scale import kind
 
-#: Tests of proven nodes beside the others of their kind: they tell whether the round as a whole was
-#: slow, and what is fast.
-_CONTROLS = 6
+#: Tests of proven nodes beside the others: they tell whether the round as a whole was slow, and how
+#: fast a healthy test of that kind is.
+_CONTROLS = {"pairs": 6, "groups": 3}
+#: Each round compares with others of them.
+_STRIDE = 7919
 #: Partners after which a node that is neither fast nor clearly slow is left as that.
 _PARTNERS = 4
 
@@ -21,11 +22,11 @@ class Choice:
 
     def __init__(self, proof: Proof, size: int, turn: int) -> None:
         self.proof, self.size = proof, size
-        self.tests: list[tuple[Nodes, str]] = []
+        self.tests: list[Wanted] = []
         self._used: set[int] = set()
         self._turn = turn
 
-    def made(self) -> list[tuple[Nodes, str]]:
+    def made(self) -> list[Wanted]:
         """Tests with their reasons; none: there is nothing left to measure."""
         self._unclear()
         pending = self._nodes()
@@ -34,7 +35,7 @@ class Choice:
             if not self.tests:
                 self._links()
         if self.tests:
-            self._controls()
+            self._controls("groups" if self.size > 3 else "pairs")
         return self.tests
 
     # In which order: what is unclear, nodes, bridges, links.
@@ -49,8 +50,12 @@ class Choice:
         proof, left = self.proof, set(self.proof.suspects(range(self.proof.size)))
         pending = bool(left)
         tests = [(proof.suspects(one.nodes), one) for one in proof.open()]
+        halves = False
         for suspects, one in sorted(tests, key=lambda each: len(each[0])):
             left.difference_update(suspects)
+            if len(suspects) > 2 and self.tests and not halves:
+                halves = True
+                self._controls("pairs")
             if suspects and self._used.isdisjoint(suspects):
                 self._part(suspects, f"test {one.numbers[0]}")
         half = max(1, self.size // 2)
@@ -72,11 +77,12 @@ class Choice:
     def _single(self, node: int) -> None:
         """With a proven node from before it, then with one from behind: a boundary between sides
         lies on one of these ways at most."""
-        tried = self.proof.partners(node)
+        proof, tried = self.proof, self.proof.partners(node)
         if len(tried) >= _PARTNERS:
             return
-        strangers = [one for one in tried if not self.proof.neighbours(node, one)]
-        step = 1 if len(strangers) % 2 else -1
+        before = [one for one in tried if not proof.neighbours(node, one)
+                  and (node - one) % proof.size <= proof.size // 2]  # fmt: skip
+        step = 1 if before else -1
         for way in (step, -step):
             ahead = (one for one in self._walk(node, way) if one not in tried)
             partner = self._line(ahead, 1, node)
@@ -130,24 +136,32 @@ class Choice:
                 self._add(one.nodes, f"test {one.numbers[0]} again: all in it was fast elsewhere")
         for pair in self.proof.unknown_links(tuple(range(self.proof.size))):
             self._add(pair, f"the link {named(pair)}: in no fast test so far")
+        if self.tests:
+            self._controls("pairs")
 
-    def _controls(self) -> None:
-        """Proven nodes beside the others, of each kind that the round has."""
-        sizes = {kind(nodes): 2 if kind(nodes) == "pairs" else self.size for nodes, _ in self.tests}
-        free = self._walk(self._turn * 7919 % self.proof.size, 1)
-        for name, size in sizes.items():
-            there = sum(kind(n) == name and self.proof.sound.issuperset(n) for n, _ in self.tests)
-            for _ in range(_CONTROLS - there):
-                nodes = self._line(free, size)
-                if len(nodes) == size:
-                    self._add(nodes, "proven nodes, for comparison")
+    def _controls(self, kind: str) -> None:
+        """Proven nodes beside the others."""
+        size = 2 if kind == "pairs" else self.size
+        for nodes in islice(self._runs(size), _CONTROLS[kind]):
+            self._add(nodes, "proven nodes, for comparison", control=True)
+
+    def _runs(self, size: int) -> Iterator[Nodes]:
+        """So many free nodes after each other, with proven links between them."""
+        run: list[int] = []
+        for node in self._walk(self._turn * _STRIDE % self.proof.size, 1):
+            if run and link(run[-1], node) not in self.proof.links:
+                run = []
+            run = [*run, node] if self._free(node) else []
+            if len(run) == size:
+                yield tuple(run)
+                run = []
 
     # How.
 
-    def _add(self, nodes: Nodes, why: str) -> None:
+    def _add(self, nodes: Nodes, why: str, *, control: bool = False) -> None:
         if self._used.isdisjoint(nodes):
             self._used.update(nodes)
-            self.tests.append((nodes, why))
+            self.tests.append(Wanted(nodes, why, control))
 
     def _free(self, node: int) -> bool:
         proof = self.proof
@@ -184,5 +198,3 @@ def left_open(proof: Proof) -> str:
         return f"slow only together, or not each time: tests {tests}"
     return ""
 
-
-__all__ = ["Choice", "left_open", "link"]

@@ -19,8 +19,8 @@ _NOISE = 0.03
 _ERRORS = 5.0
 #: Within so many errors of the threshold a test is measured again.
 _DOUBT = 2.0
-#: Fewer tests say little of what they have in common, and less of how they differ.
-_ALIKE, _DIFFER = 3, 12
+#: Fewer tests say little of how they differ; it must be so many times what their repeats explain.
+_TESTS, _TIMES = 12, 3
 #: Nearly a threshold that was asked for.
 _NEARLY = 1.5
 
@@ -53,9 +53,10 @@ class Scale:
         return _MEDIAN * noise / math.sqrt(self.settings.repeats)
 
     def departs(self, medians: dict[Nodes, float]) -> float:
-        """How far a round is off what was reached before, all its tests alike; 0.0: it is not."""
+        """How far tests that should be healthy are off what was reached before; 0.0: they are
+        not."""
         for name, values in _by_kind(medians).items():
-            if len(values) >= _ALIKE and name in self.levels:
+            if name in self.levels:
                 near = healthy(values, self.settings.threshold)
                 off = (median(near) if near else 0.0) / self.levels[name] - 1
                 if abs(off) > (1 - self.settings.threshold) / 2:
@@ -63,11 +64,9 @@ class Scale:
         return 0.0
 
     def take(self, medians: dict[Nodes, float]) -> None:
-        """The levels with this round too."""
+        """The levels with these tests too, most of which are healthy."""
         for name, values in _by_kind(medians).items():
             near = healthy(values, self.settings.threshold)
-            if len(near) < _ALIKE and self.levels.get(name):
-                continue
             before, weight = self.levels.get(name, 0.0), self._weights[name]
             if near:
                 self.levels[name] = (before * weight + sum(near)) / (weight + len(near))
@@ -85,10 +84,10 @@ class Scale:
         self.error = self._by_repeats(_NOISE if noise is None else noise)
         for values in _by_kind(medians).values():
             near = healthy(values, self.settings.threshold)
-            if len(near) >= _DIFFER:
+            if len(near) >= _TESTS:
                 level = median(near)
                 between = _DEVIATION * median(abs(value / level - 1) for value in near)
-                self.error = between if between > 2 * self.error else self.error
+                self.error = between if between > _TIMES * self.error else self.error
         self.cut = 1 - max(1 - self.settings.threshold, _ERRORS * self.error)
 
     def share(self, nodes: Nodes, value: float) -> float:

@@ -8,14 +8,13 @@ from itertools import count
 from statistics import median
 
 from .choose import Choice, left_open
-from .found import Found, Measured, Nodes, Search, Settings, Test
+from .found import Found, Measured, Nodes, Search, Settings, Test, Wanted
 from .pairwise import circle
 from .proof import Proof
 from .scale import Scale
 
 #: A round whose tests are all slow, or all fast, tells of itself: it is measured again so often.
-_AGAIN = 2
-_Wanted = "list[tuple[Nodes, str]]"
+_AGAIN = 3
 _Rounds = "Generator[list[Test], Measured, None]"
 
 
@@ -66,7 +65,7 @@ class _Search:
         for tests in rounds:
             self._record(tests)
 
-    def _first(self) -> Iterator[_Wanted]:
+    def _first(self) -> Iterator[list[Wanted]]:
         if self.nodes < 4:
             yield from circle(self.nodes)
             return
@@ -100,14 +99,15 @@ class _Search:
                 return
             yield from self.round(pairs)
 
-    def wanted(self) -> _Wanted:
+    def wanted(self) -> list[Wanted]:
         return Choice(self.proof, self.size, self.rounds).made()
 
-    def round(self, wanted: _Wanted) -> _Rounds:
+    def round(self, wanted: list[Wanted]) -> _Rounds:
         """One round, measured again while all its tests are slower or faster than before."""
         for _ in range(1 + _AGAIN):
             tests = yield from self._measured(wanted)
-            off = self.scale.departs(self._medians(tests)) if self.proof.sound else 0.0
+            controls = self._medians([t for t, one in zip(tests, wanted) if one.control])  # noqa: B905
+            off = self.scale.departs(controls)
             if not off:
                 break
             if self.rounds >= self.settings.max_rounds:
@@ -117,11 +117,11 @@ class _Search:
         if self.rounds >= self.settings.max_rounds:
             self.stopped = self.stopped or f"{self.rounds} rounds were not enough"
         if not off:
-            self.scale.take(self._medians(tests))
+            self.scale.take(controls)
             self._record(tests)
 
-    def _measured(self, wanted: _Wanted) -> Generator[list[Test], Measured, list[Test]]:
-        tests = [Test(next(self._numbers), nodes, why) for nodes, why in wanted]
+    def _measured(self, wanted: list[Wanted]) -> Generator[list[Test], Measured, list[Test]]:
+        tests = [Test(next(self._numbers), nodes, why) for nodes, why, _ in wanted]
         told = yield tests
         self.rounds += 1
         self._told.update({test.number: told.get(test.number) or [] for test in tests})
@@ -169,9 +169,9 @@ class _Search:
         )
 
 
-def groups(nodes: int, size: int, shift: int, why: str) -> _Wanted:
+def groups(nodes: int, size: int, shift: int, why: str) -> list[Wanted]:
     """All nodes in ring order in groups of about a size, from `shift` on."""
     number = max(1, nodes // size)
     order = [(node + shift) % nodes for node in range(nodes)]
     edges = [at * nodes // number for at in range(number + 1)]
-    return [(tuple(order[one:end]), why) for one, end in zip(edges, edges[1:])]  # noqa: B905
+    return [Wanted(tuple(order[one:end]), why) for one, end in zip(edges, edges[1:])]  # noqa: B905
