@@ -7,6 +7,7 @@ from itertools import combinations, islice
 
 from .found import Nodes, Wanted, link, named
 from .proof import PATIENCE, TWICE, Proof, Seen, as_key
+from .scale import kind
 
 #: Tests of proven nodes beside the others: they tell whether the round as a whole was slow, and how
 #: fast a healthy test of that kind is.
@@ -27,52 +28,50 @@ class Choice:
         self._turn = turn
 
     def made(self) -> list[Wanted]:
-        """Tests with their reasons; none: there is nothing left to measure."""
+        """Tests with their reasons, the most telling first: each takes its nodes from those after
+        it. None: there is nothing left to measure."""
         self._unclear()
-        pending = self._nodes()
-        if not pending and not self.tests:
-            self._bridges()
-            if not self.tests:
-                self._links()
-        if self.tests:
-            self._controls("groups" if self.size > 3 else "pairs")
+        pieces = self._pieces()
+        self._singles(pieces)
+        self._controls()
+        self._halves(pieces)
+        self._controls()
+        if not self._bridges():
+            self._links()
+        self._controls()
         return self.tests
-
-    # In which order: what is unclear, nodes, bridges, links.
 
     def _unclear(self) -> None:
         for one in self.proof.open():
             if one.verdict == "unclear" and len(one.numbers) < PATIENCE:
                 self._add(one.nodes, f"test {one.numbers[0]} again: near the threshold")
 
-    def _nodes(self) -> bool:
-        """Whether any node is left that is neither proven nor to blame."""
-        proof, left = self.proof, set(self.proof.suspects(range(self.proof.size)))
-        pending = bool(left)
+    def _pieces(self) -> list[tuple[list[int], str]]:
+        """Nodes that are neither proven nor to blame, as they were measured together: the fewest
+        first, each once. Those that no open test holds come last."""
+        proof, found = self.proof, []
         tests = [(proof.suspects(one.nodes), one) for one in proof.open()]
-        halves = False
+        taken: set[int] = set()
         for suspects, one in sorted(tests, key=lambda each: len(each[0])):
-            left.difference_update(suspects)
-            if len(suspects) > 2 and self.tests and not halves:
-                halves = True
-                self._controls("pairs")
-            if suspects and self._used.isdisjoint(suspects):
-                self._part(suspects, f"test {one.numbers[0]}")
-        half = max(1, self.size // 2)
-        rest = sorted(left - self._used)
-        for at in range(0, len(rest), half):
-            self._part(rest[at : at + half], "what was only measured beside a culprit")
-        return pending and bool(self.tests)
+            if suspects and taken.isdisjoint(suspects):
+                found.append((suspects, f"test {one.numbers[0]}"))
+            taken.update(suspects)
+        rest = [node for node in proof.suspects(range(proof.size)) if node not in taken]
+        edges = range(0, len(rest), self.size)
+        found += [(rest[at : at + self.size], "what stood beside a culprit") for at in edges]
+        return found
 
-    def _part(self, suspects: list[int], of: str) -> None:
-        """Alone with a proven node where they are one or two, else in halves."""
-        if len(suspects) <= 2:
-            for node in suspects:
+    def _singles(self, pieces: list[tuple[list[int], str]]) -> None:
+        for suspects, _ in pieces:
+            for node in suspects if len(suspects) <= 2 else ():
                 self._single(node)
-            return
-        middle = (len(suspects) + 1) // 2
-        self._padded(suspects[:middle], -1, f"first half of {of}")
-        self._padded(suspects[middle:], 1, f"second half of {of}")
+
+    def _halves(self, pieces: list[tuple[list[int], str]]) -> None:
+        for suspects, of in pieces:
+            if len(suspects) > 2:
+                middle = (len(suspects) + 1) // 2
+                self._padded(suspects[:middle], -1, f"first half of {of}")
+                self._padded(suspects[middle:], 1, f"second half of {of}")
 
     def _single(self, node: int) -> None:
         """With a proven node from before it, then with one from behind: a boundary between sides
@@ -91,20 +90,20 @@ class Choice:
                 return
 
     def _padded(self, part: list[int], step: int, why: str) -> None:
-        """With proven nodes before it (-1) or behind it (1), up to the size of a group."""
-        if len(part) == 1:
-            partner = self._line(self._walk(part[0], step), 1, part[0])
-            pads = partner
-        else:
-            end = part[0] if step < 0 else part[-1]
-            need = max(1, self.size - len(part))
-            pads = self._line(self._walk(end, step), need, end)
+        """With proven nodes before it (-1) or behind it (1), up to the size of a group; one alone
+        with one."""
+        if not self._used.isdisjoint(part):
+            return
+        end = part[0] if step < 0 else part[-1]
+        need = max(1, self.size - len(part)) if len(part) > 1 else 1
+        pads = self._line(self._walk(end, step), need, end)
         if pads:
             nodes = (*reversed(pads), *part) if step < 0 else (*part, *pads)
             self._add(nodes, f"{why}, with proven {named(tuple(sorted(pads)))}")
 
-    def _bridges(self) -> None:
-        """Mixed groups of proven nodes that nothing fast joins, each twice."""
+    def _bridges(self) -> bool:
+        """Mixed groups of proven nodes that nothing fast joins, each twice; whether there are such
+        nodes."""
         proof = self.proof
         islands = [] if proof.sides else proof.islands()
         lacking = {
@@ -116,6 +115,7 @@ class Choice:
         for (at, to), count in chosen.items():
             for _ in range(count):
                 self._bridge(islands[at], islands[to])
+        return len(islands) > 1
 
     def _bridge(self, one: Nodes, other: Nodes) -> None:
         half = max(1, self.size // 2)
@@ -136,14 +136,15 @@ class Choice:
                 self._add(one.nodes, f"test {one.numbers[0]} again: all in it was fast elsewhere")
         for pair in self.proof.unknown_links(tuple(range(self.proof.size))):
             self._add(pair, f"the link {named(pair)}: in no fast test so far")
-        if self.tests:
-            self._controls("pairs")
 
-    def _controls(self, kind: str) -> None:
-        """Proven nodes beside the others."""
-        size = 2 if kind == "pairs" else self.size
-        for nodes in islice(self._runs(size), _CONTROLS[kind]):
-            self._add(nodes, "proven nodes, for comparison", control=True)
+    def _controls(self) -> None:
+        """Proven nodes beside the others: groups beside pairs too, as of groups more is known."""
+        kinds = {kind(one.nodes) for one in self.tests}
+        for name in sorted(kinds | {kind(tuple(range(self.size)))}) if kinds else ():
+            there = sum(one.control and kind(one.nodes) == name for one in self.tests)
+            size = 2 if name == "pairs" else self.size
+            for nodes in islice(self._runs(size), _CONTROLS[name] - there):
+                self._add(nodes, "proven nodes, for comparison", control=True)
 
     def _runs(self, size: int) -> Iterator[Nodes]:
         """So many free nodes after each other, with proven links between them."""

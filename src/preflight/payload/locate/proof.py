@@ -145,7 +145,7 @@ class Proof:
             strangers = [other for other in slow if not self.neighbours(node, other)]
             if len(strangers) >= TWICE or (len(slow) >= TWICE and not self.untried(node)):
                 self.bad[node] = sorted(n for one in slow.values() for n in one.numbers)
-        if not self.sides:
+        if not self.sides and not self.suspects(range(self.size)):
             self._divide()
         if self.sides or len(self.islands()) < 2:
             self._blame_links()
