@@ -53,9 +53,9 @@ class Choice:
         tests = [(proof.suspects(one.nodes), one) for one in proof.open()]
         taken: set[int] = set()
         for suspects, one in sorted(tests, key=lambda each: len(each[0])):
-            if suspects and taken.isdisjoint(suspects):
-                found.append((suspects, f"test {one.numbers[0]}"))
-            taken.update(suspects)
+            piece = [node for node in suspects if node not in taken]
+            found += [(piece, f"test {one.numbers[0]}")] if piece else []
+            taken.update(piece)
         rest = [node for node in proof.suspects(range(proof.size)) if node not in taken]
         edges = range(0, len(rest), self.size)
         found += [(rest[at : at + self.size], "what stood beside a culprit") for at in edges]
@@ -67,11 +67,13 @@ class Choice:
                 self._single(node)
 
     def _halves(self, pieces: list[tuple[list[int], str]]) -> None:
-        for suspects, of in pieces:
-            if len(suspects) > 2:
-                middle = (len(suspects) + 1) // 2
-                self._padded(suspects[:middle], -1, f"first half of {of}")
-                self._padded(suspects[middle:], 1, f"second half of {of}")
+        """Each half gets as many proven nodes as there are for all."""
+        larger = [piece for piece in pieces if len(piece[0]) > 2]
+        free = sum(self._free(node) for node in self.proof.sound) if larger else 0
+        for suspects, of in larger:
+            middle, pads = (len(suspects) + 1) // 2, free // (2 * len(larger))
+            self._padded(suspects[:middle], -1, pads, f"first half of {of}")
+            self._padded(suspects[middle:], 1, pads, f"second half of {of}")
 
     def _single(self, node: int) -> None:
         """With a proven node from before it, then with one from behind: a boundary between sides
@@ -89,17 +91,17 @@ class Choice:
                 self._add((node, *partner), f"n{node} with proven {named(partner)}")
                 return
 
-    def _padded(self, part: list[int], step: int, why: str) -> None:
-        """With proven nodes before it (-1) or behind it (1), up to the size of a group; one alone
-        with one."""
+    def _padded(self, part: list[int], step: int, pads: int, why: str) -> None:
+        """With proven nodes before it (-1) or behind it (1), up to the size of a group, or as many
+        as may be used; one alone with one."""
         if not self._used.isdisjoint(part):
             return
         end = part[0] if step < 0 else part[-1]
-        need = max(1, self.size - len(part)) if len(part) > 1 else 1
-        pads = self._line(self._walk(end, step), need, end)
-        if pads:
-            nodes = (*reversed(pads), *part) if step < 0 else (*part, *pads)
-            self._add(nodes, f"{why}, with proven {named(tuple(sorted(pads)))}")
+        need = max(1, min(pads, self.size - len(part))) if len(part) > 1 else 1
+        proven = self._line(self._walk(end, step), need, end)
+        if proven:
+            nodes = (*reversed(proven), *part) if step < 0 else (*part, *proven)
+            self._add(nodes, f"{why}, with proven {named(tuple(sorted(proven)))}")
 
     def _bridges(self) -> bool:
         """Mixed groups of proven nodes that nothing fast joins, each twice; whether there are such
@@ -128,13 +130,14 @@ class Choice:
 
     def _links(self) -> None:
         """Between proven nodes: what slow tests hold and no fast one, then all others of the ring."""
-        for one in self.proof.open():
-            unknown = self.proof.unknown_links(one.nodes)
+        proof = self.proof
+        for one in proof.open():
+            unknown = proof.unknown_links(one.nodes)
             for pair in unknown:
                 self._add(pair, f"the link {named(pair)} of test {one.numbers[0]}")
-            if not unknown and one.verdict == "slow" and len(one.numbers) < TWICE:
+            if not unknown and not proof.suspects(one.nodes) and len(one.numbers) < TWICE:
                 self._add(one.nodes, f"test {one.numbers[0]} again: all in it was fast elsewhere")
-        for pair in self.proof.unknown_links(tuple(range(self.proof.size))):
+        for pair in proof.unknown_links(tuple(range(proof.size))):
             self._add(pair, f"the link {named(pair)}: in no fast test so far")
 
     def _controls(self) -> None:
