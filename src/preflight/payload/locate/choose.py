@@ -7,7 +7,6 @@ from itertools import combinations, islice
 
 from .found import Nodes, Wanted, link, named
 from .proof import PATIENCE, TWICE, Proof, Seen, as_key
-from .scale import kind
 
 #: Tests of proven nodes beside the others: they tell whether the round as a whole was slow, and how
 #: fast a healthy test of that kind is.
@@ -142,8 +141,9 @@ class Choice:
 
     def _controls(self) -> None:
         """Proven nodes beside the others: groups beside pairs too, as of groups more is known."""
-        kinds = {kind(one.nodes) for one in self.tests}
-        for name in sorted(kinds | {kind(tuple(range(self.size)))}) if kinds else ():
+        kind = self.proof.scale.kind
+        names = {kind(one.nodes) for one in self.tests}
+        for name in sorted(names | {kind(tuple(range(self.size)))}) if names else ():
             there = sum(one.control and kind(one.nodes) == name for one in self.tests)
             size = 2 if name == "pairs" else self.size
             for nodes in islice(self._runs(size), _CONTROLS[name] - there):
