@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import combinations
+from itertools import combinations, islice
 
-from .found import Nodes, link, named
+from .found import Nodes, Wanted, link, named
 from .proof import PATIENCE, TWICE, Proof, Seen, as_key
-from .scale import kind
 
-#: Tests of proven nodes beside the others of their kind: they tell whether the round as a whole was
-#: slow, and what is fast.
-_CONTROLS = 6
+#: Tests of proven nodes beside the others: they tell whether the round as a whole was slow, and how
+#: fast a healthy test of that kind is.
+_CONTROLS = {"pairs": 6, "groups": 3}
+#: Each round compares with others of them.
+_STRIDE = 7919
 #: Partners after which a node that is neither fast nor clearly slow is left as that.
 _PARTNERS = 4
 
@@ -21,62 +22,67 @@ class Choice:
 
     def __init__(self, proof: Proof, size: int, turn: int) -> None:
         self.proof, self.size = proof, size
-        self.tests: list[tuple[Nodes, str]] = []
+        self.tests: list[Wanted] = []
         self._used: set[int] = set()
         self._turn = turn
 
-    def made(self) -> list[tuple[Nodes, str]]:
-        """Tests with their reasons; none: there is nothing left to measure."""
+    def made(self) -> list[Wanted]:
+        """Tests with their reasons, the most telling first: each takes its nodes from those after
+        it. None: there is nothing left to measure."""
         self._unclear()
-        pending = self._nodes()
-        if not pending and not self.tests:
-            self._bridges()
-            if not self.tests:
-                self._links()
-        if self.tests:
-            self._controls()
+        pieces = self._pieces()
+        self._singles(pieces)
+        self._controls()
+        self._halves(pieces)
+        self._controls()
+        if not self._bridges():
+            self._links()
+        self._controls()
         return self.tests
-
-    # In which order: what is unclear, nodes, bridges, links.
 
     def _unclear(self) -> None:
         for one in self.proof.open():
             if one.verdict == "unclear" and len(one.numbers) < PATIENCE:
                 self._add(one.nodes, f"test {one.numbers[0]} again: near the threshold")
 
-    def _nodes(self) -> bool:
-        """Whether any node is left that is neither proven nor to blame."""
-        proof, left = self.proof, set(self.proof.suspects(range(self.proof.size)))
-        pending = bool(left)
+    def _pieces(self) -> list[tuple[list[int], str]]:
+        """Nodes that are neither proven nor to blame, as they were measured together: the fewest
+        first, each once. Those that no open test holds come last."""
+        proof, found = self.proof, []
         tests = [(proof.suspects(one.nodes), one) for one in proof.open()]
+        taken: set[int] = set()
         for suspects, one in sorted(tests, key=lambda each: len(each[0])):
-            left.difference_update(suspects)
-            if suspects and self._used.isdisjoint(suspects):
-                self._part(suspects, f"test {one.numbers[0]}")
-        half = max(1, self.size // 2)
-        rest = sorted(left - self._used)
-        for at in range(0, len(rest), half):
-            self._part(rest[at : at + half], "what was only measured beside a culprit")
-        return pending and bool(self.tests)
+            piece = [node for node in suspects if node not in taken]
+            found += [(piece, f"test {one.numbers[0]}")] if piece else []
+            taken.update(piece)
+        rest = [node for node in proof.suspects(range(proof.size)) if node not in taken]
+        edges = range(0, len(rest), self.size)
+        found += [(rest[at : at + self.size], "what stood beside a culprit") for at in edges]
+        return found
 
-    def _part(self, suspects: list[int], of: str) -> None:
-        """Alone with a proven node where they are one or two, else in halves."""
-        if len(suspects) <= 2:
-            for node in suspects:
+    def _singles(self, pieces: list[tuple[list[int], str]]) -> None:
+        for suspects, _ in pieces:
+            for node in suspects if len(suspects) <= 2 else ():
                 self._single(node)
-            return
-        middle = (len(suspects) + 1) // 2
-        self._padded(suspects[:middle], -1, f"first half of {of}")
-        self._padded(suspects[middle:], 1, f"second half of {of}")
+
+    def _halves(self, pieces: list[tuple[list[int], str]]) -> None:
+        """Each half gets as many proven nodes as there are for all."""
+        larger = [piece for piece in pieces if len(piece[0]) > 2]
+        free = sum(self._free(node) for node in self.proof.sound) if larger else 0
+        for suspects, of in larger:
+            middle, pads = (len(suspects) + 1) // 2, free // (2 * len(larger))
+            self._padded(suspects[:middle], -1, pads, f"first half of {of}")
+            self._padded(suspects[middle:], 1, pads, f"second half of {of}")
 
     def _single(self, node: int) -> None:
         """With a proven node from before it, then with one from behind: a boundary between sides
         lies on one of these ways at most."""
-        tried = self.proof.partners(node)
+        proof, tried = self.proof, self.proof.partners(node)
         if len(tried) >= _PARTNERS:
             return
-        strangers = [one for one in tried if not self.proof.neighbours(node, one)]
-        step = 1 if len(strangers) % 2 else -1
+        before = [one for one in tried if not proof.neighbours(node, one)
+                  and (node - one) % proof.size <= proof.size // 2]  # fmt: skip
+        step = 1 if before else -1
         for way in (step, -step):
             ahead = (one for one in self._walk(node, way) if one not in tried)
             partner = self._line(ahead, 1, node)
@@ -84,21 +90,21 @@ class Choice:
                 self._add((node, *partner), f"n{node} with proven {named(partner)}")
                 return
 
-    def _padded(self, part: list[int], step: int, why: str) -> None:
-        """With proven nodes before it (-1) or behind it (1), up to the size of a group."""
-        if len(part) == 1:
-            partner = self._line(self._walk(part[0], step), 1, part[0])
-            pads = partner
-        else:
-            end = part[0] if step < 0 else part[-1]
-            need = max(1, self.size - len(part))
-            pads = self._line(self._walk(end, step), need, end)
-        if pads:
-            nodes = (*reversed(pads), *part) if step < 0 else (*part, *pads)
-            self._add(nodes, f"{why}, with proven {named(tuple(sorted(pads)))}")
+    def _padded(self, part: list[int], step: int, pads: int, why: str) -> None:
+        """With proven nodes before it (-1) or behind it (1), up to the size of a group, or as many
+        as may be used; one alone with one."""
+        if not self._used.isdisjoint(part):
+            return
+        end = part[0] if step < 0 else part[-1]
+        need = max(1, min(pads, self.size - len(part))) if len(part) > 1 else 1
+        proven = self._line(self._walk(end, step), need, end)
+        if proven:
+            nodes = (*reversed(proven), *part) if step < 0 else (*part, *proven)
+            self._add(nodes, f"{why}, with proven {named(tuple(sorted(proven)))}")
 
-    def _bridges(self) -> None:
-        """Mixed groups of proven nodes that nothing fast joins, each twice."""
+    def _bridges(self) -> bool:
+        """Mixed groups of proven nodes that nothing fast joins, each twice; whether there are such
+        nodes."""
         proof = self.proof
         islands = [] if proof.sides else proof.islands()
         lacking = {
@@ -110,6 +116,7 @@ class Choice:
         for (at, to), count in chosen.items():
             for _ in range(count):
                 self._bridge(islands[at], islands[to])
+        return len(islands) > 1
 
     def _bridge(self, one: Nodes, other: Nodes) -> None:
         half = max(1, self.size // 2)
@@ -122,32 +129,43 @@ class Choice:
 
     def _links(self) -> None:
         """Between proven nodes: what slow tests hold and no fast one, then all others of the ring."""
-        for one in self.proof.open():
-            unknown = self.proof.unknown_links(one.nodes)
+        proof = self.proof
+        for one in proof.open():
+            unknown = proof.unknown_links(one.nodes)
             for pair in unknown:
                 self._add(pair, f"the link {named(pair)} of test {one.numbers[0]}")
-            if not unknown and one.verdict == "slow" and len(one.numbers) < TWICE:
+            if not unknown and not proof.suspects(one.nodes) and len(one.numbers) < TWICE:
                 self._add(one.nodes, f"test {one.numbers[0]} again: all in it was fast elsewhere")
-        for pair in self.proof.unknown_links(tuple(range(self.proof.size))):
+        for pair in proof.unknown_links(tuple(range(proof.size))):
             self._add(pair, f"the link {named(pair)}: in no fast test so far")
 
     def _controls(self) -> None:
-        """Proven nodes beside the others, of each kind that the round has."""
-        sizes = {kind(nodes): 2 if kind(nodes) == "pairs" else self.size for nodes, _ in self.tests}
-        free = self._walk(self._turn * 7919 % self.proof.size, 1)
-        for name, size in sizes.items():
-            there = sum(kind(n) == name and self.proof.sound.issuperset(n) for n, _ in self.tests)
-            for _ in range(_CONTROLS - there):
-                nodes = self._line(free, size)
-                if len(nodes) == size:
-                    self._add(nodes, "proven nodes, for comparison")
+        """Proven nodes beside the others: groups beside pairs too, as of groups more is known."""
+        kind = self.proof.scale.kind
+        names = {kind(one.nodes) for one in self.tests}
+        for name in sorted(names | {kind(tuple(range(self.size)))}) if names else ():
+            there = sum(one.control and kind(one.nodes) == name for one in self.tests)
+            size = 2 if name == "pairs" else self.size
+            for nodes in islice(self._runs(size), _CONTROLS[name] - there):
+                self._add(nodes, "proven nodes, for comparison", control=True)
+
+    def _runs(self, size: int) -> Iterator[Nodes]:
+        """So many free nodes after each other, with proven links between them."""
+        run: list[int] = []
+        for node in self._walk(self._turn * _STRIDE % self.proof.size, 1):
+            if run and link(run[-1], node) not in self.proof.links:
+                run = []
+            run = [*run, node] if self._free(node) else []
+            if len(run) == size:
+                yield tuple(run)
+                run = []
 
     # How.
 
-    def _add(self, nodes: Nodes, why: str) -> None:
+    def _add(self, nodes: Nodes, why: str, *, control: bool = False) -> None:
         if self._used.isdisjoint(nodes):
             self._used.update(nodes)
-            self.tests.append((nodes, why))
+            self.tests.append(Wanted(nodes, why, control))
 
     def _free(self, node: int) -> bool:
         proof = self.proof
@@ -184,5 +202,3 @@ def left_open(proof: Proof) -> str:
         return f"slow only together, or not each time: tests {tests}"
     return ""
 
-
-__all__ = ["Choice", "left_open", "link"]

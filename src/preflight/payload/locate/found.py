@@ -18,6 +18,15 @@ class Test(NamedTuple):
     why: str
 
 
+class Wanted(NamedTuple):
+    """A test that has no number yet. `control`: all in it is proven; it is there to be compared
+    with."""
+
+    nodes: Nodes
+    why: str
+    control: bool = False
+
+
 class Settings(NamedTuple):
     """How a search judges what it is told.
 

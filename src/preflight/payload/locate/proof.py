@@ -97,17 +97,16 @@ class Proof:
         return [one for one in sorted(ring(nodes)) if self._unknown(one)]
 
     def _unknown(self, one: Link) -> bool:
-        return (
-            one not in self.links
-            and one not in self.bad_links
-            and self.sound.issuperset(one)
-            and not self._given_up(one)
-            and self._side.get(one[0]) == self._side.get(one[1])
-        )
+        known = one in self.links or one in self.bad_links or self._given_up(one)
+        return not known and self._between_sound(one)
+
+    def _between_sound(self, one: Link) -> bool:
+        """Between sound nodes of one side."""
+        return self.sound.issuperset(one) and self._side.get(one[0]) == self._side.get(one[1])
 
     def _given_up(self, nodes: Nodes) -> bool:
         one = self.seen.get(nodes)
-        return one is not None and one.verdict == "unclear" and len(one.numbers) >= PATIENCE
+        return one is not None and len(one.numbers) >= PATIENCE
 
     def partners(self, node: int) -> dict[int, Seen]:
         """Sound nodes with which it was measured alone, and what came of it."""
@@ -145,7 +144,7 @@ class Proof:
             strangers = [other for other in slow if not self.neighbours(node, other)]
             if len(strangers) >= TWICE or (len(slow) >= TWICE and not self.untried(node)):
                 self.bad[node] = sorted(n for one in slow.values() for n in one.numbers)
-        if not self.sides:
+        if not self.sides and not self.suspects(range(self.size)):
             self._divide()
         if self.sides or len(self.islands()) < 2:
             self._blame_links()
@@ -160,8 +159,8 @@ class Proof:
 
     def _blame_links(self) -> None:
         for nodes, one in self.failing.items():
-            again = one.verdict == "slow" and len(one.numbers) >= TWICE
-            if len(nodes) == 2 and again and self._unknown(link(*nodes)):
+            again = len(one.numbers) >= TWICE and self.scale.surely_slow(one.shares)
+            if len(nodes) == 2 and again and self._between_sound(link(*nodes)):
                 self.bad_links[link(*nodes)] = one.numbers
 
     def _divide(self) -> None:

@@ -12,22 +12,19 @@ from .found import Nodes, Settings
 #: A normal spread is so many median deviations; the median of repeats is less steady than their
 #: mean by the second factor.
 _DEVIATION, _MEDIAN = 1.4826, 1.2533
-#: Assumed where one repeat of each test tells nothing of the spread.
-_NOISE = 0.03
+#: Usual, and assumed where single repeats tell nothing of it; it weighs as so many measurements.
+_NOISE, _USUAL = 0.03, 20
 #: The threshold is so many errors of a test away from healthy ones, else it is lowered: one test in
 #: three million is then slow by chance.
 _ERRORS = 5.0
-#: Within so many errors of the threshold a test is measured again.
-_DOUBT = 2.0
-#: Fewer tests say little of what they have in common, and less of how they differ.
-_ALIKE, _DIFFER = 3, 12
+#: Within so many errors of the threshold a test is measured again; a link that is blamed is farther.
+_DOUBT, _SURE = 2.0, 3.0
+#: A ring of more nodes is a group.
+_FEW = 3
+#: Fewer tests say little of how they differ; it must be so many times what their repeats explain.
+_TESTS, _TIMES = 12, 3
 #: Nearly a threshold that was asked for.
 _NEARLY = 1.5
-
-
-def kind(nodes: Nodes) -> str:
-    """Two or three nodes are faster than many, even where all are well."""
-    return "pairs" if len(nodes) <= 3 else "groups"
 
 
 def healthy(values: Iterable[float], threshold: float) -> list[float]:
@@ -40,22 +37,28 @@ def healthy(values: Iterable[float], threshold: float) -> list[float]:
 
 
 class Scale:
-    """The levels of healthy tests so far, by kind. `error`: of one test; `cut`: below it is slow."""
+    """The levels of healthy tests so far, by kind. `error`: of one test, as a share; `cut`: a test
+    below it is slow; `size`: of a group."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, size: int) -> None:
+        self.settings, self.size = settings, size
         self.levels: dict[str, float] = {}
         self.error = self._by_repeats(settings.noise or _NOISE)
         self.cut = settings.threshold
         self._weights: dict[str, int] = defaultdict(int)
 
+    def kind(self, nodes: Nodes) -> str:
+        """Two or three nodes are faster than many, even where all are well."""
+        return "groups" if min(len(nodes), self.size) > _FEW else "pairs"
+
     def _by_repeats(self, noise: float) -> float:
         return _MEDIAN * noise / math.sqrt(self.settings.repeats)
 
     def departs(self, medians: dict[Nodes, float]) -> float:
-        """How far a round is off what was reached before, all its tests alike; 0.0: it is not."""
-        for name, values in _by_kind(medians).items():
-            if len(values) >= _ALIKE and name in self.levels:
+        """How far tests that should be healthy are off what was reached before; 0.0: they are
+        not."""
+        for name, values in self._by_kind(medians).items():
+            if name in self.levels:
                 near = healthy(values, self.settings.threshold)
                 off = (median(near) if near else 0.0) / self.levels[name] - 1
                 if abs(off) > (1 - self.settings.threshold) / 2:
@@ -63,46 +66,54 @@ class Scale:
         return 0.0
 
     def take(self, medians: dict[Nodes, float]) -> None:
-        """The levels with this round too."""
-        for name, values in _by_kind(medians).items():
-            near = healthy(values, self.settings.threshold)
-            if len(near) < _ALIKE and self.levels.get(name):
-                continue
+        """The levels with these tests too, most of which are healthy."""
+        for name, values in self._by_kind(medians).items():
+            near = self._healthy(values)
             before, weight = self.levels.get(name, 0.0), self._weights[name]
             if near:
                 self.levels[name] = (before * weight + sum(near)) / (weight + len(near))
                 self._weights[name] += len(near)
 
+    def _healthy(self, values: list[float]) -> list[float]:
+        if self.settings.reference is None:
+            return healthy(values, self.settings.threshold)
+        return [value for value in values if value >= self.cut * self.settings.reference]
+
     def learn(self, repeats: Iterable[list[float]], medians: dict[Nodes, float]) -> None:
-        """Error and cut from the first rounds: from how repeats differ, or tests, where those differ
-        far more than their repeats explain."""
-        off = [abs(value / median(each) - 1) for each in repeats if len(each) > 2 for value in each
-               if median(each) > 0]  # fmt: skip
+        """Error and cut from the first rounds: from how repeats differ, or tests, where those
+        differ far more than their repeats explain."""
         noise = self.settings.noise
-        if noise is None and off:
-            free = self.settings.repeats / max(1, self.settings.repeats - 1)
-            noise = _DEVIATION * median(off) * math.sqrt(free)
-        self.error = self._by_repeats(_NOISE if noise is None else noise)
-        for values in _by_kind(medians).values():
+        self.error = self._by_repeats(_noise(repeats) if noise is None else noise)
+        for values in self._by_kind(medians).values():
             near = healthy(values, self.settings.threshold)
-            if len(near) >= _DIFFER:
+            if len(near) >= _TESTS:
                 level = median(near)
                 between = _DEVIATION * median(abs(value / level - 1) for value in near)
-                self.error = between if between > 2 * self.error else self.error
+                self.error = between if between > _TIMES * self.error else self.error
         self.cut = 1 - max(1 - self.settings.threshold, _ERRORS * self.error)
+
+    def above(self, medians: dict[Nodes, float]) -> list[Nodes]:
+        """Tests as far above the level as slow ones are below: then it may be of slow ones."""
+        return [nodes for nodes, value in medians.items() if self.share(nodes, value) > 1 / self.cut]
 
     def share(self, nodes: Nodes, value: float) -> float:
         """Of what a healthy test of this kind reaches."""
-        level = self.levels.get(kind(nodes)) or max(self.levels.values(), default=0.0)
+        level = self.levels.get(self.kind(nodes)) or max(self.levels.values(), default=0.0)
         level = self.settings.reference or level
         return value / level if level else 0.0
 
     def verdict(self, shares: list[float]) -> str:
-        """ "fast", "slow", or "unclear" after as many measurements as there are shares."""
-        share, doubt = median(shares), _DOUBT * self.error / math.sqrt(len(shares))
-        if share >= self.cut + doubt:
-            return "fast"
-        return "slow" if share <= self.cut - doubt else "unclear"
+        """"fast", "slow", or "unclear" after as many measurements as there are shares."""
+        errors = self._errors(shares)
+        return "fast" if errors >= _DOUBT else "slow" if errors <= -_DOUBT else "unclear"
+
+    def surely_slow(self, shares: list[float]) -> bool:
+        """Each time, and farther from the threshold than "slow" asks."""
+        return max(shares) <= self.cut and self._errors(shares) <= -_SURE
+
+    def _errors(self, shares: list[float]) -> float:
+        """How many errors they lie above the threshold."""
+        return (median(shares) - self.cut) * math.sqrt(len(shares)) / self.error
 
     @property
     def smallest(self) -> float:
@@ -120,8 +131,22 @@ class Scale:
                 f"{self.settings.repeats} may tell {2 * asked:.0%}")  # fmt: skip
 
 
-def _by_kind(medians: dict[Nodes, float]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = defaultdict(list)
-    for nodes, value in medians.items():
-        found[kind(nodes)].append(value)
-    return found
+    def _by_kind(self, medians: dict[Nodes, float]) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = defaultdict(list)
+        for nodes, value in medians.items():
+            found[self.kind(nodes)].append(value)
+        return found
+
+
+def _noise(repeats: Iterable[list[float]]) -> float:
+    """Of single measurements as a share of them. A few say little: they are weighed with what is
+    usual."""
+    off = [
+        abs(value / median(each) - 1) * math.sqrt(len(each) / (len(each) - 1))
+        for each in repeats
+        if len(each) > 2 and median(each) > 0
+        for value in each
+    ]
+    seen = _DEVIATION * median(off) if off else 0.0
+    weight = len(off) / (len(off) + _USUAL)
+    return math.sqrt(weight * seen**2 + (1 - weight) * _NOISE**2)
