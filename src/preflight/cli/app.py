@@ -76,6 +76,15 @@ COMMANDS = (
          "preflight topo --from nccl.log", "preflight topo --pid 4711"),
     ),
     Spec(
+        "nccl-bench", "nccl_bench",
+        "Is the network as fast as this hardware allows? Reads nccl-tests, perftest.",
+        ("from_", *(name for name in JUDGE if name != "level"), *WRITE, *RUN),
+        ("all_reduce_perf -b 8 -e 8G -f 2 -g 8 | preflight nccl-bench --from -",
+         "preflight nccl-bench --from nccl.log --from ibstat.txt",
+         "preflight nccl-bench --from write_bw.log --from ibstat.txt",
+         "preflight nccl-bench --from nccl.log --set collectives.busbw.fail=350"),
+    ),
+    Spec(
         "sysctl", "sysctl",
         "The system under the run: kernel parameters, limits, CPU, memory, disks.",
         (*WHERE, "pid", *JUDGE, *FIX, *WRITE, *RUN),

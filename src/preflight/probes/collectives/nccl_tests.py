@@ -18,7 +18,7 @@ from preflight.probes.collectives.derived import (
     sides,
 )
 from preflight.probes.collectives.labels import labelled
-from preflight.probes.collectives.tables import Run, runs_of
+from preflight.probes.collectives.tables import Run, locate, runs_of
 from preflight.probes.spec import probe
 from preflight.units import format_bytes
 
@@ -34,7 +34,7 @@ _ONE = Missing("not-applicable", "one rank by itself sends nothing")
 _NO_LIMIT = Missing("not-applicable", "it was given no least bandwidth (NCCL_TESTS_MIN_BW)")
 
 
-@probe(TOOL, ["nccl-tests"], timeout_s=60, with_stderr=True)
+@probe(TOOL, [TOOL], timeout_s=60, with_stderr=True, locate=locate)
 def nccl_tests(text: str) -> Collectives:
     """A table for each run. Of a run that did not come so far the reason stands in `trouble`."""
     runs = [one for one in runs_of(labelled(text)) if one.rows or one.ranks or one.trouble]
