@@ -82,7 +82,7 @@ COMMANDS = (
         ("all_reduce_perf -b 8 -e 8G -f 2 -g 8 | preflight nccl-bench --from -",
          "preflight nccl-bench --from nccl.log --from ibstat.txt",
          "preflight nccl-bench --from write_bw.log --from ibstat.txt",
-         "preflight nccl-bench --from nccl.log --set collectives.busbw.fail=350"),
+         "preflight run --from nccl.log --from node-07.capture.gz"),
     ),
     Spec(
         "sysctl", "sysctl",

@@ -44,7 +44,7 @@ _PCIE = Missing(
 _NO_PORTS = Missing(
     "not-in-input",
     "which adapters carry it is not in the input: add `ibstat` of one host (--from ibstat.txt), or "
-    "say what is enough: --set collectives.busbw.fail=GB/s",
+    "say what is enough: --set collectives.busbw.warn=350 --set collectives.busbw.fail=300",
 )
 _NO_RACK = Missing(
     "not-in-input",
