@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from preflight.assemble.host import assemble
+from preflight.collect import examine
+from preflight.expect.collectives import collective_busbw
 from preflight.facts.host import Host
-from preflight.model import Missing
+from preflight.judge.load import load
+from preflight.model import Missing, Status
 from preflight.recognise import recognise
 from tests.conftest import SAMPLES, sample_bytes
 
@@ -135,3 +138,65 @@ def test_the_middle_of_a_table_is_read_or_unknown() -> None:
         assert isinstance(runs, tuple)
         assert _plain(runs[0].ranks) in (RUNS[name][1], None)
         assert runs[0].ended is not True or name.startswith("vendor_mock")
+
+
+#: Sample -> what of it does not pass; an ERROR with its reason.
+FINDINGS: dict[str, tuple[str, ...]] = {
+    "nccl_tests/mpirun_not_enough_slots.log": (
+        "ERROR collectives.busbw", "ERROR collectives.ended", "ERROR collectives.network",
+    ),
+    "nccl_tests/vendor_mock_1gpu_out_of_bounds_failed.log": ("FAIL collectives.wrong",),
+    "nccl_tests/vendor_mock_1gpu_avg_bw_failed.log": ("FAIL collectives.own_limit",),
+    "nccl_tests/cx8_pcie_x16_2nodes_ar_on_midsize_collapse_17.87.log": (
+        "WARN collectives.order", "WARN collectives.sides",
+    ),
+    "nccl_tests/cx8_pcie_x16_2nodes_nccl2.30_21.07.log": ("WARN collectives.order",),
+}  # fmt: skip
+#: Those whose links the table knows: the share of the bound that they reach, in percent.
+SHARES = {
+    "a100_sxm_x8_210.99.log": 100, "a100_sxm_x8_allgather.log": 98,
+    "a100_sxm_x8_allreduce.log": 101, "a100_sxm_x8_alltoall.log": 97,
+    "a100_sxm_x8_broadcast.log": 100, "a100_sxm_x8_reduce.log": 98,
+    "a100_sxm_x8_reducescatter.log": 99,
+}  # fmt: skip
+CHECKS = load(("collectives",)).checks
+
+
+@pytest.mark.parametrize(
+    "name", [*(f"nccl_tests/{one}" for one in NCCL_TESTS), *(f"perftest/{one}" for one in PERFTEST)]
+)
+def test_each_sample_is_judged_as_it_is_to_be(name: str) -> None:
+    raws = recognise(sample_bytes(name), "x.txt")
+    results = examine("input", raws, CHECKS).results
+    off = {
+        f"{one.status.value} {one.check}" for one in results
+        if one.status not in (Status.PASS, Status.SKIP)
+    }  # fmt: skip
+    assert off == set(FINDINGS.get(name, ()))
+    if "mpirun" in name:
+        assert {one.measured for one in results} == {None}
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_a_sound_run_is_near_its_bound(name: str) -> None:
+    host = host_of(f"nccl_tests/{name}")
+    assert isinstance(host.collectives, tuple)
+    bound = collective_busbw(host, host.collectives[0])
+    assert not isinstance(bound, Missing)
+    assert not isinstance(host.collectives[0].busbw_gbps, Missing)
+    assert round(100 * host.collectives[0].busbw_gbps / bound.value) == SHARES[name]
+
+
+def test_adapters_at_line_rate_pass_where_their_port_is_known() -> None:
+    """97.56 Gb/s of RoCE at 100; 201.8 and 195 of InfiniBand at 200."""
+    for name, rate in zip(PERFTEST, (100, 200, 200), strict=True):
+        device = TESTS[name][0]
+        port = (
+            f"CA '{device}'\n\tCA type: MT4123\n\tNumber of ports: 1\n\tPort 1:\n"
+            f"\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: {rate}\n"
+        )
+        raws = recognise(sample_bytes(f"perftest/{name}"), "x.txt")
+        raws += recognise(port.encode(), "ibstat.txt")
+        [one] = [one for one in examine("input", raws, CHECKS).results
+                 if one.check == "rdma.bandwidth"]  # fmt: skip
+        assert one.status is Status.PASS

@@ -108,6 +108,7 @@ SHARED_WITHIN = {
     "probes.collectives.troubles": "why a benchmark ended",
     "expect.advised": "when clipping is too much, of a run and of a sweep",
     "expect.bound": "what every bound is",
+    "expect.collectives": "bounds of a topic of their own, listed with the others",
     "expect.system": "bounds of a topic of their own, listed with the others",
     "expect.topology": "bounds of a topic of their own, listed with the others",
     "expect.models": "the rows of a table that bounds are made of",

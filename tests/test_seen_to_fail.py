@@ -19,7 +19,7 @@ from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
-from tests import accelerator_text
+from tests import accelerator_text, collective_text
 from tests import topology_text as topology
 from tests.binding_text import BOUND, ON_GPU, TWO_NODES
 from tests.conftest import sample
@@ -282,6 +282,23 @@ BASES |= {
     "stressed-two": {"stress": stressed(under_load(gpus=2))},
     "stressed-fading": {"stress": stressed(under_load(fades=0.1)), **_LOADED},
     "stressed-hot": {"stress": stressed(under_load(hot=3)), **_LOADED},
+}
+#: A benchmark of eight H100, of two hosts of them; and of one adapter, whose port ibstat tells.
+BASES |= {
+    "collective": {"nccl-tests": collective_text.nccl_tests()},
+    "collective-slow": {"nccl-tests": collective_text.nccl_tests(200.0)},
+    "collective-alone": {"nccl-tests": collective_text.nccl_tests(gpus=1) * 2},
+    "collective-cut": {"nccl-tests": collective_text.nccl_tests(ends=False, most=1 << 40)},
+    "collective-broken": {
+        "nccl-tests": collective_text.nccl_tests(ends=False, most=1 << 40)
+        + "node-01: Test NCCL failure common.cu:303 'unhandled system error / '\n"
+    },
+    "collective-pair": {"nccl-tests": collective_text.nccl_tests(hosts=2)},
+    "collective-pair-slow": {"nccl-tests": collective_text.nccl_tests(3.0, hosts=2)},
+    "rdma-test": {
+        "perftest": collective_text.perftest(),
+        "ibstat": "infiniband/ibstat_h100_12hca_active.txt",
+    },
 }
 #: Edits that make the base sound: the sample announces four GPUs and holds one.
 WHOLE = {"host": [["<attached_gpus>4", "<attached_gpus>1"]]}

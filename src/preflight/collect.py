@@ -119,7 +119,7 @@ def _draw(report: HostReport, host: Host) -> None:
 
 
 def _measured(host: Host) -> tuple[dict[str, Any], ...]:
-    """What active work measured."""
+    """What active work and recorded benchmarks measured."""
     tables: tuple[dict[str, Any], ...] = ()
     if not isinstance(host.stress, Missing):
         from preflight.reports.stress import stress_tables
@@ -130,6 +130,10 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
         from preflight.reports.training import training_tables
 
         tables += (*training_tables(host), *sweep_tables(host.training, host.name))
+    if not (isinstance(host.collectives, Missing) and isinstance(host.rdma_tests, Missing)):
+        from preflight.reports.collectives import collective_tables, rdma_tables
+
+        tables += (*collective_tables(host), *rdma_tables(host))
     return tables
 
 

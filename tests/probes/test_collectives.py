@@ -10,6 +10,7 @@ from preflight.model import Missing
 from preflight.probes.collectives.all_reduce_bench import all_reduce_bench
 from preflight.probes.collectives.nccl_tests import nccl_tests
 from preflight.probes.collectives.perftest import perftest
+from preflight.probes.collectives.tables import locate
 from preflight.recognise import recognise
 from tests import collective_text as text
 from tests.collective_text import GIB
@@ -128,8 +129,7 @@ def test_a_test_that_never_ran(log: str) -> None:
 def test_ranks_that_are_not_alike_on_all_hosts() -> None:
     lines = text.nccl_tests(hosts=2).splitlines(keepends=True)
     run = one("".join(line for line in lines if "Rank 15" not in line))
-    assert isinstance(run.ranks_per_host, Missing)
-    assert run.ranks_per_host.text == "node-01 8, node-02 7"
+    assert (run.ranks_per_host, run.even, run.trouble) == (7, False, "node-01 8, node-02 7")
 
 
 def test_wrong_results_are_summed() -> None:
@@ -137,6 +137,17 @@ def test_wrong_results_are_summed() -> None:
     cut = one(text.nccl_tests(wrong="3", ends=False))
     assert cut.wrong == 3 * 2 * 6
     assert isinstance(one(text.nccl_tests(wrong="N/A")).wrong, Missing)
+
+
+def test_evidence_is_the_line_that_shows_it() -> None:
+    lines = text.nccl_tests().splitlines()
+    for field, words in {
+        "busbw_gbps": "8589934592 ", "wrong": "# Out of bounds", "reaches_own_limit": "# Avg bus",
+        "even": "# nThread",
+    }.items():  # fmt: skip
+        assert lines[locate(text.nccl_tests(), 1, field) - 1].strip().startswith(words)
+    broken = text.nccl_tests(ends=False) + "node-01: Test NCCL failure common.cu:3 'x'\n"
+    assert "Test NCCL" in broken.splitlines()[locate(broken, 1, "ended") - 1]
 
 
 def test_a_line_that_is_cut_is_left_out() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from preflight.expect.bound import Bound
+from preflight.expect.collectives import collective_busbw, collective_one_adapter, rdma_gbits
 from preflight.expect.heat import hot_c, too_hot_c
 from preflight.expect.stress import (
     stress_attention,
@@ -255,6 +256,9 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "pcie_replays_per_min": pcie_replays_per_min,
     "hot_c": hot_c,
     "too_hot_c": too_hot_c,
+    "collective_busbw": collective_busbw,
+    "collective_one_adapter": collective_one_adapter,
+    "rdma_gbits": rdma_gbits,
     "cores_for_gpus": cores_for_gpus,
     "memlock": memlock_bytes,
     "shared_memory": shared_memory_bytes,

@@ -52,11 +52,13 @@ class Collective(Struct, frozen=True):
     ranks: Known[int] = NOT_IN_INPUT
     hosts: Known[tuple[str, ...]] = NOT_IN_INPUT
     host_count: Known[int] = NOT_IN_INPUT
-    ranks_per_host: Known[int] = NOT_IN_INPUT  # "unequal": unreadable
+    ranks_per_host: Known[int] = NOT_IN_INPUT  # of the host with the fewest
+    even: Known[bool] = NOT_IN_INPUT  # as many on each host
     product: Known[str] = NOT_IN_INPUT  # of all its GPUs
     rows: tuple[SizeRow, ...] = ()
     ended: Known[bool] = NOT_IN_INPUT  # it came to its own end
-    #: What stopped it, in the tool's words; or that its processes ran each by itself.
+    #: What stopped it, in the tool's words; that its processes ran each by itself, or how many
+    #: ranks each host had, where these differ.
     trouble: str = ""
     trouble_ranks: tuple[int, ...] = ()
     together: Known[bool] = NOT_IN_INPUT  # the ranks are of one job

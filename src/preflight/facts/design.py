@@ -20,6 +20,7 @@ class Design(Struct, frozen=True, kw_only=True):
     nvlinks: Known[int] = _NOT_PROMISED
     nvlinks_max: Known[int] = _NOT_PROMISED
     nvlink_gbps: Known[float] = _NOT_PROMISED
+    nvls_gbps: Known[float] = _NOT_PROMISED
     bridged: bool = False
     nvswitch: bool = False
     pcie_gen: Known[int] = _NOT_PROMISED

@@ -24,8 +24,9 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
     "versions": (("known-bad", "data/known_bad.yaml"),),
 }
 DOMAINS = (
-    "gpu", "pcie", "fabric", "topology", "network", "nccl", "chassis", "dcgm", "live", "kernel",
-    "system", "parameters", "versions", "environment", "collectives", "stress", "training", "fleet",
+    "gpu", "pcie", "fabric", "topology", "network", "nccl", "collectives", "chassis", "dcgm",
+    "live", "kernel", "system", "parameters", "versions", "environment", "stress", "training",
+    "fleet",
 )  # fmt: skip
 
 #: What makes checks out of YAML.

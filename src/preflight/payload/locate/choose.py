@@ -201,4 +201,3 @@ def left_open(proof: Proof) -> str:
         tests = ", ".join(str(one.numbers[0]) for one in unclear[:5])
         return f"slow only together, or not each time: tests {tests}"
     return ""
-

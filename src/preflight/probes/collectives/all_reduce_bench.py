@@ -86,7 +86,8 @@ def _of(rows: tuple[SizeRow, ...], ranks: Known[int], product: Known[str], line:
     ranks = ranks_of(rows, "all_reduce") if isinstance(ranks, Missing) else ranks
     busbw, at_bytes = largest(rows, _AGAIN)
     return Collective(
-        "all_reduce", TOOL, "all_reduce", ranks, _NO_HOSTS, _NO_HOSTS, _NO_HOSTS, product,
+        "all_reduce", TOOL, "all_reduce", ranks,
+        _NO_HOSTS, _NO_HOSTS, _NO_HOSTS, _NO_HOSTS, product,
         rows=rows, ended=True, together=ranks if isinstance(ranks, Missing) else ranks > 1,
         wrong=_NOT_CHECKED, reaches_own_limit=Missing("not-applicable", "it knows no limit"),
         busbw_gbps=busbw, at_bytes=at_bytes, shape=shape_of(rows, "all_reduce", line, TOOL),

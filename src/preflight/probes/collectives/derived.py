@@ -114,7 +114,7 @@ def reversal(rows: Sequence[SizeRow]) -> tuple[Known[float], str]:
     for name in ("out_of_place", "in_place"):
         worst = max([worst, *_reversals(rows, name)])
     few = Missing("not-asked", "it takes two sizes from 64 KiB on")
-    return (worst[0], worst[1]) if worst[0] else (few, "")
+    return (round(worst[0], 2), worst[1]) if worst[0] else (few, "")
 
 
 def _reversals(rows: Sequence[SizeRow], name: str) -> Iterator[tuple[float, str]]:
@@ -145,4 +145,4 @@ def sides_apart(rows: Sequence[SizeRow]) -> tuple[Known[float], str]:
             shown = f"{size}: {out.time_us:,.0f} us out of place, {inside.time_us:,.0f} us in place"
             worst = max(worst, (max(out.time_us, inside.time_us) / less, shown))
     few = Missing("not-asked", "it takes a size from 1 MiB on with both sides")
-    return (worst[0], worst[1]) if worst[0] else (few, "")
+    return (round(worst[0], 2), worst[1]) if worst[0] else (few, "")

@@ -18,7 +18,7 @@ from preflight.probes.collectives.derived import (
     sides,
 )
 from preflight.probes.collectives.labels import labelled
-from preflight.probes.collectives.tables import Run, runs_of
+from preflight.probes.collectives.tables import Run, locate, runs_of
 from preflight.probes.spec import probe
 from preflight.units import format_bytes
 
@@ -28,11 +28,13 @@ _NO_GPUS = Missing(
 )
 _NO_KIND = Missing("not-in-input", "the text does not tell which collective was measured")
 _NO_END = Missing("not-in-input", "the last line of nccl-tests (# Avg bus bandwidth) is not in it")
+_PLACES = ("hosts", "host_count", "ranks_per_host", "even", "product")
+_ONE_HOST = Missing("not-applicable", "it ran on one host")
 _ONE = Missing("not-applicable", "one rank by itself sends nothing")
 _NO_LIMIT = Missing("not-applicable", "it was given no least bandwidth (NCCL_TESTS_MIN_BW)")
 
 
-@probe(TOOL, ["nccl-tests"], timeout_s=60, with_stderr=True)
+@probe(TOOL, [TOOL], timeout_s=60, with_stderr=True, locate=locate)
 def nccl_tests(text: str) -> Collectives:
     """A table for each run. Of a run that did not come so far the reason stands in `trouble`."""
     runs = [one for one in runs_of(labelled(text)) if one.rows or one.ranks or one.trouble]
@@ -69,7 +71,7 @@ def _collective(run: Run, alone: int) -> Collective:
     kind = run.named or kind_of(rows, run.columns, run.middle)
     ranks: Known[int] = len(run.ranks) or ranks_of(rows, kind)
     busbw, at_bytes = _reached(run, rows, kind, ranks)
-    trouble = f"{alone} processes, each by itself" if alone else run.trouble
+    trouble = f"{alone} processes, each by itself" if alone else run.trouble or _uneven(run)
     name = kind or TOOL
     return Collective(
         name, TOOL, kind or _NO_KIND, ranks,
@@ -98,18 +100,24 @@ def _reached(
 def _places(run: Run) -> dict[str, Any]:
     """Hosts, ranks on each, and the model of the GPUs."""
     if not run.ranks:
-        return dict.fromkeys(("hosts", "host_count", "ranks_per_host", "product"), _NO_GPUS)
+        return dict.fromkeys(_PLACES, _NO_GPUS)
     counts = Counter(host for host, _ in run.ranks.values())
     products = sorted({product for _, product in run.ranks.values()})
     several = Missing("not-applicable", f"GPUs of several models: {', '.join(products)[:120]}")
-    each = set(counts.values())
-    told = ", ".join(f"{host} {count}" for host, count in counts.items())
     return {
         "hosts": tuple(counts),
         "host_count": len(counts),
-        "ranks_per_host": each.pop() if len(each) == 1 else Missing("unreadable", told[:200]),
+        "ranks_per_host": min(counts.values()),
+        "even": len(set(counts.values())) == 1 if len(counts) > 1 else _ONE_HOST,
         "product": products[0] if len(products) == 1 and products[0] else several,
     }
+
+
+def _uneven(run: Run) -> str:
+    """How many ranks each host had, where these differ."""
+    counts = Counter(host for host, _ in run.ranks.values())
+    told = ", ".join(f"{host} {count}" for host, count in counts.items())
+    return told[:200] if len(set(counts.values())) > 1 else ""
 
 
 def _ended(run: Run) -> Known[bool]:

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from preflight.facts.collectives import Side, SizeRow
 from preflight.model import NOT_IN_INPUT, Known, Missing
-from preflight.probes.collectives.labels import Labelled
+from preflight.probes.collectives.labels import Labelled, labelled
 from preflight.probes.collectives.troubles import trouble_of
 
 _STARTS = re.compile(r"#\s*Collective test starting:\s+(\w{1,40}?)_perf\b")
@@ -65,6 +65,28 @@ def runs_of(lines: Iterable[Labelled]) -> list[Run]:
         if not found:
             found.append(Run(line.number))
         _troubled(found[-1], trouble.text, line.rank, never_ran=trouble.never_ran)
+    return found
+
+
+#: Field of a run -> the line that shows it.
+_SHOWN = {"wrong": _BOUNDS, "reaches_own_limit": _AVERAGE, "busbw_gbps": _ROW, "at_bytes": _ROW}
+
+
+def locate(text: str, start: int, field: str) -> int:
+    """The line of a field of the run that begins at `start`: its table's last row, or one of its
+    closing lines; the line that tells of a trouble."""
+    shown = _SHOWN.get(field)
+    found = start
+    for line in labelled(text):
+        if line.number <= start:
+            continue
+        body = line.text.strip() if line.text.lstrip().startswith("#") else line.text
+        if field == "ended" and trouble_of(line.text):
+            return line.number
+        if shown and shown.match(body):
+            found = line.number
+        if _AVERAGE.match(body) or (found > start and _SETTINGS.match(body)):
+            break
     return found
 
 

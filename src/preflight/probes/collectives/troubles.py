@@ -17,7 +17,7 @@ class Trouble(NamedTuple):
 #: Of launchers, then of the tests themselves (nccl-tests, src/common.h: NCCLCHECK, CUDACHECK, the
 #: time-out of -T) and of those who end them.
 _NEVER = (
-    r"There are not enough slots available in the system",
+    r"There are not enough slots available in the system to satisfy the (?P<slots>\d{1,7})\b",
     r"(?:bash: (?:line \d+: )?)?[\w./-]{0,200}_perf: (?:error while loading shared libraries"
     r"|command not found|No such file or directory)\b",
     r"mpirun was unable to (?:find|launch) the specified",
@@ -41,6 +41,11 @@ def _pattern() -> re.Pattern[str]:
 
 
 def trouble_of(text: str) -> Trouble | None:
-    """What a line says went wrong; None where it says nothing of that kind."""
+    """What a line says went wrong, in its words; None where it says nothing of that kind."""
     found = _pattern().match(text)
-    return Trouble(" ".join(text.split())[:200], bool(found["never"])) if found else None
+    if found is None:
+        return None
+    told = " ".join(text.split())[:200]
+    if found["slots"]:  # the sentence goes on in the next line
+        told = f"Open MPI has not enough slots for {found['slots']} processes"
+    return Trouble(told, bool(found["never"]))

@@ -1,0 +1,105 @@
+"""What benchmarks of collectives and of RDMA measured, as tables, with what it is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from preflight.expect.bound import Bound
+from preflight.expect.collectives import EXCELLENT, collective_busbw, rdma_gbits
+from preflight.facts.collectives import Collective, RdmaTest, Side, SizeRow
+from preflight.facts.host import Host
+from preflight.model import Known, Missing
+from preflight.units import format_bytes
+
+Row = dict[str, Any]
+_SIDES = (("out_of_place", ""), ("in_place", " in"))
+
+
+def collective_tables(host: Host) -> tuple[dict[str, Any], ...]:
+    """A table for each run that measured anything."""
+    runs = () if isinstance(host.collectives, Missing) else host.collectives
+    return tuple(
+        {"table": _title(run), "host": host.name, "rows": [_row(one, run) for one in run.rows],
+         "notes": list(_notes(host, run))}
+        for run in runs if run.rows
+    )  # fmt: skip
+
+
+def _title(run: Collective) -> str:
+    """all_reduce: 16 ranks on 2 hosts, NVIDIA H100 80GB HBM3."""
+    told = [] if isinstance(run.ranks, Missing) else [_counted(run.ranks, "rank")]
+    if not isinstance(run.host_count, Missing):
+        told.append(f"on {_counted(run.host_count, 'host')}")
+    parts = [" ".join(told)] if told else []
+    parts += [run.product] if isinstance(run.product, str) else []
+    return f"{run.name}: {', '.join(parts)}" if parts else run.name
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _row(row: SizeRow, run: Collective) -> Row:
+    told: Row = {"size": format_bytes(row.size_bytes)}
+    for name, mark in _SIDES:
+        side = getattr(row, name)
+        if isinstance(side, Side):
+            told |= {f"us{mark}": side.time_us, f"algbw{mark}": side.algbw_gbps,
+                     f"busbw{mark}": side.busbw_gbps, f"#wrong{mark}": _wrong(side)}  # fmt: skip
+        elif any(isinstance(getattr(one, name), Side) for one in run.rows):
+            told |= dict.fromkeys([f"{one}{mark}" for one in ("us", "algbw", "busbw", "#wrong")])
+    return told
+
+
+def _wrong(side: Side) -> str:
+    return "" if isinstance(side.wrong, Missing) else f"{side.wrong:g}"
+
+
+def _notes(host: Host, run: Collective) -> Iterator[str]:
+    both = any(isinstance(row.in_place, Side) for row in run.rows)
+    yield "GB/s of 1e9 bytes" + ("; in: in place" if both else "")
+    if not isinstance(run.busbw_gbps, Missing) and not isinstance(run.at_bytes, Missing):
+        reached = f"{run.busbw_gbps:g} GB/s at {format_bytes(run.at_bytes)}"
+        yield f"{reached}: {_held(run.busbw_gbps, collective_busbw(host, run))}"
+    if run.trouble:
+        ranks = ", ".join(map(str, run.trouble_ranks))
+        yield f"{run.trouble}{f' (told by rank {ranks})' if ranks else ''}"
+
+
+def _held(value: float, bound: Known[Bound]) -> str:
+    """The share of the bound, and its arithmetic."""
+    if isinstance(bound, Missing):
+        return f"held against nothing: {bound.text}"
+    share = value / bound.value
+    word = ", excellent" if share >= EXCELLENT else ""
+    return f"{share:.0%} of {bound.value:g}{word} ({bound.formula})"
+
+
+def rdma_tables(host: Host) -> tuple[dict[str, Any], ...]:
+    """One table of all tests between two ports."""
+    tests = () if isinstance(host.rdma_tests, Missing) else host.rdma_tests
+    rows = [_rdma_row(one) for one in tests if one.rows]
+    if not rows:
+        return ()
+    notes = [note for one in tests for note in _rdma_notes(host, one)]
+    return ({"table": "RDMA (perftest)", "host": host.name, "rows": rows, "notes": notes},)
+
+
+def _rdma_row(test: RdmaTest) -> Row:
+    def told(value: Known[Any]) -> Any:
+        return "" if isinstance(value, Missing) else value
+
+    largest = test.rows[-1]
+    return {
+        "test": test.name, "link": told(test.link_layer), "MTU": told(test.mtu_bytes),
+        "size": format_bytes(largest.size_bytes), "Gb/s": told(largest.average_gbits),
+        "us, typical": told(test.typical_us), "us, 99 %": told(test.p99_us),
+        "": "loopback" if test.loopback else "",
+    }  # fmt: skip
+
+
+def _rdma_notes(host: Host, test: RdmaTest) -> Iterator[str]:
+    if not isinstance(test.average_gbits, Missing):
+        held = _held(test.average_gbits, rdma_gbits(host, test))
+        yield f"{test.name} {test.average_gbits:g} Gb/s: {held}"
