@@ -40,7 +40,7 @@ def benchmark_facts(found: Mapping[str, Any], *, asked: bool) -> dict[str, Any]:
 
 
 def _located(answer: Known[Bench], *, asked: bool) -> Known[Localisation]:
-    """What the search for a slow host told, on the host that led it."""
+    """What the search for a slow host told of this one."""
     if answer is NOT_IN_INPUT:
         return _NO_SEARCH if asked else answer
     if isinstance(answer, Missing):
@@ -48,7 +48,7 @@ def _located(answer: Known[Bench], *, asked: bool) -> Known[Localisation]:
     why = _unable(answer)
     if why:
         return why
-    return answer.located if answer.leads else _LED_ELSEWHERE
+    return answer.located
 
 
 def _unable(answer: Bench) -> Missing | None:

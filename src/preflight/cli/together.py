@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from preflight.cli.hosts import Fleet
 from preflight.faults import CONNECTION
 from preflight.model import Command, Raw
+from preflight.probes.collectives.job import told_to_each
 from preflight.probes.training.job import Part, job_line
 from preflight.ship import BENCHES, TRAINS
 
@@ -60,7 +61,11 @@ def gathered(
 
 
 def _training(raws: Sequence[Raw]) -> Raw | None:
-    return next((raw for raw in raws if raw.probe == TRAINS), None)
+    return _answer(raws, TRAINS)
+
+
+def _answer(raws: Sequence[Raw], probe: str) -> Raw | None:
+    return next((raw for raw in raws if raw.probe == probe), None)
 
 
 def _ended_badly(raws: Sequence[Raw]) -> bool:
@@ -107,15 +112,19 @@ def told_of_others(
 def as_told(
     found: Mapping[str, list[Raw]], of: Mapping[str, Any], _interrupted: bool
 ) -> dict[str, list[Raw]]:
-    """The answers, each with a line more that tells the job: a bench says itself what became of
-    its hosts."""
+    """The answers, each with a line that tells the job, and one of the search: each host is judged
+    by itself, and only the first of them knows which is slow."""
+    benches = {host: _answer(raws, BENCHES) for host, raws in found.items()}
+    located = told_to_each({host: _text(raw) for host, raw in benches.items()})
+    job = {"kind": "job", **of}
     return {
         host: [
-            replace(raw, stdout=_with(raw, {"kind": "job", **of})) if raw.probe == BENCHES else raw
+            replace(raw, stdout=_with(raw, job, *filter(None, (located.get(host),))))
+            if raw.probe == BENCHES else raw
             for raw in raws
         ]
         for host, raws in found.items()
-    }
+    }  # fmt: skip
 
 
 def _lost(raws: Sequence[Raw]) -> str:
@@ -149,8 +158,8 @@ def _text(raw: Raw | None) -> str:
     return text[: text.rfind("\n") + 1]
 
 
-def _with(raw: Raw, line: Mapping[str, Any]) -> str:
-    return f"{_text(raw)}{json.dumps(line, separators=(',', ':'))}\n"
+def _with(raw: Raw, *lines: Mapping[str, Any]) -> str:
+    return _text(raw) + "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in lines)
 
 
 def _lines(text: str) -> list[dict[str, Any]]:

@@ -37,8 +37,9 @@ class Localisation(Struct, frozen=True):
     """One search."""
 
     hosts: tuple[str, ...] = ()
-    tests: tuple[LocateTest, ...] = ()
-    culprits: tuple[Culprit, ...] = ()
+    tests: tuple[LocateTest, ...] = ()  # on the host that led; elsewhere those that prove a culprit
+    test_count: int = 0
+    culprits: tuple[Culprit, ...] = ()  # this host, and what it is an end or a side of
     rounds: int = 0
     undetermined: str = ""  # what the tests could not tell, and why; "" where they told all
     covered: str = ""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from preflight.facts.host import Host
 from preflight.facts.localisation import Culprit, Localisation
 from preflight.judge.results import result
@@ -29,7 +31,7 @@ def _judged(host: Host, check: Check, found: Localisation) -> Iterator[Result]:
     for one in mine:
         yield _culprit(check, one)
     subject = fold(found.hosts) if found.hosts else host.name
-    measured = f"{len(found.tests)} tests in {found.rounds} rounds"
+    measured = f"{found.test_count} tests in {found.rounds} rounds"
     if found.undetermined:
         yield result(check, subject, Status.ERROR, measured, _EXPECTED,
                      reason=f"not determined: {found.undetermined}")  # fmt: skip
@@ -41,6 +43,12 @@ def _culprit(check: Check, one: Culprit) -> Result:
     behind = one.behind_percent
     shown = "unknown" if isinstance(behind, Missing) else f"{behind:.0f} % slower"
     shown = "never came to an end" if behind == 100.0 else shown
+    check = replace(check, fix=tuple(_typed(line, one) for line in check.fix))
     evidence = (Evidence(one.probe, f"found by {one.proof}"[:400], one.line),)
     return result(check, one.name, Status.FAIL, shown, _EXPECTED, reason=f"proved by {one.proof}",
                   evidence=evidence)  # fmt: skip
+
+
+def _typed(line: str, one: Culprit) -> str:
+    """Advice with the names of the hosts, to be typed as it is."""
+    return line.replace("HOSTS", ",".join(one.name.split(" to "))).replace("HOST", one.name)

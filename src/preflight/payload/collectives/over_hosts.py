@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -130,12 +130,17 @@ def _named(plan: Plan, ring: list[int], found: Found) -> Line:
     return {
         "nodes": names(found.nodes), "links": [names(one) for one in found.links],
         "boundary": [names(side) for side in found.boundary or ()],
-        "runs": [{"culprit": names(key) if isinstance(key, tuple) else names([key]), "tests": tests}
-                 for key, tests in found.runs.items() if isinstance(key, (int, tuple))],
+        "runs": [{"culprit": _culprit(key, names), "tests": tests}
+                 for key, tests in found.runs.items()],
         "undetermined": _hosts_in(plan, ring, found.undetermined), "rounds": found.rounds,
         "covered": found.covered, "level_gbps": found.level,
         "matrix": [[*names(pair), gbps] for pair, gbps in found.matrix.items()],
     }  # fmt: skip
+
+
+def _culprit(key: object, names: Callable[[Any], list[str]]) -> list[str]:
+    """A host, the two ends of a link, or the boundary."""
+    return names(key if isinstance(key, tuple) else [key]) if key != "boundary" else ["boundary"]
 
 
 def _hosts_in(plan: Plan, ring: list[int], text: str) -> str:

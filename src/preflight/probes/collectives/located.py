@@ -1,0 +1,88 @@
+"""Which host or link is slow, as the search over several hosts told it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from preflight.facts.localisation import Culprit, Localisation, LocateTest
+from preflight.model import Known, Missing
+from preflight.nodesets import fold
+from preflight.probes.collectives.lines import PROBE, Line, Told, said
+
+
+def located(told: Told) -> Known[Localisation]:
+    """What the search found of this host, or of all where the others were not told."""
+    own = next(iter(told.of["located"]), {})
+    found = own.get("found") or next(iter(told.of["found"]), None)
+    told_tests = told.of["test"] or own.get("proof", [])
+    line = (own or found or {}).get("line", 0)
+    tests = tuple(_test(one, line) for one in told_tests)
+    hosts = tuple(map(str, told.plan.get("hosts") or ()))
+    if not hosts:
+        return Missing("not-applicable", "one host: there are no others to tell it from")
+    if found is None:
+        if not told.plan.get("locate", True):
+            return Missing("not-asked", "--no-locate: no slow host was looked for")
+        if len(hosts) < 3:
+            return Missing("not-applicable", "of two hosts neither can be told from the other; "
+                           "it takes three")  # fmt: skip
+        why = told.text("gone") or ("interrupted" if told.of["interrupted"] else "it was cut short")
+        return Missing("exited", f"the search did not come to its end: {why}")
+    culprits = tuple(_culprits(found, {one.number: one for one in tests}, line))
+    return Localisation(
+        hosts, tests, int(own.get("tests", len(tests))), culprits, int(found["rounds"]),
+        str(found["undetermined"]),
+        str(found["covered"]), {str(key): float(one) for key, one in found["level_gbps"].items()},
+        tuple((str(a), str(b), float(gbps)) for a, b, gbps in found.get("matrix", ())),
+        size_bytes=int(next((one["bytes"] for one in told_tests), 0)),
+        line=line, probe=PROBE,
+    )  # fmt: skip
+
+
+def _test(one: Line, line: int) -> LocateTest:
+    gbps = [float(each) for each in one["busbw_gbps"]]
+    if any(not math.isfinite(each) for each in gbps):
+        raise ValueError(f"test {one['test']}: no numbers")
+    trouble = "; ".join(said(each) for each in one.get("trouble", ()))[:400]
+    none = Missing("exited", trouble or "it did not come to its end")
+    return LocateTest(
+        int(one["test"]), tuple(map(str, one["among"])), str(one["why"]),
+        median(gbps) if gbps else none, len(gbps), trouble, one.get("line", line),
+    )  # fmt: skip
+
+
+def _culprits(found: Line, tests: dict[int, LocateTest], line: int) -> Iterator[Culprit]:
+    runs = {tuple(map(str, one["culprit"])): one["tests"] for one in found["runs"]}
+    named: list[tuple[tuple[str, ...], str, str]]
+    named = [((str(one),), "host", str(one)) for one in found["nodes"]]
+    named += [(tuple(map(str, one)), "link", " to ".join(map(str, one))) for one in found["links"]]
+    if found["boundary"]:
+        sides = [list(map(str, side)) for side in found["boundary"]]
+        named.append((("boundary",), "boundary", " | ".join(fold(one) for one in sides)))
+    for key, kind, name in named:
+        mine = [tests[one] for one in runs.get(key, ()) if one in tests]
+        yield Culprit(
+            name, kind, _behind(mine, found["level_gbps"]), tuple(one.number for one in mine),
+            "; ".join(map(_shown, mine)), line, PROBE,
+        )  # fmt: skip
+
+
+def _behind(tests: Sequence[LocateTest], level: dict[str, float]) -> Known[float]:
+    """Of the tests that prove it, the median."""
+    if tests and all(isinstance(one.busbw_gbps, Missing) for one in tests):
+        return 100.0
+    shares = [
+        1 - one.busbw_gbps / level[kind]
+        for one in tests
+        if (kind := "pairs" if len(one.hosts) == 2 else "groups") in level
+        and not isinstance(one.busbw_gbps, Missing) and level[kind] > 0
+    ]  # fmt: skip
+    return 100 * median(shares) if shares else Missing("unreadable", "no healthy level is known")
+
+
+def _shown(one: LocateTest) -> str:
+    told = one.trouble or "it did not end"
+    told = told if isinstance(one.busbw_gbps, Missing) else f"{one.busbw_gbps:.3g} GB/s"
+    return f"test {one.number} ({', '.join(one.hosts)}): {told}"
