@@ -28,7 +28,7 @@ import torch
 from bench.plain_loop import LOOK, Plain
 from bench.table import Row, show
 from bench.turns import PROCESSOR, WARM, Rounds, ratio, taken
-from preflight.payload.join import Place, join
+from preflight.payload.group.join import Place, join
 from preflight.payload.ranks import Launch
 from preflight.payload.training import layout, loader, loop, norms, shards
 from preflight.payload.training.presets import Preset, chosen

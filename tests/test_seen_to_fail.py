@@ -278,6 +278,7 @@ BASES |= {
 #: that is hot.
 _LOADED = {"nvidia-smi-q": _X8, "nvidia-smi-topo": topology.hgx(), "ipmi-sdr": BMC}
 BASES |= {
+    "bench": {"nccl-bench": sample("nccl_bench/sound_h1.jsonl")},
     "stressed": {"stress": stressed(), **_LOADED},
     "stressed-two": {"stress": stressed(under_load(gpus=2))},
     "stressed-fading": {"stress": stressed(under_load(fades=0.1)), **_LOADED},

@@ -24,8 +24,9 @@ from preflight.units import format_bytes
 _PAYLOAD = Path(__file__).resolve().parent / "payload"
 _MAIN = b"from payload.main import main\n\nmain()\n"
 #: What of the payload's folders each kind of work needs.
-_TRAINING, _STRESS = ("training",), ("training", "stress")
-_BENCH = ("collectives", "locate")
+_TRAINING = ("group", "training")
+_STRESS = (*_TRAINING, "stress")
+_BENCH = ("group", "collectives", "locate")
 _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 #: Seconds that a watch takes at most beyond its duration: a driver that starts (30), a GPU that
 #: falls silent at the end (10), the first question to the driver, Python. See payload/watch.py.

@@ -22,7 +22,7 @@ PLAN = {"job": "", "interface": "lo", "even_if_busy": False}
 @pytest.fixture(scope="module")
 def payload(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("payload") / "preflight.pyz"
-    path.write_bytes(ship.pyz("training", "stress"))
+    path.write_bytes(ship.pyz("group", "training", "stress"))
     return path
 
 

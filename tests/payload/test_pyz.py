@@ -33,7 +33,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def pyz(tmp_path: Path) -> Path:
     path = tmp_path / "preflight.pyz"
-    path.write_bytes(ship.pyz("training", "stress"))
+    path.write_bytes(ship.pyz("group", "training", "stress"))
     return path
 
 
@@ -47,9 +47,9 @@ def lines(text: str) -> list[dict[str, Any]]:
 
 
 def test_the_same_bytes_for_the_same_sources() -> None:
-    first = ship.pyz("training")
+    first = ship.pyz("group", "training")
     ship.pyz.cache_clear()
-    assert ship.pyz("training") == first
+    assert ship.pyz("group", "training") == first
     assert len(first) < 150_000
     assert len(ship.pyz()) < 100_000  # many hosts are watched at once
 

@@ -22,7 +22,7 @@ PLAN = {
 
 def test_all_its_processes_are_gone_and_so_is_its_folder(tmp_path: Path) -> None:
     payload, folder = tmp_path / "preflight.pyz", tmp_path / "folder"
-    payload.write_bytes(ship.pyz("training", "stress"))
+    payload.write_bytes(ship.pyz("group", "training", "stress"))
     folder.mkdir()
     with subprocess.Popen(
         [sys.executable, "-I", payload, "train", "--plan", json.dumps(PLAN)],

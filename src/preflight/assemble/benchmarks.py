@@ -8,8 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from preflight.assemble.tables import SUPPLIERS
-from preflight.facts.collectives import Bench, Collective, Collectives, RdmaTests
-from preflight.facts.localisation import Localisation
+from preflight.facts.collectives import Bench, Collective, Collectives, Localisation, RdmaTests
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.collectives.derived import numbered
 

@@ -6,13 +6,12 @@ from msgspec import Struct, field
 
 from preflight.facts.accelerators import Accelerator, AcceleratorCount
 from preflight.facts.chassis import Chassis, EventLog
-from preflight.facts.collectives import Collective, RdmaTest, Shape
+from preflight.facts.collectives import Collective, Localisation, RdmaTest, Shape
 from preflight.facts.counters import Counters
 from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
-from preflight.facts.localisation import Localisation
 from preflight.facts.nccl import NcclLog
 from preflight.facts.nccl_topo import NcclTopo
 from preflight.facts.nics import Netdev, Nic, NicPort

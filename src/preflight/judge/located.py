@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from preflight.facts.collectives import Culprit, Localisation
 from preflight.facts.host import Host
-from preflight.facts.localisation import Culprit, Localisation
 from preflight.judge.results import result
 from preflight.model import Check, Evidence, Missing, Result, Status
 from preflight.nodesets import fold

@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 
 import torch
 
-from preflight.payload.join import Place
+from preflight.payload.group.join import Place
 from preflight.payload.training import cannot, layout, model
 from preflight.payload.training.harness import settled
 from preflight.payload.training.plan import Plan

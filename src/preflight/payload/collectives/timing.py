@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from ..join import Place
+from ..group.join import Place
 
 #: Calls before those that count: connections are made, kernels are loaded, buffers are taken.
 WARM = 3

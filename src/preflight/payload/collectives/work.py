@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from ..join import Place, join
+from ..group.join import Place, join
 from ..ranks import Tell
 from . import timing
 from .operations import COLLECTIVES, IN_PIECES, Ring, wrong

@@ -27,7 +27,7 @@ import torch.distributed.checkpoint as dcp
 from torch import Tensor
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
-from ..join import Place
+from ..group.join import Place
 from .loop import State
 
 _SUMS = "checksums.json"

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..join import Place
+from ..group.join import Place
 from ..ranks import Tell
 
 #: A driver starts each GPU that nothing holds.

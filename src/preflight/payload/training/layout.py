@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..join import Place
+from ..group.join import Place
 from . import comm_hooks
 from .model import Decoder
 from .presets import Preset

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from ..join import Place
+from ..group.join import Place
 from . import clipping, layout, loader
 from .clock import Clock
 from .exposed import Exposed

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..group.join import Place
 from ..host_memory import available_bytes
-from ..join import Place
 from .loop import State
 
 

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from ..join import Place
+from ..group.join import Place
 from .layout import Spread
 
 

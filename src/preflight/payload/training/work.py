@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from ..join import Place, join
+from ..group.join import Place, join
 from ..ranks import Tell
 from . import (
     checkpoint,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from preflight.facts.localisation import Culprit, Localisation, LocateTest
+from preflight.facts.collectives import Culprit, Localisation, LocateTest
 from preflight.model import Known, Missing
 from preflight.nodesets import fold
 from preflight.probes.collectives.lines import PROBE, Line, Told, said

@@ -1,0 +1,145 @@
+"""What the bundled bench of collectives tells: tables, and which host or link is slow."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from preflight.collect import examine
+from preflight.errors import ParseError
+from preflight.facts.collectives import Side
+from preflight.judge.load import load
+from preflight.model import HostReport, Missing, Raw, Status
+from preflight.probes.collectives.bench import bench
+from preflight.probes.collectives.job import told_to_each
+from tests.conftest import sample
+
+Line = dict[str, Any]
+HOSTS = ["h1", "h2", "h3", "h4"]
+
+
+def lines(name: str) -> list[Line]:
+    return [json.loads(one) for one in sample(f"nccl_bench/{name}.jsonl").splitlines()]
+
+
+def written(told: list[Line]) -> str:
+    return "".join(f"{json.dumps(one)}\n" for one in told)
+
+
+def judged(text: str, host: str = "input") -> HostReport:
+    checks = load(("collectives",)).checks
+    return examine(host, [Raw(host, "nccl-bench", stdout=text)], checks)
+
+
+def statuses(report: HostReport) -> dict[str, Status]:
+    return {one.check: one.status for one in report.results}
+
+
+def test_a_table_is_like_one_of_nccl_tests() -> None:
+    reduced, gathered = bench(sample("nccl_bench/one_host.jsonl")).runs
+    assert (reduced.name, reduced.ranks, gathered.collective) == ("all_reduce", 2, "all_gather")
+    assert reduced.tool == "torch 2.13.0+cpu, gloo"
+    (small, *_) = reduced.rows
+    assert isinstance(small.in_place, Side) and isinstance(small.out_of_place, Missing)
+    # Of two ranks 2(n-1)/n is 1, and (n-1)/n a half.
+    assert small.in_place.busbw_gbps == pytest.approx(small.in_place.algbw_gbps)
+    side = gathered.rows[-1].out_of_place
+    assert isinstance(side, Side)
+    assert side.busbw_gbps == pytest.approx(side.algbw_gbps / 2)
+    assert side.algbw_gbps == pytest.approx(16777216 / side.time_us / 1e3)
+
+
+def test_processors_are_shown_and_not_judged() -> None:
+    found = statuses(judged(sample("nccl_bench/one_host.jsonl")))
+    assert found["collectives.wrong"] is Status.PASS
+    assert found["collectives.busbw"] is Status.SKIP
+    assert found["collectives.host"] is Status.SKIP
+
+
+def test_a_wrong_sum_fails() -> None:
+    told = lines("one_host")
+    told[-2]["wrong"] = 3
+    failed = [one for one in judged(written(told)).results if one.status is Status.FAIL]
+    assert [(one.check, one.subject) for one in failed] == [("collectives.wrong", "all_gather")]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ({"kind": "died", "rank": 1, "status": -9, "of": "h2"}, "h2, rank 1 ended with -9"),
+        ({"kind": "gone", "of": "h2", "text": "it is lost"}, "h2: it is lost"),
+        ({"kind": "failed", "rank": 3, "text": "out of memory"}, "rank 3: out of memory"),
+        ({"kind": "silent", "suspects": [1], "after_s": 60.0}, "rank 1 said nothing for 60 s"),
+        ({"kind": "absent", "of": "h4"}, "h4 did not come"),
+    ],
+)
+def test_what_stopped_it_is_named_and_what_came_before_is_kept(line: Line, text: str) -> None:
+    told = lines("one_host")
+    at = next(at for at, one in enumerate(told) if one.get("collective") == "all_gather")
+    runs = bench(written([*told[:at], line, {"kind": "end"}])).runs
+    assert [one.name for one in runs] == ["all_reduce"]
+    assert (runs[0].ended, runs[0].trouble) == (False, text)
+    assert len(runs[0].rows) == 3
+    assert statuses(judged(written([*told[:at], line])))["collectives.ended"] is Status.FAIL
+
+
+def test_only_the_slow_host_is_at_fault() -> None:
+    text = sample("nccl_bench/slow_link_of_h3_h3.jsonl")
+    (failed,) = [one for one in judged(text, "h3").results if one.status is Status.FAIL]
+    assert (failed.check, failed.subject, failed.measured) == (
+        "collectives.host", "h3", "75 % slower",
+    )  # fmt: skip
+    assert failed.reason.startswith("proved by test 2 (h3, h4): 0.011 GB/s; test 3 (h2, h3)")
+    assert any(line.startswith("preflight run") and " h3 " in line for line in failed.fix)
+    first = statuses(judged(sample("nccl_bench/slow_link_of_h3_h1.jsonl"), "h1"))
+    assert Status.FAIL not in first.values()
+    assert first["collectives.host"] is Status.PASS
+
+
+def test_each_host_is_told_of_itself_and_the_ends_of_a_link_of_that() -> None:
+    told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located")]
+    found = next(one for one in told if one["kind"] == "found")
+    runs = [{"culprit": ["h4"], "tests": [2]}, {"culprit": ["h1", "h2"], "tests": [1]}]
+    found |= {"nodes": ["h4"], "links": [["h1", "h2"]], "runs": runs}
+    by = told_to_each({"h1": written(told), "h2": "", "h3": "", "h4": ""})
+    assert list(by) == HOSTS
+    begin = next(one for one in told if one["kind"] == "begin")
+    reports = {host: judged(written([begin, one]), host) for host, one in by.items()}
+    failed = {
+        host: [(one.check, one.subject) for one in each.results if one.status is Status.FAIL]
+        for host, each in reports.items()
+    }
+    assert failed == {
+        "h1": [("collectives.link", "h1 to h2")], "h2": [("collectives.link", "h1 to h2")],
+        "h3": [], "h4": [("collectives.host", "h4")],
+    }  # fmt: skip
+
+
+def test_a_boundary_is_told_with_its_sides() -> None:
+    told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located")]
+    found = next(one for one in told if one["kind"] == "found")
+    found |= {"boundary": [["h1", "h2"], ["h3", "h4"]],
+              "runs": [{"culprit": ["boundary"], "tests": [3, 4]}]}  # fmt: skip
+    (failed,) = [one for one in judged(written(told)).results if one.status is Status.FAIL]
+    assert (failed.check, failed.subject) == ("collectives.boundary", "h[1-2] | h[3-4]")
+
+
+def test_a_search_without_an_end_is_undetermined() -> None:
+    told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located", "found")]
+    found = statuses(judged(written(told)))
+    assert found["collectives.host"] is Status.ERROR
+
+
+def test_a_host_that_could_not_take_part_says_why() -> None:
+    cannot = {"preflight": "nccl-bench/1", "kind": "cannot", "why": "no-torch", "text": "no torch"}
+    report = judged(written([cannot]))
+    (one,) = [one for one in report.results if one.check == "collectives.ended"]
+    assert "no torch" in one.reason
+
+
+@pytest.mark.parametrize("text", ["", "{}\n", "[1]\n", '{"kind": "size"}\n', "no json\n"])
+def test_lines_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises((ParseError, ValueError)):
+        bench(text)
