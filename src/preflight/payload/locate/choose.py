@@ -9,8 +9,8 @@ from .found import Nodes, Wanted, link, named
 from .proof import PATIENCE, TWICE, Proof, Seen, as_key
 
 #: Tests of proven nodes beside the others: they tell whether the round as a whole was slow, and how
-#: fast a healthy test of that kind is.
-_CONTROLS = {"pairs": 6, "groups": 3}
+#: fast a healthy test of that kind is. So many of each in this order, where nodes are left.
+_CONTROLS = (("pairs", 2), ("groups", 3), ("pairs", 4))
 #: Each round compares with others of them.
 _STRIDE = 7919
 #: Partners after which a node that is neither fast nor clearly slow is left as that.
@@ -143,10 +143,12 @@ class Choice:
         """Proven nodes beside the others: groups beside pairs too, as of groups more is known."""
         kind = self.proof.scale.kind
         names = {kind(one.nodes) for one in self.tests}
-        for name in sorted(names | {kind(tuple(range(self.size)))}) if names else ():
+        names |= {kind(tuple(range(self.size)))} if names else set()
+        for name, most in _CONTROLS:
             there = sum(one.control and kind(one.nodes) == name for one in self.tests)
             size = 2 if name == "pairs" else self.size
-            for nodes in islice(self._runs(size), _CONTROLS[name] - there):
+            missing = most - there if name in names else 0
+            for nodes in islice(self._runs(size), max(0, missing)):
                 self._add(nodes, "proven nodes, for comparison", control=True)
 
     def _runs(self, size: int) -> Iterator[Nodes]:

@@ -61,7 +61,9 @@ class Scale:
             if name in self.levels:
                 near = healthy(values, self.settings.threshold)
                 off = (median(near) if near else 0.0) / self.levels[name] - 1
-                if abs(off) > (1 - self.settings.threshold) / 2:
+                chance = self.error / math.sqrt(self._weights[name])
+                chance += self.error / math.sqrt(max(1, len(near)))
+                if abs(off) > (1 - self.settings.threshold) / 2 + chance:
                     return off
         return 0.0
 

@@ -15,8 +15,6 @@ from .scale import Scale
 
 #: A round whose tests are all slow, or all fast, tells of itself: it is measured again so often.
 _AGAIN = 3
-#: Fewer tests may all hold a culprit.
-_COMPARED = 3
 _Rounds = "Generator[list[Test], Measured, None]"
 
 
@@ -76,7 +74,7 @@ class _Search:
 
     def _slower(self, rounds: list[list[Test]]) -> int | None:
         """The one of the first two rounds that is slower as a whole, if one is."""
-        if min(len(tests) for tests in rounds) < _COMPARED:
+        if self.nodes < 4:
             return None
         for at, other in ((0, 1), (1, 0)):
             scale = Scale(self.settings, self.size)
