@@ -55,7 +55,7 @@ class Choice:
             piece = [node for node in suspects if node not in taken]
             found += [(piece, f"test {one.numbers[0]}")] if piece else []
             taken.update(piece)
-        rest = [node for node in proof.suspects(range(proof.size)) if node not in taken]
+        rest = [node for node in proof.suspects(sorted(proof.unproven)) if node not in taken]
         edges = range(0, len(rest), self.size)
         found += [(rest[at : at + self.size], "what stood beside a culprit") for at in edges]
         return found
@@ -128,7 +128,7 @@ class Choice:
             self._add(nodes, f"mixed: {named(first)} with {named(second)}")
 
     def _links(self) -> None:
-        """Between proven nodes: what slow tests hold and no fast one, then all others of the ring."""
+        """Between proven nodes: what slow tests hold and no fast one, then others of the ring."""
         proof = self.proof
         for one in proof.open():
             unknown = proof.unknown_links(one.nodes)
@@ -136,7 +136,7 @@ class Choice:
                 self._add(pair, f"the link {named(pair)} of test {one.numbers[0]}")
             if not unknown and not proof.suspects(one.nodes) and len(one.numbers) < TWICE:
                 self._add(one.nodes, f"test {one.numbers[0]} again: all in it was fast elsewhere")
-        for pair in proof.unknown_links(tuple(range(proof.size))):
+        for pair in proof.unknown_links():
             self._add(pair, f"the link {named(pair)}: in no fast test so far")
 
     def _controls(self) -> None:
@@ -195,7 +195,7 @@ class Choice:
 
 def left_open(proof: Proof) -> str:
     """What the tests did not settle; "" where they settled all."""
-    suspects = proof.suspects(range(proof.size))
+    suspects = proof.suspects(sorted(proof.unproven))
     if suspects:
         return f"neither fast nor clearly slow: {named(tuple(suspects))}"
     unclear: list[Seen] = proof.open()
@@ -203,4 +203,3 @@ def left_open(proof: Proof) -> str:
         tests = ", ".join(str(one.numbers[0]) for one in unclear[:5])
         return f"slow only together, or not each time: tests {tests}"
     return ""
-

@@ -17,7 +17,8 @@ _NOISE, _USUAL = 0.03, 20
 #: The threshold is so many errors of a test away from healthy ones, else it is lowered: one test in
 #: three million is then slow by chance.
 _ERRORS = 5.0
-#: Within so many errors of the threshold a test is measured again; a link that is blamed is farther.
+#: Within so many errors of the threshold a test is measured again; a link that is blamed is
+#: farther.
 _DOUBT, _SURE = 2.0, 3.0
 #: A ring of more nodes is a group.
 _FEW = 3
@@ -96,7 +97,9 @@ class Scale:
 
     def above(self, medians: dict[Nodes, float]) -> list[Nodes]:
         """Tests as far above the level as slow ones are below: then it may be of slow ones."""
-        return [nodes for nodes, value in medians.items() if self.share(nodes, value) > 1 / self.cut]
+        return [
+            nodes for nodes, value in medians.items() if self.share(nodes, value) > 1 / self.cut
+        ]
 
     def share(self, nodes: Nodes, value: float) -> float:
         """Of what a healthy test of this kind reaches."""
@@ -105,7 +108,7 @@ class Scale:
         return value / level if level else 0.0
 
     def verdict(self, shares: list[float]) -> str:
-        """"fast", "slow", or "unclear" after as many measurements as there are shares."""
+        """ "fast", "slow", or "unclear" after as many measurements as there are shares."""
         errors = self._errors(shares)
         return "fast" if errors >= _DOUBT else "slow" if errors <= -_DOUBT else "unclear"
 
@@ -131,7 +134,6 @@ class Scale:
         return (f"tests of the same hosts differ by {self.error:.1%} by chance, so faults below "
                 f"{self.smallest:.0%} are not told from it; {repeats} repeats instead of "
                 f"{self.settings.repeats} may tell {2 * asked:.0%}")  # fmt: skip
-
 
     def _by_kind(self, medians: dict[Nodes, float]) -> dict[str, list[float]]:
         found: dict[str, list[float]] = defaultdict(list)
