@@ -98,6 +98,7 @@ class Choice:
         end = part[0] if step < 0 else part[-1]
         need = max(1, min(pads, self.size - len(part))) if len(part) > 1 else 1
         proven = self._line(self._walk(end, step), need, end)
+        proven = self._closed(proven, part[-1] if step < 0 else part[0])
         if proven:
             nodes = (*reversed(proven), *part) if step < 0 else (*part, *proven)
             self._add(nodes, f"{why}, with proven {named(tuple(sorted(proven)))}")
@@ -122,7 +123,10 @@ class Choice:
         half = max(1, self.size // 2)
         first = self._line(self._turned(one), half)
         second = self._line(self._turned(other), half, first[-1]) if first else ()
+        second = self._closed(second, first[0]) if second else ()
         if second:
+            if not self.proof.joinable(second[-1], first[0]):
+                first = first[-1:]
             nodes = as_key(first + second)
             self.proof.bridges.add(nodes)
             self._add(nodes, f"mixed: {named(first)} with {named(second)}")
@@ -191,6 +195,13 @@ class Choice:
                 if len(found) == count:
                     break
         return tuple(found)
+
+    def _closed(self, line: Nodes, start: int) -> Nodes:
+        """As much of it as closes a ring with a link to its start that is not slow itself; of all
+        one node is left."""
+        while len(line) > 1 and not self.proof.joinable(line[-1], start):
+            line = line[:-1]
+        return line
 
 
 def left_open(proof: Proof) -> str:

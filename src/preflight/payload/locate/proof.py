@@ -130,7 +130,7 @@ class Proof:
         return found
 
     def islands(self) -> list[Nodes]:
-        """Sound nodes by what chains of fast tests join, in ring order; none where all are joined."""
+        """Sound nodes by what chains of fast tests join, in ring order; () where all are joined."""
         if self._islands < 2:
             return []
         found: dict[int, list[int]] = {}
