@@ -14,6 +14,6 @@ hosts can be played through in a moment, see bench/localisation.py. How `locate`
 5. Links that were in no fast group are measured alone, between their two proven hosts; slow twice,
    they are to blame.
 
-What is fast is told by the tests themselves (scale.py), what they prove together stands in proof.py,
-and which tests come next in choose.py.
+What is fast is told by the tests themselves (scale.py), what they prove together stands in
+proof.py, and which tests come next in choose.py.
 """

@@ -9,8 +9,8 @@ from .found import Nodes, Wanted, link, named
 from .proof import PATIENCE, TWICE, Proof, Seen, as_key
 
 #: Tests of proven nodes beside the others: they tell whether the round as a whole was slow, and how
-#: fast a healthy test of that kind is.
-_CONTROLS = {"pairs": 6, "groups": 3}
+#: fast a healthy test of that kind is. So many of each in this order, where nodes are left.
+_CONTROLS = (("pairs", 2), ("groups", 3), ("pairs", 4))
 #: Each round compares with others of them.
 _STRIDE = 7919
 #: Partners after which a node that is neither fast nor clearly slow is left as that.
@@ -55,7 +55,7 @@ class Choice:
             piece = [node for node in suspects if node not in taken]
             found += [(piece, f"test {one.numbers[0]}")] if piece else []
             taken.update(piece)
-        rest = [node for node in proof.suspects(range(proof.size)) if node not in taken]
+        rest = [node for node in proof.suspects(sorted(proof.unproven)) if node not in taken]
         edges = range(0, len(rest), self.size)
         found += [(rest[at : at + self.size], "what stood beside a culprit") for at in edges]
         return found
@@ -98,6 +98,7 @@ class Choice:
         end = part[0] if step < 0 else part[-1]
         need = max(1, min(pads, self.size - len(part))) if len(part) > 1 else 1
         proven = self._line(self._walk(end, step), need, end)
+        proven = self._closed(proven, part[-1] if step < 0 else part[0])
         if proven:
             nodes = (*reversed(proven), *part) if step < 0 else (*part, *proven)
             self._add(nodes, f"{why}, with proven {named(tuple(sorted(proven)))}")
@@ -122,13 +123,16 @@ class Choice:
         half = max(1, self.size // 2)
         first = self._line(self._turned(one), half)
         second = self._line(self._turned(other), half, first[-1]) if first else ()
+        second = self._closed(second, first[0]) if second else ()
         if second:
+            if not self.proof.joinable(second[-1], first[0]):
+                first = first[-1:]
             nodes = as_key(first + second)
             self.proof.bridges.add(nodes)
             self._add(nodes, f"mixed: {named(first)} with {named(second)}")
 
     def _links(self) -> None:
-        """Between proven nodes: what slow tests hold and no fast one, then all others of the ring."""
+        """Between proven nodes: what slow tests hold and no fast one, then others of the ring."""
         proof = self.proof
         for one in proof.open():
             unknown = proof.unknown_links(one.nodes)
@@ -136,17 +140,19 @@ class Choice:
                 self._add(pair, f"the link {named(pair)} of test {one.numbers[0]}")
             if not unknown and not proof.suspects(one.nodes) and len(one.numbers) < TWICE:
                 self._add(one.nodes, f"test {one.numbers[0]} again: all in it was fast elsewhere")
-        for pair in proof.unknown_links(tuple(range(proof.size))):
+        for pair in proof.unknown_links():
             self._add(pair, f"the link {named(pair)}: in no fast test so far")
 
     def _controls(self) -> None:
         """Proven nodes beside the others: groups beside pairs too, as of groups more is known."""
         kind = self.proof.scale.kind
         names = {kind(one.nodes) for one in self.tests}
-        for name in sorted(names | {kind(tuple(range(self.size)))}) if names else ():
+        names |= {kind(tuple(range(self.size)))} if names else set()
+        for name, most in _CONTROLS:
             there = sum(one.control and kind(one.nodes) == name for one in self.tests)
             size = 2 if name == "pairs" else self.size
-            for nodes in islice(self._runs(size), _CONTROLS[name] - there):
+            missing = most - there if name in names else 0
+            for nodes in islice(self._runs(size), max(0, missing)):
                 self._add(nodes, "proven nodes, for comparison", control=True)
 
     def _runs(self, size: int) -> Iterator[Nodes]:
@@ -190,10 +196,17 @@ class Choice:
                     break
         return tuple(found)
 
+    def _closed(self, line: Nodes, start: int) -> Nodes:
+        """As much of it as closes a ring with a link to its start that is not slow itself; of all
+        one node is left."""
+        while len(line) > 1 and not self.proof.joinable(line[-1], start):
+            line = line[:-1]
+        return line
+
 
 def left_open(proof: Proof) -> str:
     """What the tests did not settle; "" where they settled all."""
-    suspects = proof.suspects(range(proof.size))
+    suspects = proof.suspects(sorted(proof.unproven))
     if suspects:
         return f"neither fast nor clearly slow: {named(tuple(suspects))}"
     unclear: list[Seen] = proof.open()

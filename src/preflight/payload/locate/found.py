@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Dict, List, NamedTuple, Optional, Tuple  # noqa: UP035 - read by Python 3.9
+from typing import NamedTuple, Optional
 
-Nodes = Tuple[int, ...]  # noqa: UP006
+Nodes = tuple[int, ...]
 #: Two nodes, the smaller first.
-Link = Tuple[int, int]  # noqa: UP006
+Link = tuple[int, int]
 
 
 class Test(NamedTuple):
@@ -32,15 +32,16 @@ class Settings(NamedTuple):
 
     repeats: measurements of each test, of which the median counts.
     threshold: share of the healthy level below which a test is slow; half the shortfall that is to
-        be seen, so that a fault of 16 % is as far below as a healthy test is above.
+        be seen, so that a fault of 16 % is as far below it as a healthy test is above.
     noise: spread of one measurement as a share of it; None: from the repeats.
-    reference: GB/s that a healthy test reaches; None: what most of the upper tests reached.
+    reference: GB/s that a healthy test reaches; None: from the tests themselves, of which a quarter
+        must be healthy.
     """
 
     repeats: int = 7
     threshold: float = 0.92
-    noise: Optional[float] = None  # noqa: UP045
-    reference: Optional[float] = None  # noqa: UP045
+    noise: float | None = None
+    reference: float | None = None
     max_rounds: int = 200
 
 
@@ -48,28 +49,33 @@ class Found(NamedTuple):
     """The culprits, and the numbers of the tests that prove each.
 
     boundary: the sides that are fast within and slow between, most often two.
+    runs: by node, link, or "boundary".
     undetermined: why something could not be told; "" where all was.
+    covered: which nodes and links were looked at, for people.
     level: GB/s of healthy tests, by what they were ("pairs", "groups").
     matrix: of `pairwise` alone: GB/s of each pair.
     """
 
     nodes: Nodes
-    links: Tuple[Link, ...]  # noqa: UP006
-    boundary: Optional[Tuple[Nodes, ...]]  # noqa: UP006, UP045
-    runs: Dict[object, List[int]]  # noqa: UP006
+    links: tuple[Link, ...]
+    boundary: tuple[Nodes, ...] | None
+    runs: dict[object, list[int]]
     undetermined: str
     rounds: int
     covered: str
-    level: Dict[str, float]  # noqa: UP006
-    matrix: Dict[Link, float] = {}  # noqa: UP006, RUF012
+    level: dict[str, float]
+    matrix: dict[Link, float]
 
 
 #: GB/s of each repeat, by the number of the test; None: the test did not come to an end.
-Measured = Dict[int, Optional[List[float]]]  # noqa: UP006, UP045
-Search = Generator[List[Test], Measured, Found]  # noqa: UP006
+Measured = dict[int, Optional[list[float]]]  # noqa: UP045 - evaluated by Python 3.9 too
+Search = Generator[list[Test], Measured, Found]
+#: A part of a search that finds nothing by itself.
+Part = Generator[list[Test], Measured, None]
 
 
 def link(one: int, other: int) -> Link:
+    """The link between two nodes, in either order."""
     return (one, other) if one < other else (other, one)
 
 
@@ -77,13 +83,13 @@ def ring(nodes: Nodes) -> set[Link]:
     """The links between neighbours of a ring, once each."""
     if len(nodes) < 2:
         return set()
-    return {link(one, other) for one, other in zip(nodes, nodes[1:] + nodes[:1])}  # noqa: B905
+    return {link(nodes[at - 1], node) for at, node in enumerate(nodes)}
 
 
 def named(nodes: Nodes) -> str:
-    """For people: "n4", "n4 to n9" where they follow each other, else their number."""
+    """For people: "n4", "n4 to n9" where they follow each other, else how many."""
     if len(nodes) <= 3:
         return " and ".join(f"n{node}" for node in nodes)
-    if all(after - before == 1 for before, after in zip(nodes, nodes[1:])):  # noqa: B905
+    if nodes == tuple(range(nodes[0], nodes[0] + len(nodes))):
         return f"n{nodes[0]} to n{nodes[-1]}"
     return f"{len(nodes)} nodes, n{nodes[0]} to n{nodes[-1]}"

@@ -32,7 +32,9 @@ class Proof:
         self.size = nodes
         self.scale = scale
         self.sound: set[int] = set()
+        self.unproven = set(range(nodes))
         self.links: set[Link] = set()
+        self._untested = ring(tuple(range(nodes)))
         self.seen: dict[Nodes, Seen] = {}
         self.failing: dict[Nodes, Seen] = {}
         self.bad: dict[int, list[int]] = {}
@@ -41,6 +43,7 @@ class Proof:
         self.sides: tuple[Nodes, ...] = ()
         self._side: dict[int, int] = {}
         self._root = list(range(nodes))
+        self._islands = 0
 
     # What came in.
 
@@ -55,10 +58,16 @@ class Proof:
             self.failing[nodes] = one
             return
         self.failing.pop(nodes, None)
+        self._islands += len(self.unproven.intersection(nodes))
         self.sound.update(nodes)
-        self.links |= ring(nodes)
-        for node in nodes[1:]:
-            self._root[self._find(node)] = self._find(nodes[0])
+        self.unproven.difference_update(nodes)
+        held = ring(nodes)
+        self.links |= held
+        self._untested -= held
+        first = self._find(nodes[0])
+        for root in {self._find(node) for node in nodes[1:]} - {first}:
+            self._root[root] = first
+            self._islands -= 1
 
     def _find(self, node: int) -> int:
         while self._root[node] != node:
@@ -90,11 +99,13 @@ class Proof:
         )
 
     def suspects(self, nodes: Iterable[int]) -> list[int]:
+        """Of these, in their order: neither proven nor to blame."""
         return [node for node in nodes if node not in self.sound and node not in self.bad]
 
-    def unknown_links(self, nodes: Nodes) -> list[Link]:
-        """Of these in a ring: those that no fast test held, between sound nodes of one side."""
-        return [one for one in sorted(ring(nodes)) if self._unknown(one)]
+    def unknown_links(self, nodes: Nodes = ()) -> list[Link]:
+        """Of these in a ring, or of all: those that no fast test held, between sound nodes of one
+        side."""
+        return [one for one in sorted(ring(nodes) or self._untested) if self._unknown(one)]
 
     def _unknown(self, one: Link) -> bool:
         known = one in self.links or one in self.bad_links or self._given_up(one)
@@ -119,7 +130,9 @@ class Proof:
         return found
 
     def islands(self) -> list[Nodes]:
-        """Sound nodes by what chains of fast tests join, in ring order."""
+        """Sound nodes by what chains of fast tests join, in ring order; () where all are joined."""
+        if self._islands < 2:
+            return []
         found: dict[int, list[int]] = {}
         for node in sorted(self.sound - self.bad.keys()):
             found.setdefault(self._find(node), []).append(node)
@@ -144,7 +157,7 @@ class Proof:
             strangers = [other for other in slow if not self.neighbours(node, other)]
             if len(strangers) >= TWICE or (len(slow) >= TWICE and not self.untried(node)):
                 self.bad[node] = sorted(n for one in slow.values() for n in one.numbers)
-        if not self.sides and not self.suspects(range(self.size)):
+        if not self.sides and not self.unproven - self.bad.keys():
             self._divide()
         if self.sides or len(self.islands()) < 2:
             self._blame_links()

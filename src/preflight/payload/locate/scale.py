@@ -17,7 +17,8 @@ _NOISE, _USUAL = 0.03, 20
 #: The threshold is so many errors of a test away from healthy ones, else it is lowered: one test in
 #: three million is then slow by chance.
 _ERRORS = 5.0
-#: Within so many errors of the threshold a test is measured again; a link that is blamed is farther.
+#: Within so many errors of the threshold a test is measured again; a link that is blamed is
+#: farther.
 _DOUBT, _SURE = 2.0, 3.0
 #: A ring of more nodes is a group.
 _FEW = 3
@@ -61,7 +62,9 @@ class Scale:
             if name in self.levels:
                 near = healthy(values, self.settings.threshold)
                 off = (median(near) if near else 0.0) / self.levels[name] - 1
-                if abs(off) > (1 - self.settings.threshold) / 2:
+                chance = self.error / math.sqrt(self._weights[name])
+                chance += self.error / math.sqrt(max(1, len(near)))
+                if abs(off) > (1 - self.settings.threshold) / 2 + chance:
                     return off
         return 0.0
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterator
-from itertools import count
-from statistics import median
+from collections.abc import Iterator
 
 from .choose import Choice, left_open
-from .found import Found, Measured, Nodes, Search, Settings, Test, Wanted, named
+from .found import Found, Nodes, Part, Search, Settings, Test, Wanted, named
 from .pairwise import circle
 from .proof import Proof
+from .rounds import Rounds
 from .scale import Scale
 
 #: A round whose tests are all slow, or all fast, tells of itself: it is measured again so often.
 _AGAIN = 3
-#: Fewer tests may all hold a culprit.
-_COMPARED = 3
-_Rounds = "Generator[list[Test], Measured, None]"
 
 
 def locate(nodes: int, settings: Settings = Settings()) -> Search:  # noqa: B008 - never changed
@@ -42,27 +38,27 @@ class _Search:
         self.size = max(2, math.isqrt(nodes))
         self.scale = Scale(settings, self.size)
         self.proof = Proof(nodes, self.scale)
-        self.rounds = 0
+        self.rounds = Rounds()
         self.stopped = ""
         self._above: list[Nodes] = []
-        self._numbers = count(1)
-        self._told: dict[int, list[float]] = {}
 
-    def partition(self) -> _Rounds:
+    def partition(self) -> Part:
         """All nodes in groups, and in groups shifted by half. Whichever of the two is slow as a
         whole is measured again."""
         wanted = list(self._first())
-        rounds = []
-        for tests in wanted:
-            rounds.append((yield from self._measured(tests)))
+        rounds: list[list[Test]] = []
+        for each in wanted:
+            rounds += [(yield from self.rounds.measured(each))]
         for _ in range(_AGAIN):
             off = self._slower(rounds)
             if off is None:
                 break
-            rounds[off] = yield from self._measured(wanted[off])
-        together = {test.nodes: self._median(test) for tests in rounds for test in tests}
+            rounds[off] = yield from self.rounds.measured(wanted[off])
+        together = {test.nodes: self.rounds.median(test) for tests in rounds for test in tests}
         self.scale.take(together)
-        self.scale.learn((self._told[test.number] for tests in rounds for test in tests), together)
+        self.scale.learn(
+            (self.rounds.repeats(test) for tests in rounds for test in tests), together
+        )
         self._above = self.scale.above(together) if self.settings.reference is None else []
         for tests in rounds:
             self._record(tests)
@@ -76,16 +72,16 @@ class _Search:
 
     def _slower(self, rounds: list[list[Test]]) -> int | None:
         """The one of the first two rounds that is slower as a whole, if one is."""
-        if min(len(tests) for tests in rounds) < _COMPARED:
+        if self.nodes < 4:
             return None
         for at, other in ((0, 1), (1, 0)):
             scale = Scale(self.settings, self.size)
-            scale.take(self._medians(rounds[other]))
-            if scale.departs(self._medians(rounds[at])) < 0:
+            scale.take(self.rounds.medians(rounds[other]))
+            if scale.departs(self.rounds.medians(rounds[at])) < 0:
                 return at
         return None
 
-    def smaller(self) -> _Rounds:
+    def smaller(self) -> Part:
         """Where no group was fast: smaller ones, at last pairs, until two nodes are proven."""
         size = self.size
         while not self.proof.sound and size > 2 and not self.stopped:
@@ -98,55 +94,41 @@ class _Search:
             yield from self.round(pairs)
 
     def wanted(self) -> list[Wanted]:
-        return Choice(self.proof, self.size, self.rounds).made()
+        return Choice(self.proof, self.size, self.rounds.made).made()
 
-    def round(self, wanted: list[Wanted]) -> _Rounds:
-        """One round, measured again while all its tests are slower or faster than before."""
+    def round(self, wanted: list[Wanted]) -> Part:
+        """One round, measured again while what is proven in it is slower or faster than before."""
+        proven = {one.nodes for one in wanted if one.control}
         for _ in range(1 + _AGAIN):
-            tests = yield from self._measured(wanted)
-            controls = self._medians([t for t, one in zip(tests, wanted) if one.control])  # noqa: B905
+            if self.rounds.made >= self.settings.max_rounds:
+                self.stopped = f"{self.rounds.made} rounds were not enough"
+                return
+            tests = yield from self.rounds.measured(wanted)
+            controls = self.rounds.medians(test for test in tests if test.nodes in proven)
             off = self.scale.departs(controls)
             if not off:
-                break
-            if self.rounds >= self.settings.max_rounds:
-                break
-        if off:
-            self.stopped = f"round {self.rounds} was {abs(off):.0%} {'slower' if off < 0 else 'faster'} as a whole, proven nodes too"
-        if self.rounds >= self.settings.max_rounds:
-            self.stopped = self.stopped or f"{self.rounds} rounds were not enough"
-        if not off:
-            self.scale.take(controls)
-            self._record(tests)
-
-    def _measured(self, wanted: list[Wanted]) -> Generator[list[Test], Measured, list[Test]]:
-        tests = [Test(next(self._numbers), nodes, why) for nodes, why, _ in wanted]
-        told = yield tests
-        self.rounds += 1
-        self._told.update({test.number: told.get(test.number) or [] for test in tests})
-        return tests
-
-    def _median(self, test: Test) -> float:
-        """0.0 where it did not come to an end: as slow as can be."""
-        return median(self._told[test.number] or [0.0])
-
-    def _medians(self, tests: list[Test]) -> dict[Nodes, float]:
-        return {test.nodes: self._median(test) for test in tests}
+                self.scale.take(controls)
+                self._record(tests)
+                return
+        how = f"{abs(off):.0%} {'slower' if off < 0 else 'faster'}"
+        self.stopped = f"round {self.rounds.made} was {how} as a whole, proven nodes too"
 
     def _record(self, tests: list[Test]) -> None:
         for test in tests:
-            share = self.scale.share(test.nodes, self._median(test))
+            share = self.scale.share(test.nodes, self.rounds.median(test))
             self.proof.record(test.number, test.nodes, share)
         self.proof.settle()
 
     def found(self) -> Found:
         proof = self.proof
-        runs: dict[object, list[int]] = {**proof.bad, **proof.bad_links}
+        runs = dict[object, list[int]](proof.bad.items())
+        runs.update(proof.bad_links.items())
         if proof.sides:
             slow = (proof.failing[nodes] for nodes in proof.bridges & proof.failing.keys())
             runs["boundary"] = sorted(number for one in slow for number in one.numbers)
         return Found(
             tuple(sorted(proof.bad)), tuple(sorted(proof.bad_links)), proof.sides or None, runs,
-            self._undetermined(), self.rounds, self._covered(), dict(self.scale.levels),
+            self._undetermined(), self.rounds.made, self._covered(), self.scale.levels, {},
         )  # fmt: skip
 
     def _undetermined(self) -> str:
@@ -175,4 +157,4 @@ def groups(nodes: int, size: int, shift: int, why: str) -> list[Wanted]:
     number = max(1, nodes // size)
     order = [(node + shift) % nodes for node in range(nodes)]
     edges = [at * nodes // number for at in range(number + 1)]
-    return [Wanted(tuple(order[one:end]), why) for one, end in zip(edges, edges[1:])]  # noqa: B905
+    return [Wanted(tuple(order[one : edges[at]]), why) for at, one in enumerate(edges[:-1], 1)]
