@@ -51,7 +51,7 @@ def _hold(options: Options) -> None:
         raise UsageError(f"--dtype {options.dtype!r} is none", f"one of {', '.join(DTYPES)}")
     if options.pairwise and options.no_locate:
         raise UsageError(
-            "--pairwise tries each pair, and --no-locate none", "leave one of them out"
+            "--pairwise looks for slow links, --no-locate for none", "leave one of them out"
         )
     for name, (least, most) in _RANGES.items():
         value = getattr(options, name)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..locate.found import Found, Search, Settings, Test
+from ..locate.pairwise import pairwise
 from ..locate.search import locate
 from ..parent import die_with_launcher
 from ..ranks import Tell
@@ -78,7 +79,7 @@ def _search(plan: Plan, agents: Lead, tell: Tell) -> None:
     """The hosts that are still there, as a ring; the search asks for rounds of tests of them."""
     ring = sorted(agents.agents)
     settings = Settings(repeats=plan.repeats)
-    search: Search = locate(len(ring), settings)
+    search: Search = (pairwise if plan.pairwise else locate)(len(ring), settings)
     gbps: dict[int, list[float] | None] = {}
     tests = next(search)
     while True:
