@@ -9,9 +9,12 @@ by nftables.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +26,8 @@ from tests.conftest import require
 _TOOLS = ("ip", "tc", "nft", "unshare", "nsenter", "setpriv")
 _APART = ("setpriv", "--pdeathsig", "KILL", "unshare", "-m", "-n", "-p", "--fork",
           "--kill-child", "--mount-proc")  # fmt: skip
+#: Where quotas of processor time are given, cgroups(7), version 1.
+_CPU = Path("/sys/fs/cgroup/cpu")
 #: Two processors carry the traffic of six hosts: with this it is the links that are measured.
 RATE_MBIT = 400
 _ENTER = """\
@@ -47,6 +52,7 @@ exec sleep infinity
 _SSH = """\
 #!/bin/sh
 for word do before=$host; host=$word; done
+[ -e {base}/$before.cgroup ] && echo 0 > "$(cat {base}/$before.cgroup)/cgroup.procs"
 exec ip netns exec "$before" unshare -u env PREFLIGHT_LOCK="{base}/$before.lock" \
   sh -c 'hostname "$1"; exec /bin/sh -s' sh "$before"
 """
@@ -58,6 +64,8 @@ class Shaped:
     def __init__(self, base: Path, many: int, pid: int) -> None:
         self.base, self.pid = base, pid
         self.hosts = [f"h{number}" for number in range(1, many + 1)]
+        #: The cgroup of a host, and what it is to have of each 0.1 s of a processor.
+        self.quota: tuple[Path, int] | None = None
 
     def inside(self, argv: Sequence[str]) -> list[str]:
         """The command that runs `argv` among the hosts."""
@@ -83,16 +91,50 @@ class Shaped:
             f"priority 0 ; }}; add rule ip t c {rule}'"
         )
 
+    def starves(self, host: str, percent: int) -> None:
+        """Of the next run a host's ranks have so much of one processor, once there are any: to load
+        torch with so little would take minutes."""
+        folder = _CPU / f"preflight-{self.base.name}-{host}"
+        folder.mkdir(exist_ok=True)
+        (self.base / f"{host}.cgroup").write_text(str(folder), encoding="utf-8")
+        self.quota = folder, 1000 * percent
+
     def heals(self, host: str) -> None:
-        """No packets are lost any more, and the link is as the others."""
+        """Nothing is wrong with it any more."""
+        self.quota = None
+        (self.base / f"{host}.cgroup").unlink(missing_ok=True)
         self.sh(f"ip netns exec {host} nft flush ruleset")
         self.rate(host, RATE_MBIT)
+        with contextlib.suppress(OSError):
+            (_CPU / f"preflight-{self.base.name}-{host}").rmdir()
 
     def preflight(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run this repository's preflight over all hosts."""
         argv = [sys.executable, "-m", "preflight", *words, "--ssh", "system",
                 "--hosts", ",".join(self.hosts), "--python", sys.executable]  # fmt: skip
-        return subprocess.run(self.inside(argv), capture_output=True, text=True, timeout=240)
+        starved = threading.Thread(target=self._starve, daemon=True)
+        starved.start()
+        done = subprocess.run(self.inside(argv), capture_output=True, text=True, timeout=240)
+        self.quota = None
+        starved.join()
+        return done
+
+    def _starve(self) -> None:
+        """Give a host its quota once ranks run there: the agent, and what it has forked."""
+        while self.quota is not None:
+            folder, quota_us = self.quota
+            pids = (folder / "cgroup.procs").read_text().split()
+            if sum(b"--plan" in _command_line(pid) for pid in pids) > 1:
+                (folder / "cpu.cfs_quota_us").write_text(str(quota_us), encoding="utf-8")
+                return
+            time.sleep(0.02)
+
+
+def _command_line(pid: str) -> bytes:
+    try:
+        return Path("/proc", pid, "cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 @contextmanager

@@ -1,0 +1,79 @@
+"""Whether nccl-bench names the host that is slow: real ranks over links that are shaped.
+
+    python -m bench.shaped [--hosts 5] [--sound 5]
+
+Hosts are network namespaces on a bridge, each behind 400 Mbit/s (tests/lab/shaped.py); the command
+runs as a user runs it. In turn one is slowed: its link, its processors, by packets that are lost.
+It takes root, and about half a minute for each run on an idle machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.table import Row, show
+from tests.lab.shaped import RATE_MBIT, Shaped, shaped
+
+_ASKED = ("nccl-bench", "--ranks", "1", "--collective", "all_reduce", "-e", "128K", "--format",
+          "json")  # fmt: skip
+#: The culprit of each kind: neither the first host, which leads, nor the last.
+_ODD = "h3"
+_SLOW_MBIT, _LOST_OF_A_THOUSAND, _CPU_PERCENT = 100, 200, 4
+
+
+def blamed(lab: Shaped) -> str:
+    """The hosts and links that fail, and what could not be told."""
+    done = lab.preflight(*_ASKED)
+    try:
+        report: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        return f"exit {done.returncode}: {done.stderr[-300:]}"
+    told = [
+        one["subject"] if one["status"] == "FAIL" else f"{one['check']} {one['status']}"
+        for host in report["hosts"] for one in host["results"]
+        if one["status"] in ("FAIL", "ERROR", "WARN")
+    ]  # fmt: skip
+    return ", ".join(sorted(set(told))) or "nobody"
+
+
+def _row(what: str, found: list[str], expected: str) -> Row:
+    right = found.count(expected)
+    others = sorted({one for one in found if one != expected})
+    reached = f"{expected}: {right} of {len(found)}" + (f" ({'; '.join(others)})" if others else "")
+    return Row(what, reached, f"{len(found)} of {len(found)}", right == len(found))
+
+
+def rows(lab: Shaped, sound: int) -> list[Row]:
+    """Runs on a sound network, and with each kind of culprit."""
+    found = [_row(f"{len(lab.hosts)} sound hosts", [blamed(lab) for _ in range(sound)], "nobody")]
+    faults: dict[str, Callable[[], None]] = {
+        f"{_ODD} behind {_SLOW_MBIT} of {RATE_MBIT} Mbit/s": lambda: lab.rate(_ODD, _SLOW_MBIT),
+        f"{_ODD} loses {_LOST_OF_A_THOUSAND} of 1,000 packets":
+            lambda: lab.loses(_ODD, _LOST_OF_A_THOUSAND),
+        f"{_ODD} has {_CPU_PERCENT} % of a processor once it runs":
+            lambda: lab.starves(_ODD, _CPU_PERCENT),
+    }  # fmt: skip
+    for what, begin in faults.items():
+        begin()
+        found.append(_row(what, [blamed(lab)], _ODD))
+        lab.heals(_ODD)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.shaped")
+    parser.add_argument("--hosts", type=int, default=5)
+    parser.add_argument("--sound", type=int, default=5)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, shaped(Path(folder), asked.hosts) as lab:
+        return show("Whom nccl-bench blames, over shaped links", rows(lab, asked.sound))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
