@@ -139,6 +139,11 @@ def test_a_host_that_could_not_take_part_says_why() -> None:
     assert "no torch" in one.reason
 
 
+def test_with_one_gpu_there_is_nobody_to_send_to() -> None:
+    few = {"preflight": "nccl-bench/1", "kind": "cannot", "why": "few-gpus", "text": "it takes 2"}
+    assert set(statuses(judged(written([few]))).values()) == {Status.SKIP}
+
+
 @pytest.mark.parametrize("text", ["", "{}\n", "[1]\n", '{"kind": "size"}\n', "no json\n"])
 def test_lines_that_are_none_are_refused(text: str) -> None:
     with pytest.raises((ParseError, ValueError)):

@@ -56,6 +56,8 @@ def _unable(answer: Bench) -> Missing | None:
         return Missing("not-asked", answer.busy)
     if answer.unmet:
         return Missing("exited", answer.unmet)
+    if answer.few_gpus:
+        return Missing("not-applicable", answer.cannot)
     if answer.cannot:
         return Missing("no-tool" if answer.lacks_torch else "exited", answer.cannot)
     return None

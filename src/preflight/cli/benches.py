@@ -14,6 +14,11 @@ COLLECTIVES = (
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "sendrecv",
 )  # fmt: skip
 DTYPES = ("float32", "float16", "bfloat16")
+#: What `run --level standard` times, on hosts with several GPUs: the plateau and what leads to it.
+BETWEEN_GPUS: dict[str, Any] = {
+    "device": "cuda", "least_gpus": 2, "collectives": ["all_reduce"], "begin_bytes": 1 << 20,
+    "end_bytes": 1 << 32, "factor": 16,
+}  # fmt: skip
 #: Least and most of numbers.
 _RANGES = {"ranks": (1, 1024), "factor": (2, 1 << 20), "repeats": (3, 1000), "threads": (1, 1024)}
 _LEAST_BYTES, _MOST_BYTES = 4, 1 << 36
@@ -62,6 +67,8 @@ def _hold(options: Options) -> None:
 def estimate(plan: dict[str, Any]) -> str:
     """What it takes, for --dry-run."""
     count = len(plan.get("collectives", COLLECTIVES))
+    if plan.get("least_gpus"):
+        return "about 15 s where there are several GPUs, else nothing"
     many = "; on several hosts some rounds of tests more, of seconds each"
     return f"about {10 + 2 * count} s on processors, {20 + 10 * count} s on GPUs{many}"
 

@@ -201,7 +201,7 @@ def make_plan(question: Question, options: Options) -> Plan:
         question.facts,
         _work(question.trains, "training", checks, options),
         _work(question.stresses, "stress", checks, options),
-        question.benches,
+        _work(question.benches, "collectives", checks, options),
         frozenset(beyond),
         needs,
     )
@@ -211,8 +211,13 @@ def _work(
     asked: dict[str, Any] | None, domain: str, checks: Sequence[Check], options: Options
 ) -> dict[str, Any] | None:
     """What was asked for; else what checks of this level need. What is recorded needs no work."""
-    if asked is not None or options.from_ or all(one.domain != domain for one in checks):
+    needing = (one for one in checks if one.domain == domain and one.level != "quick")
+    if asked is not None or options.from_ or not any(needing):
         return asked
+    if domain == "collectives":
+        from preflight.cli.benches import BETWEEN_GPUS
+
+        return dict(BETWEEN_GPUS)
     if domain == "stress" and options.level == "full":
         from preflight.cli.stress import SOAK
 

@@ -130,6 +130,7 @@ class Bench(Collectives, frozen=True):
     cannot: str = ""  # why nothing was timed
     busy: str = ""  # whose work it did not disturb
     lacks_torch: bool = False
+    few_gpus: bool = False  # there is nobody to send to
     unmet: str = ""  # why the hosts did not come together
     interrupted: bool = False
     leads: bool = True  # the host that tells what all of them measured

@@ -127,9 +127,21 @@ def _stands_in_the_way(plan: dict[str, Any]) -> dict[str, Any]:
     from . import alone, pythons
     from .site import torch_version
 
+    few = _too_few(plan)
+    if few:
+        return {"kind": "cannot", "why": "few-gpus", "text": few}
     if not torch_version():
         return {"kind": "cannot", "why": "no-torch", "text": pythons.no_torch()}
     gpus = plan.get("device") != "cpu"
     even_if_busy = bool(plan.get("even_if_busy"))
     busy = alone.others(str(plan.get("job", "")), gpus=gpus, even_if_busy=even_if_busy)
     return {"kind": "busy", "text": busy} if busy else {}
+
+
+def _too_few(plan: dict[str, Any]) -> str:
+    """Why work between GPUs is none here; "" where it is."""
+    from . import alone
+
+    least = int(plan.get("least_gpus", 0))
+    found = len(alone.visible_gpus()) if least else 0
+    return f"it takes {least} GPUs, and {found or 'none'} can be used here" if found < least else ""

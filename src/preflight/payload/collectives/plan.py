@@ -15,6 +15,7 @@ class Plan:
     where that is only a piece, before it."""
 
     device: str = ""  # cuda where there is one, else cpu
+    least_gpus: int = 0  # fewer, and nothing is done: active.py looks before torch is loaded
     ranks: int = 0  # on this host; 0: one for each GPU, two on a CPU
     collectives: list[str] = field(default_factory=list)  # none: all of operations.py
     begin_bytes: int = 0  # 0: by the device

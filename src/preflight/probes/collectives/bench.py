@@ -40,11 +40,16 @@ def bench(text: str) -> Bench:
 def _facts(told: Told) -> Bench:
     return Bench(
         runs=_runs(told), located=located(told), cannot=told.text("cannot"),
-        busy=told.text("busy"), lacks_torch=any("why" in one for one in told.of["cannot"]),
+        busy=told.text("busy"), lacks_torch=_why(told) == "no-torch",
+        few_gpus=_why(told) == "few-gpus",
         unmet=told.text("unmet"), interrupted=bool(told.of["interrupted"]),
         leads=not told.plan.get("hosts") or told.plan["hosts"][0] == told.begin.get("host"),
         probe=PROBE,
     )  # fmt: skip
+
+
+def _why(told: Told) -> str:
+    return next((str(one.get("why", "")) for one in told.of["cannot"]), "")
 
 
 def _runs(told: Told) -> tuple[Collective, ...]:
