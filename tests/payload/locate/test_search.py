@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise as following
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from preflight.payload.locate import found as forms
 from preflight.payload.locate.found import DEFAULT, Found, Search, Settings, link
 from preflight.payload.locate.search import locate
 
-CALM = {"noise": 0.002, "hiccups": 0.0}
+CALM: dict[str, Any] = {"noise": 0.002, "hiccups": 0.0}
 
 
 def find(cluster: Cluster, settings: Settings = DEFAULT, seed: int = 1) -> Found:
