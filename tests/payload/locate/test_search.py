@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from itertools import pairwise as following
 from typing import Any
@@ -20,7 +21,7 @@ from bench.cluster import (
 )  # fmt: skip
 from bench.localisation import Kind, kinds, row, tried
 from preflight.payload.locate import found as forms
-from preflight.payload.locate.found import DEFAULT, Found, Search, Settings, link
+from preflight.payload.locate.found import DEFAULT, Found, Nodes, Search, Settings, link
 from preflight.payload.locate.search import locate
 
 CALM: dict[str, Any] = {"noise": 0.002, "hiccups": 0.0}
@@ -66,6 +67,36 @@ def test_a_boundary_is_named_and_not_all_its_links(nodes: int) -> None:
     half = nodes // 2
     assert one.boundary == (tuple(range(half)), tuple(range(half, nodes)))
     assert (one.nodes, one.links, one.undetermined) == ((), (), "")
+
+
+class Leaves(Cluster):
+    """Four leaf switches; what crosses between them is slow."""
+
+    def share(self, nodes: Nodes) -> float:
+        leaf = self.nodes // 4
+        return 0.85 if len({node // leaf for node in nodes}) > 1 else super().share(nodes)
+
+
+class Small(Cluster):
+    """Fewer nodes are faster."""
+
+    def share(self, nodes: Nodes) -> float:
+        return super().share(nodes) * (1 + 0.3 / math.sqrt(len(nodes)))
+
+
+@pytest.mark.parametrize("bad", [{}, {21: 0.8}])
+def test_more_than_two_sides_are_told(bad: dict[int, float]) -> None:
+    one = find(Leaves(64, bad=bad, **CALM))
+    leaves = [tuple(range(at, at + 16)) for at in range(0, 64, 16)]
+    assert one.boundary == tuple(tuple(n for n in leaf if n not in bad) for leaf in leaves)
+    assert (one.nodes, one.links, one.undetermined) == (tuple(bad), (), "")
+
+
+@pytest.mark.parametrize("nodes", [8, 16, 64])
+def test_that_small_groups_are_faster_hides_and_blames_nobody(nodes: int) -> None:
+    assert find(Small(nodes)).nodes == ()
+    one = find(Small(nodes, bad={2: 0.82, 5: 0.84}))
+    assert (one.nodes, one.links, one.undetermined) == ((2, 5), (), "")
 
 
 def test_three_slow_links_are_no_boundary() -> None:
