@@ -14,6 +14,9 @@ hosts can be played through in a moment, see bench/localisation.py. How `locate`
 5. Links that were in no fast group are measured alone, between their two proven hosts; slow twice,
    they are to blame.
 
+Who is fast with nobody proven is to blame. So where a boundary cuts off only a few nodes, one of
+which is slow by itself, and none of them is proven, all of these are.
+
 What is fast is told by the tests themselves (scale.py), what they prove together stands in
 proof.py, and which tests come next in choose.py.
 """

@@ -45,6 +45,9 @@ class Settings(NamedTuple):
     max_rounds: int = 200
 
 
+DEFAULT = Settings()
+
+
 class Found(NamedTuple):
     """The culprits, and the numbers of the tests that prove each.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from .found import Found, Link, Part, Search, Settings, Test, Wanted, named
+from .found import DEFAULT, Found, Link, Part, Search, Settings, Test, Wanted, named
 from .proof import PATIENCE, TWICE, Proof
 from .rounds import Rounds
 from .scale import Scale
@@ -24,7 +24,7 @@ def circle(nodes: int) -> Iterator[list[Wanted]]:
         yield [Wanted(pair, "all pairs") for pair in pairs if pair[1] < nodes]
 
 
-def pairwise(nodes: int, settings: Settings = Settings()) -> Search:  # noqa: B008 - never changed
+def pairwise(nodes: int, settings: Settings = DEFAULT) -> Search:
     """Rounds of all pairs of nodes 0 to nodes - 1; for each, what it measured is sent. Returns what
     was found, with the matrix. A node is to blame that is fast with none, a link that is slow
     between two that are fast with others, a boundary where no pair across is fast. Raises

@@ -119,6 +119,11 @@ class Proof:
         one = self.seen.get(nodes)
         return one is not None and len(one.numbers) >= PATIENCE
 
+    def ring_links(self) -> tuple[int, int]:
+        """Of neighbours in the ring of all: those that a fast test held, and all."""
+        total = len(ring(tuple(range(self.size))))
+        return total - len(self._untested), total
+
     def partners(self, node: int) -> dict[int, Seen]:
         """Sound nodes with which it was measured alone, and what came of it."""
         found = {}

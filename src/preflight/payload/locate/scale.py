@@ -14,6 +14,8 @@ from .found import Nodes, Settings
 _DEVIATION, _MEDIAN = 1.4826, 1.2533
 #: Usual, and assumed where single repeats tell nothing of it; it weighs as so many measurements.
 _NOISE, _USUAL = 0.03, 20
+#: Nothing is measured more steadily.
+_LEAST = 1e-4
 #: The threshold is so many errors of a test away from healthy ones, else it is lowered: one test in
 #: three million is then slow by chance.
 _ERRORS = 5.0
@@ -53,7 +55,7 @@ class Scale:
         return "groups" if min(len(nodes), self.size) > _FEW else "pairs"
 
     def _by_repeats(self, noise: float) -> float:
-        return _MEDIAN * noise / math.sqrt(self.settings.repeats)
+        return _MEDIAN * max(noise, _LEAST) / math.sqrt(self.settings.repeats)
 
     def departs(self, medians: dict[Nodes, float]) -> float:
         """How far tests that should be healthy are off what was reached before; 0.0: they are

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from .choose import Choice, left_open
-from .found import Found, Nodes, Part, Search, Settings, Test, Wanted, named
+from .found import DEFAULT, Found, Nodes, Part, Search, Settings, Test, Wanted, named
 from .pairwise import circle
 from .proof import Proof
 from .rounds import Rounds
@@ -16,7 +16,7 @@ from .scale import Scale
 _AGAIN = 3
 
 
-def locate(nodes: int, settings: Settings = Settings()) -> Search:  # noqa: B008 - never changed
+def locate(nodes: int, settings: Settings = DEFAULT) -> Search:
     """Rounds of tests of nodes 0 to nodes - 1, in ring order; for each, what it measured is sent.
     Returns what was found. Raises ValueError where there is no node."""
     if nodes < 1:
@@ -144,9 +144,10 @@ class _Search:
         return left_open(self.proof) or self.scale.blind()
 
     def _covered(self) -> str:
+        held, total = self.proof.ring_links()
         return (
-            f"each node, and each of the {len(self.proof.links)} links that a fast test held, "
-            f"neighbours in the ring among them; faults of {self.scale.smallest:.0%} and more. "
+            f"each node, {held} of {total} links between neighbours in the ring, and "
+            f"{len(self.proof.links) - held} others; faults of {self.scale.smallest:.0%} and more. "
             "A link that is slow between one pair of nodes which are no neighbours in the ring is "
             "seen only when all pairs are measured"
         )
