@@ -58,11 +58,10 @@ def test_what_is_enough_may_be_stated(tmp_path: Path) -> None:
 
 
 def test_lines_of_nccl_in_the_same_file_are_judged(tmp_path: Path) -> None:
-    """A fast enough number over the wrong way is a fault."""
+    """A fast enough number over the wrong way does not pass."""
     log = write(tmp_path, "a.log", on_sockets([0, 1]).text() + text.nccl_tests(370.0, hosts=2))
     ran = preflight("nccl-bench", "--from", log, "--from", IBSTAT)
-    assert ran.rc == 1
-    assert "nccl.network" in ran.out
+    assert "nccl.network" in ran.out and "PASS:" not in ran.out
     sound = write(tmp_path, "b.log", Job().text() + text.nccl_tests(370.0, hosts=2))
     assert "FAIL" not in preflight("nccl-bench", "--from", sound).out
 
