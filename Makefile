@@ -28,7 +28,8 @@ help:
 	@echo "make bench    start-up, a large host, 1,000 hosts, large logs, 128 hosts over SSH, the training"
 	@echo "              loop, against targets"
 	@echo "make gpu-test training and stress of one GPU against targets, in minutes; PYTHON is one that has torch"
-	@echo "make accuracy slow hosts and links in 1,000 simulated clusters of each kind: 20 min; every"
+	@echo "make accuracy slow hosts and links in 1,000 simulated clusters of each kind: 20 min; in real"
+	@echo "              ones of five hosts, over shaped links, as root: 5 min; every"
 	@echo "              injected fault of training, in three seeds, and twenty clean runs: 30 min"
 	@echo "make fuzz     a million mutated inputs over every parser (N=20000 for fewer, SEED=2)"
 	@echo "make clean    remove .venv and everything that was built"
@@ -76,6 +77,7 @@ gpu-test:
 accuracy: $(READY)
 	@status=0; \
 	$(VENV)/bin/python -m bench.localisation || status=$$?; \
+	$(VENV)/bin/python -m bench.shaped || status=$$?; \
 	$(VENV)/bin/python -m bench.faults $(ARGS) || status=$$?; \
 	exit $$status
 

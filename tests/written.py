@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from tests.accelerator_text import amd, npus
 from tests.binding_text import BOUND
+from tests.collective_text import BENCH, LATENCY
 from tests.lab.watch_lines import WATCHES
 from tests.nccl_lines import OLD as NCCL
 from tests.nccl_topo_text import CLOUD, DUMP, answer
@@ -124,6 +125,8 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "numa": (NUMA,),
     "lspci-tree": (tree(machine()),),
     "dmidecode": (DIMMS,),
+    "all-reduce-bench": (BENCH,),
+    "perftest": (LATENCY,),
     "dcgmi-dmon": (DCGM_DMON,),
     **{probe: (text,) for probe, text in SETUP.items()},
     **SOFTWARE,

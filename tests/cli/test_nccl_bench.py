@@ -1,72 +1,103 @@
-"""preflight nccl-bench: what may be asked, and what is asked of a payload."""
+"""`preflight nccl-bench` as a user runs it: on what benchmarks printed."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
 
-import pytest
-
-from preflight.cli import benches
-from preflight.cli.benches import plan_of, told_of
-from preflight.cli.options import Options
-from preflight.errors import UsageError
-from preflight.payload.collectives.plan import Plan
+from tests import collective_text as text
 from tests.cli.command import preflight
+from tests.conftest import SAMPLES
+from tests.nccl_lines import Job, on_sockets
+
+IBSTAT = str(SAMPLES / "infiniband" / "ibstat_h100_12hca_active.txt")
 
 
-def test_the_plan_holds_what_was_asked_and_nothing_else() -> None:
-    assert plan_of(Options()) == {}
-    asked = Options(collective=["all_reduce"], begin="8", end="1G", factor=4, dtype="bfloat16",
-                    pairwise=True, repeats=9)  # fmt: skip
-    plan = plan_of(asked)
-    assert plan == {
-        "collectives": ["all_reduce"], "begin_bytes": 8, "end_bytes": 1 << 30, "factor": 4,
-        "dtype": "bfloat16", "pairwise": True, "repeats": 9,
-    }  # fmt: skip
-    Plan(**plan)
+def write(folder: Path, name: str, told: str) -> str:
+    path = folder / name
+    path.write_text(told, encoding="utf-8")
+    return str(path)
 
 
-@pytest.mark.parametrize(
-    ("asked", "text"),
-    [
-        ({"collective": ["gossip"]}, "--collective 'gossip' is none"),
-        ({"dtype": "int7"}, "--dtype 'int7' is none"),
-        ({"begin": "many"}, "'many' is not a size in bytes"),
-        ({"end": "1"}, "--end 1 is out of range"),
-        ({"begin": "1G", "end": "1M"}, "-b 1G is more than -e 1M"),
-        ({"factor": 1}, "--factor 1 is out of range"),
-        ({"repeats": 1}, "--repeats 1 is out of range"),
-        ({"pairwise": True, "no_locate": True}, "--pairwise looks for slow links"),
-    ],
-)
-def test_what_cannot_be_is_refused(asked: dict[str, Any], text: str) -> None:
-    with pytest.raises(UsageError, match=text):
-        plan_of(Options(**asked))
+def flat(told: str) -> str:
+    return " ".join(told.split())
 
 
-def test_the_names_are_those_of_the_payload() -> None:
-    pytest.importorskip("torch")
-    from preflight.payload.collectives.operations import COLLECTIVES
-    from preflight.payload.collectives.work import TYPES
-
-    assert tuple(COLLECTIVES) == benches.COLLECTIVES
-    assert tuple(TYPES) == benches.DTYPES
-
-
-def test_news_are_in_words() -> None:
-    assert told_of({"kind": "begin", "world": 4}) == "4 ranks start"
-    test = {"kind": "test", "test": 3, "among": ["a", "b"], "why": "half of test 1"}
-    assert told_of(test) == "test 3, of 2 hosts: half of test 1"
-    assert told_of({"kind": "begin"}) == told_of({}) == ""
+def test_a_sound_run_passes_and_shows_its_table_and_arithmetic(tmp_path: Path) -> None:
+    ran = preflight("nccl-bench", "--from", write(tmp_path, "a.log", text.nccl_tests(370.0)))
+    assert ran.rc == 0
+    assert "all_reduce: 8 ranks on 1 host, NVIDIA H100 80GB HBM3" in ran.out
+    assert "18 NVLinks x 26.562 GB/s x 78% of a ring; 483 with NVLS" in flat(ran.out)
+    assert "excellent" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 100
 
 
-def test_on_this_host_it_is_timed_and_proved() -> None:
-    pytest.importorskip("torch")
-    done = preflight(
-        "nccl-bench", "--collective", "all_reduce", "-b", "1K", "-e", "1K", "--format", "json"
-    )
-    assert done.rc == 0, done
-    (host,) = json.loads(done.out)["hosts"]
-    passed = {one["check"] for one in host["results"] if one["status"] == "PASS"}
-    assert {"collectives.ended", "collectives.wrong", "collectives.together"} <= passed
+def test_a_slow_run_fails_and_the_line_is_shown(tmp_path: Path) -> None:
+    ran = preflight("nccl-bench", "--from", write(tmp_path, "a.log", text.nccl_tests(200.0)))
+    assert ran.rc == 1
+    assert "FAIL collectives.busbw all_reduce 200 GB/s, expected at least 26" in flat(ran.out)
+    assert "8589934592" in ran.out
+
+
+def test_between_hosts_it_is_held_against_the_adapters_that_ibstat_tells(tmp_path: Path) -> None:
+    log = write(tmp_path, "a.log", text.nccl_tests(200.0, hosts=4))
+    alone = preflight("nccl-bench", "--from", log)
+    assert alone.rc == 0
+    assert "which adapters carry it is not in the input: add `ibstat`" in flat(alone.out)
+    beside = preflight("nccl-bench", "--from", log, "--from", IBSTAT)
+    assert beside.rc == 1
+    assert "collectives.busbw" in beside.out.split("\n\n")[1]
+
+
+def test_what_is_enough_may_be_stated(tmp_path: Path) -> None:
+    log = write(tmp_path, "a.log", text.nccl_tests(300.0, hosts=4))
+    for least, rc in ((310, 1), (250, 0)):
+        stated = (f"collectives.busbw.fail={least}", f"collectives.busbw.warn={least + 10}")
+        words = [word for one in stated for word in ("--set", one)]
+        assert preflight("nccl-bench", "--from", log, *words).rc == rc
+
+
+def test_lines_of_nccl_in_the_same_file_are_judged(tmp_path: Path) -> None:
+    """A fast enough number over the wrong way does not pass."""
+    log = write(tmp_path, "a.log", on_sockets([0, 1]).text() + text.nccl_tests(370.0, hosts=2))
+    ran = preflight("nccl-bench", "--from", log, "--from", IBSTAT)
+    assert "nccl.network" in ran.out and "PASS:" not in ran.out
+    sound = write(tmp_path, "b.log", Job().text() + text.nccl_tests(370.0, hosts=2))
+    assert "FAIL" not in preflight("nccl-bench", "--from", sound).out
+
+
+def test_files_add_up(tmp_path: Path) -> None:
+    files = [write(tmp_path, f"{at}.log", text.nccl_tests(busbw))
+             for at, busbw in enumerate((370.0, 200.0))]  # fmt: skip
+    words = [word for file in files for word in ("--from", file)]
+    ran = preflight("nccl-bench", *words, "--format", "json")
+    found = json.loads(ran.out)["hosts"][0]["results"]
+    speed = {one["subject"]: one["status"] for one in found if one["check"] == "collectives.busbw"}
+    assert speed == {"all_reduce": "PASS", "all_reduce, run 2": "FAIL"}
+
+
+def test_rdma_is_held_against_its_port(tmp_path: Path) -> None:
+    slow = write(tmp_path, "a.log", text.perftest(200.0))
+    ran = preflight("nccl-bench", "--from", slow, "--from", IBSTAT)
+    assert ran.rc == 1
+    assert "400 Gb/s x 99.4% of data at MTU 4096" in flat(ran.out)
+    small = write(tmp_path, "b.log", text.perftest(368.0, link="Ethernet", mtu=1024))
+    ran = preflight("nccl-bench", "--from", small, "--from", IBSTAT)
+    assert (ran.rc, "rdma.mtu" in ran.out, "WARN" in ran.out) == (0, True, True)
+
+
+def test_the_whole_checklist_judges_such_a_file(tmp_path: Path) -> None:
+    log = write(tmp_path, "a.log", text.nccl_tests(200.0))
+    assert "FAIL   collectives.busbw" in preflight("run", "--from", log).out
+
+
+def test_hosts_are_stand_ins_where_that_is_asked_for(tmp_path: Path) -> None:
+    told = text.nccl_tests(hosts=2, ends=False, most=1 << 40)
+    told += "node-02: Test NCCL failure common.cu:303 'remote process exited'\n"
+    log = write(tmp_path, "a.log", told.replace("node-0", "saturn"))
+    kept = tmp_path / "kept.capture.gz"
+    ran = preflight("nccl-bench", "--from", log, "--redact", "--save", str(kept))
+    assert ran.rc == 1
+    assert "Test NCCL failure" in ran.out and "saturn" not in ran.out
+    again = preflight("nccl-bench", "--from", str(kept))
+    assert "saturn" not in again.out and "16 ranks on 2 hosts" in again.out

@@ -42,6 +42,8 @@ DOMAINS = {
     "fabric": "Fabric",
     "network": "Network",
     "nccl": "NCCL",
+    "collectives": "Collectives",
+    "rdma": "RDMA",
     "bench": "Benchmarks",
     "storage": "Storage",
     "fs": "File systems",

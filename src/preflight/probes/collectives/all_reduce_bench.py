@@ -13,16 +13,17 @@ from preflight.probes.collectives.labels import Labelled, labelled
 from preflight.probes.spec import probe
 
 TOOL = "all-reduce-bench"
+_NUMBER = r"([0-9]{1,9}(?:\.[0-9]{1,9})?)"
 _OVER = re.compile(r"The average bandwidth of all_reduce over (\d{1,7}) ranks?\b")
 _ONE = re.compile(
-    r"The average bandwidth of all_reduce with an? ([\d.]{1,12}) ?GB payload .{0,60}?"
+    rf"The average bandwidth of all_reduce with an? {_NUMBER} ?GB payload .{{0,60}}?"
     r"(\d{1,7}) ranks"
 )
 _ROW = re.compile(
-    r"\|\s*(\d{1,6})([KMGT]?i?B)\s*\|\s*([\d.]{1,12}) ?GBps\s*\|\s*([\d.]{1,12}) ?GBps\s*\|"
+    rf"\|\s*(\d{{1,6}})(B|[KMGT]i?B)\s*\|\s*{_NUMBER} ?GBps\s*\|\s*{_NUMBER} ?GBps\s*\|"
 )
-_BOTH = re.compile(r"\s*(algbw|busbw):\s*([\d.]{1,12}) ?GBps\b")
-_DEVICE = re.compile(r"-?\s*hardware:.{0,60}?name='([^']{1,80})'")
+_BOTH = re.compile(rf"\s*(algbw|busbw):\s*{_NUMBER} ?GBps\b")
+_DEVICE = re.compile(r"hardware:.{0,60}?name='([^']{1,80})'")
 _POWERS = {"B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _NO_HOSTS = Missing("not-in-input", "all_reduce_bench does not tell on which hosts its ranks were")
 _NOT_CHECKED = Missing("not-applicable", "all_reduce_bench does not check the results")

@@ -3,6 +3,7 @@ larger messages are quicker than smaller ones, what it reached in the end."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -16,6 +17,8 @@ from preflight.units import format_bytes
 JUDGED_BYTES, _APART_BYTES, _ORDER_BYTES = 1_000_000_000, 1 << 20, 1 << 16
 #: A number that two decimals give this well tells the ranks.
 _SURE = 0.3
+#: -1: there is none.
+_ROOT = re.compile(r"-?[0-9]{1,7}")
 _MANY = Missing("not-in-input", "the input does not tell how many ranks it had")
 
 
@@ -67,8 +70,9 @@ def kind_of(rows: Sequence[SizeRow], columns: Sequence[str], middle: Sequence[st
         return ""  # of one rank
     if not middle:  # before 2.13 alltoall left the column empty, and all_gather had none
         return "alltoall" if "redop" in columns else "all_gather"
-    redop = next((one for one in middle if not one.lstrip("-").isdigit()), "none")
-    root = next((int(one) for one in middle if one.lstrip("-").isdigit()), -1)
+    roots = [int(one) for one in middle if _ROOT.fullmatch(one)]
+    redop = next((one for one in middle if not _ROOT.fullmatch(one)), "none")
+    root = roots[0] if roots else -1
     if root >= 0:
         return "broadcast" if redop == "none" else "reduce"
     if redop == "none":

@@ -19,8 +19,8 @@ from preflight.units import format_bytes
 TOOL = "perftest"
 _TITLE = re.compile(
     r"(?:(?P<both>Bidirectional )|Dual-port )?(?P<verb>RDMA_Write|RDMA_Read|Send|Atomic\w*"
-    r"|Raw Ethernet)\b[\w -]*?(?:(?P<both2>Bidirectional )|Post List )?(?P<kind>BW|Latency)\b"
-    r"[\w -]*Test\s*$"
+    r"|Raw Ethernet)\b[\w -]{0,40}?(?:(?P<both2>Bidirectional )|Post List )?(?P<kind>BW|Latency)\b"
+    r"[\w -]{0,40}Test\s*$"
 )
 #: Two settings may stand in one line.
 _SETTING = re.compile(
@@ -198,7 +198,7 @@ def _numbered(tests: Sequence[RdmaTest]) -> tuple[RdmaTest, ...]:
 
 
 def _whole(text: str | None) -> Known[int]:
-    return int(text) if text and text.isdigit() else NOT_IN_INPUT
+    return int(text) if text and text.isdecimal() else NOT_IN_INPUT
 
 
 def _number(text: str) -> float | None:

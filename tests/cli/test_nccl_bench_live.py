@@ -1,0 +1,72 @@
+"""preflight nccl-bench: what may be asked, and what is asked of a payload."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from preflight.cli import benches
+from preflight.cli.benches import plan_of, told_of
+from preflight.cli.options import Options
+from preflight.errors import UsageError
+from preflight.payload.collectives.plan import Plan
+from tests.cli.command import preflight
+
+
+def test_the_plan_holds_what_was_asked_and_nothing_else() -> None:
+    assert plan_of(Options()) == {}
+    asked = Options(collective=["all_reduce"], begin="8", end="1G", factor=4, dtype="bfloat16",
+                    pairwise=True, repeats=9)  # fmt: skip
+    plan = plan_of(asked)
+    assert plan == {
+        "collectives": ["all_reduce"], "begin_bytes": 8, "end_bytes": 1 << 30, "factor": 4,
+        "dtype": "bfloat16", "pairwise": True, "repeats": 9,
+    }  # fmt: skip
+    Plan(**plan)
+
+
+@pytest.mark.parametrize(
+    ("asked", "text"),
+    [
+        ({"collective": ["gossip"]}, "--collective 'gossip' is none"),
+        ({"dtype": "int7"}, "--dtype 'int7' is none"),
+        ({"begin": "many"}, "'many' is not a size in bytes"),
+        ({"end": "1"}, "--end 1 is out of range"),
+        ({"begin": "1G", "end": "1M"}, "-b 1G is more than -e 1M"),
+        ({"factor": 1}, "--factor 1 is out of range"),
+        ({"repeats": 1}, "--repeats 1 is out of range"),
+        ({"pairwise": True, "no_locate": True}, "--pairwise looks for slow links"),
+    ],
+)
+def test_what_cannot_be_is_refused(asked: dict[str, Any], text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        plan_of(Options(**asked))
+
+
+def test_the_names_are_those_of_the_payload() -> None:
+    pytest.importorskip("torch")
+    from preflight.payload.collectives.operations import COLLECTIVES
+    from preflight.payload.collectives.work import TYPES
+
+    assert tuple(COLLECTIVES) == benches.COLLECTIVES
+    assert tuple(TYPES) == benches.DTYPES
+
+
+def test_news_are_in_words() -> None:
+    assert told_of({"kind": "begin", "world": 4}) == "4 ranks start"
+    test = {"kind": "test", "test": 3, "among": ["a", "b"], "why": "half of test 1"}
+    assert told_of(test) == "test 3, of 2 hosts: half of test 1"
+    assert told_of({"kind": "begin"}) == told_of({}) == ""
+
+
+def test_on_this_host_it_is_timed_and_proved() -> None:
+    pytest.importorskip("torch")
+    done = preflight(
+        "nccl-bench", "--collective", "all_reduce", "-b", "1K", "-e", "1K", "--format", "json"
+    )
+    assert done.rc == 0, done
+    (host,) = json.loads(done.out)["hosts"]
+    passed = {one["check"] for one in host["results"] if one["status"] == "PASS"}
+    assert {"collectives.ended", "collectives.wrong", "collectives.together"} <= passed
