@@ -126,6 +126,14 @@ def test_a_boundary_is_told_with_its_sides() -> None:
     assert (failed.check, failed.subject) == ("collectives.boundary", "h[1-2] | h[3-4]")
 
 
+def test_a_host_with_fewer_gpus_is_told() -> None:
+    told = lines("sound_h1")
+    job = next(one for one in told if one["kind"] == "job")
+    assert statuses(judged(written(told)))["collectives.even"] is Status.PASS
+    job["gpus"] = {"h1": 8, "h2": 8, "h3": 7, "h4": 8}
+    assert statuses(judged(written(told)))["collectives.even"] is Status.WARN
+
+
 def test_a_search_without_an_end_is_undetermined() -> None:
     told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located", "found")]
     found = statuses(judged(written(told)))

@@ -164,6 +164,7 @@ def _of_job(plan: dict[str, Any], healthy: Sequence[Site], left: Sequence[Site])
         "hosts": [one.host for one in healthy],
         "master": f"{plan['master']}:{plan['port']}" if len(healthy) > 1 else "",
         "ranks": plan.get("ranks", 0),
+        "gpus": {one.host: one.told["gpus"] for one in healthy},
         "places": {
             one.host: (one.told["address"], one.told["port"] + _MEET_PORT) for one in healthy
         },

@@ -23,6 +23,7 @@ _PROCESSORS = Missing(
     "not-applicable", "processors are shared with the rest of the host: shown only"
 )
 _ONE_SIDE = Missing("not-applicable", "torch has one form of each collective")
+_NO_LIMIT = Missing("not-applicable", "the bundled bench has no limit of its own")
 _LOST = ("failed", "died", "silent", "gone", "absent")
 
 
@@ -78,7 +79,8 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
     return Collective(
         name, f"torch {told.begin['torch']}, {told.begin['backend']}", collective=name, ranks=world,
         hosts=hosts or Missing("not-applicable", "one host"), host_count=max(1, len(hosts)),
-        ranks_per_host=int(plan["ranks"]), rows=rows,
+        ranks_per_host=int(plan["ranks"]), even=_even(told), rows=rows,
+        reaches_own_limit=_NO_LIMIT,
         product=names.pop() if gpu and len(names) == 1 else _PROCESSORS if not gpu
         else Missing("unreadable", "GPUs of several models"),
         ended=True, together=True, wrong=sum(int(one["wrong"]) for one in lines if "wrong" in one),
@@ -86,6 +88,12 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
         busbw_gbps=busbw if gpu else _PROCESSORS, at_bytes=at if gpu else _PROCESSORS,
         shape=shape_of(rows, name, first, PROBE) if gpu else _PROCESSORS, line=first, probe=PROBE,
     )  # fmt: skip
+
+
+def _even(told: Told) -> bool:
+    """Whether all hosts have as many GPUs: of the others only so many were used."""
+    gpus = next(iter(told.of["job"]), {}).get("gpus", {})
+    return len(set(gpus.values())) < 2
 
 
 def _row(one: Line, name: str, world: int) -> SizeRow:
