@@ -81,7 +81,7 @@ fuzz: $(READY)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests bench fuzz -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests bench fuzz checks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
