@@ -12,6 +12,7 @@ import atexit
 import json
 import os
 import pkgutil
+import signal
 import socket
 import subprocess
 import sys
@@ -24,8 +25,8 @@ from typing import Any
 
 #: Variables that are looked at before a module of preflight runs.
 _EARLY = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "TYPER_", "TERMINAL_WIDTH", "FORCE_COLOR", "MALLOC")
-#: One run may take so long.
-_LIMIT_S = 120.0
+#: One run may take so long; then its alarm ends it.
+_LIMIT_S = 120
 #: A request is one message: the environment is most of it.
 _REQUEST_BYTES = 1 << 20
 
@@ -38,7 +39,7 @@ class Started:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for end in (self._socket, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _REQUEST_BYTES)
-        self._socket.settimeout(_LIMIT_S)
+        self._socket.settimeout(_LIMIT_S + 10)
         # Pipes, as what a run gets: whether a stream can be sought is asked once, at its start.
         self._process = subprocess.Popen(
             [sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()],
@@ -103,6 +104,7 @@ def _become(asked: dict[str, Any], streams: Sequence[int]) -> Mapping[str, Any]:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    signal.alarm(_LIMIT_S)
     os.environ.clear()
     os.environ.update(asked["env"])
     os.chdir(asked["cwd"])
