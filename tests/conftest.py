@@ -49,5 +49,6 @@ def _lock_of_this_test(_locks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with real machines wait more than they compute: they come first, beside the others."""
-    items.sort(key=lambda item: item.get_closest_marker("lab") is None)
+    """Tests with real machines and runs of training wait more than they compute: they come first,
+    beside each other, and none of them is the last one that the others' processors wait for."""
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("lab", "xdist_group"))))

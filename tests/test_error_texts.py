@@ -384,8 +384,7 @@ def test_the_table_is_in_order() -> None:
 @pytest.mark.parametrize("unit", ["NCCL error ", "Assertion `index ", "Got completion ", " ", "x"])
 def test_a_megabyte_is_searched_in_a_second(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
-    best = min(_seconds(text) for _ in range(3))
-    assert best < 1
+    assert any(_seconds(text) < 1 for _ in range(3))  # others work beside
 
 
 def _seconds(text: str) -> float:

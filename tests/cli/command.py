@@ -6,9 +6,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
+
+from tests.cli.started import started
 
 PREFLIGHT = Path(sys.executable).with_name("preflight")
 
@@ -28,19 +32,40 @@ def preflight(
     under: Sequence[str] = (),
     **env: str,
 ) -> Ran:
-    """Run the installed command; its output decoded, its exit status kept.
+    """Run the command as installed; its output decoded, its exit status kept.
 
     `under` is a command that runs it elsewhere, as sudo and unshare do.
     """
-    done = subprocess.run(
-        [*under, PREFLIGHT, *arguments],
-        input=stdin,
-        capture_output=True,
-        cwd=cwd,
-        env={**os.environ, **env},
-        timeout=120,
-    )
+    whole = {**os.environ, **env}
+    argv = [*under, str(PREFLIGHT), *arguments]
+    if not under and started().alike(whole):
+        return _copied(argv, stdin, cwd or Path.cwd(), whole)
+    done = subprocess.run(argv, input=stdin, capture_output=True, cwd=cwd, env=whole, timeout=120)
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def _copied(argv: list[str], stdin: bytes, cwd: Path, env: dict[str, str]) -> Ran:
+    """The same by a copy of a process that has read the modules, between pipes as well."""
+    (in_, feed), (out, told), (err, said) = os.pipe(), os.pipe(), os.pipe()
+    with ThreadPoolExecutor(3) as beside:
+        beside.submit(_feed, feed, stdin)
+        texts = [beside.submit(_read, one) for one in (out, err)]
+        try:
+            status = started().run(argv, (in_, told, said), env, cwd)
+        finally:
+            for stream in (in_, told, said):
+                os.close(stream)
+        return Ran(status, *(one.result().decode() for one in texts))
+
+
+def _feed(stream: int, text: bytes) -> None:
+    with suppress(BrokenPipeError), open(stream, "wb") as file:
+        file.write(text)
+
+
+def _read(stream: int) -> bytes:
+    with open(stream, "rb") as file:
+        return file.read()
 
 
 def with_tool(folder: Path, name: str, script: str) -> str:

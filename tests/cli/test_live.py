@@ -38,7 +38,10 @@ def _health(path: str, *arguments: str) -> Ran:
 
 
 def test_eight_sound_gpus_pass(tmp_path: Path) -> None:
-    ran = _health(replaying(tmp_path, SOUND))
+    path = replaying(tmp_path, SOUND)
+    for name in ("dmesg", "journalctl"):  # what befell the machine of the tests is not asked
+        with_tool(tmp_path, name, "echo '[    0.000000] Linux version 6.8.0'")
+    ran = _health(path)
     assert ran.rc == 0
     report = _report(ran)
     assert report["verdict"] == "PASS"
