@@ -30,11 +30,11 @@ def timed(call: Callable[[], Any], place: Place, most_s: float) -> list[float]:
     """Seconds of each call, of the rank that took longest."""
     for _ in range(WARM):
         call()
-    in_a_row = _events if place.gpu else _waited
+    calls = in_a_row(place)
     seconds: list[float] = []
     until_s = time.monotonic() + most_s
     while _go_on(seconds, place, until_s):
-        seconds += in_a_row(call, place, _IN_A_ROW)
+        seconds += calls(call, place, _IN_A_ROW)
     return _of_the_slowest(seconds, place)
 
 
@@ -42,8 +42,12 @@ def repeated(call: Callable[[], Any], place: Place, times: int) -> list[float]:
     """The same of so many calls."""
     for _ in range(WARM):
         call()
-    in_a_row = _events if place.gpu else _waited
-    return _of_the_slowest(in_a_row(call, place, times), place)
+    return _of_the_slowest(in_a_row(place)(call, place, times), place)
+
+
+def in_a_row(place: Place) -> Callable[[Callable[[], Any], Place, int], list[float]]:
+    """What times so many calls on this device, as this rank sees them."""
+    return _events if place.gpu else _waited
 
 
 def _of_the_slowest(seconds: list[float], place: Place) -> list[float]:

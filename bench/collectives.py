@@ -1,0 +1,100 @@
+"""What the bundled bench measures beside a hand-written loop of the same collective.
+
+    python -m bench.collectives [--device cuda] [--rounds 200]
+
+In two ranks (one for each GPU with cuda) both take turns, call by call: a call as the bench times
+it, and one that a few lines around torch.distributed time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from bench.table import Row, show
+from bench.turns import Rounds, ratio
+from preflight.payload.collectives import timing
+from preflight.payload.collectives.operations import COLLECTIVES, Ring
+from preflight.payload.collectives.served import socket_names
+from preflight.payload.group.join import Place, join
+from preflight.payload.ranks import Among, Launch
+
+WITHIN_PERCENT = 5.0
+SIZES = (1 << 20, 1 << 24)
+NAMES = ("all_reduce", "all_gather")
+
+
+def by_hand(place: Place, name: str, size: int) -> Callable[[], None]:
+    """The collective as anybody writes it."""
+    count = size // 4
+    whole = torch.zeros(count, device=place.device)
+    mine = torch.zeros(count // place.ranks, device=place.device)
+    gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+    return (lambda: dist.all_reduce(whole)) if name == "all_reduce" else (
+        lambda: gather(whole, mine)
+    )  # fmt: skip
+
+
+def compared(place: Place, name: str, size: int, rounds: int) -> Rounds:
+    """Seconds of each by round."""
+    make, _ = COLLECTIVES[name]
+    call = make(Ring(place.rank, place.ranks, place.device, torch.float32), size // 4)
+    hand, found = by_hand(place, name, size), []
+    for number in range(-timing.WARM, rounds):
+        (ours,) = timing.in_a_row(place)(call.run, place, 1)
+        began = time.perf_counter()
+        hand()
+        if place.gpu:
+            torch.cuda.synchronize(place.device)
+        plain = time.perf_counter() - began
+        if number >= 0:
+            found.append({"ours": ours, "plain": plain})
+    return found
+
+
+def measured(device: str, ranks: int, rounds: int) -> list[dict[str, Any]]:
+    """What the first rank saw of each collective and size."""
+
+    def work(tell: Callable[[dict[str, Any]], None]) -> None:
+        place = join(device)
+        torch.set_num_threads(1)
+        for name in NAMES:
+            for size in SIZES:
+                tell({"kind": "rounds", "name": name, "size": size,
+                      "rounds": compared(place, name, size, rounds)})  # fmt: skip
+        dist.destroy_process_group()
+
+    launch = Launch(ranks, work, silent_s=120.0, among=Among(environment=socket_names("")))
+    told = list(launch.lines())
+    found = [one for one in told if one["kind"] == "rounds" and one["rank"] == 0]
+    if len(found) < len(NAMES) * len(SIZES):
+        sys.exit(f"error: {told[-3:]}")
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.collectives")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=200)
+    asked = parser.parse_args()
+    warnings.filterwarnings("ignore")  # of torch, about itself: they would be told per rank
+    rows = []
+    for one in measured(asked.device, asked.ranks, asked.rounds):
+        share = ratio(one["rounds"], "ours", "plain")
+        what = f"{one['name']}, {one['size'] >> 20} MiB, {asked.ranks} x {asked.device}"
+        rows.append(Row(what, share.percent(), f"within {WITHIN_PERCENT:.0f} %",
+                        abs(100 * (share.middle - 1)) <= WITHIN_PERCENT))  # fmt: skip
+    title = f"The bundled bench beside a plain loop: medians of {asked.rounds} paired ratios"
+    return show(title, rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
