@@ -47,15 +47,22 @@ def compared(place: Place, name: str, size: int, rounds: int) -> Rounds:
     make, _ = COLLECTIVES[name]
     call = make(Ring(place.rank, place.ranks, place.device, torch.float32), size // 4)
     hand, found = by_hand(place, name, size), []
-    for number in range(-timing.WARM, rounds):
-        (ours,) = timing.in_a_row(place)(call.run, place, 1)
+
+    def plain() -> float:
         began = time.perf_counter()
         hand()
         if place.gpu:
             torch.cuda.synchronize(place.device)
-        plain = time.perf_counter() - began
+        return time.perf_counter() - began
+
+    turns: dict[str, Callable[[], float]] = {
+        "ours": lambda: timing.in_a_row(place)(call.run, place, 1)[0], "plain": plain,
+    }  # fmt: skip
+    for number in range(-timing.WARM, rounds):
+        order = list(turns) if number % 2 else list(turns)[::-1]
+        seconds = {one: turns[one]() for one in order}
         if number >= 0:
-            found.append({"ours": ours, "plain": plain})
+            found.append(seconds)
     return found
 
 
