@@ -14,6 +14,7 @@ from preflight.facts.host import Host
 from preflight.judge.load import load
 from preflight.model import Missing, Status
 from preflight.recognise import recognise
+from preflight.redact.redactor import Redactor
 from tests.conftest import SAMPLES, sample_bytes
 
 NCCL_TESTS = sorted(path.name for path in (SAMPLES / "nccl_tests").iterdir())
@@ -200,3 +201,18 @@ def test_adapters_at_line_rate_pass_where_their_port_is_known() -> None:
         [one] = [one for one in examine("input", raws, CHECKS).results
                  if one.check == "rdma.bandwidth"]  # fmt: skip
         assert one.status is Status.PASS
+
+
+def test_addresses_and_hosts_are_stand_ins_and_nothing_else_changes() -> None:
+    name = "perftest/ib_write_bw_dc_roce_100g_all_sizes_gbits.log"
+    shown = Redactor([]).full(sample_bytes(name).decode())
+    assert "255:255:10:00" not in shown
+    assert shown.count("GID: ipv6-") == 4
+    [raw] = recognise(shown.encode(), "x.txt")
+    assert isinstance(tests := assemble("input", [raw]).host.rdma_tests, tuple)
+    assert (tests[0].average_gbits, tests[0].mtu_bytes) == (97.56, 4096)
+    failed = (
+        "0: saturn07: Test NCCL failure common.cu:3 'x'\n .. saturn07 pid 7: Test failure a:1\n"
+    )
+    assert "saturn" not in Redactor([]).full(failed)
+    assert "saturn" not in Redactor([]).full(" Couldn't connect to saturn07:18515\n")
