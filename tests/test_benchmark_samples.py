@@ -52,7 +52,7 @@ RUNS: dict[str, tuple[Any, ...]] = {
         "all_reduce", 16, 2, "NVIDIA H100 80GB HBM3", 5, 471.22, 464.075,
     ),
     "k80_x2_nodes_tcp_allreduce.log": ("all_reduce", 2, 2, "Tesla K80", 11, 0.61, 0.565546),
-    "mpirun_not_enough_slots.log": (None, None, None, None, 0, "exited", None),
+    "mpirun_not_enough_slots.log": (None, None, None, None, 0, None, None),
     "p4de_a100_x16_2nodes_rank_prefix_no_footer.log": (
         "all_reduce", 16, None, None, 29, 78.33, None,
     ),
@@ -143,9 +143,7 @@ def test_the_middle_of_a_table_is_read_or_unknown() -> None:
 
 #: Sample -> what of it does not pass; an ERROR with its reason.
 FINDINGS: dict[str, tuple[str, ...]] = {
-    "nccl_tests/mpirun_not_enough_slots.log": (
-        "ERROR collectives.busbw", "ERROR collectives.ended", "ERROR collectives.network",
-    ),
+    "nccl_tests/mpirun_not_enough_slots.log": ("ERROR collectives.ended",),
     "nccl_tests/vendor_mock_1gpu_out_of_bounds_failed.log": ("FAIL collectives.wrong",),
     "nccl_tests/vendor_mock_1gpu_avg_bw_failed.log": ("FAIL collectives.own_limit",),
     "nccl_tests/cx8_pcie_x16_2nodes_ar_on_midsize_collapse_17.87.log": (
