@@ -166,7 +166,7 @@ def test_the_arithmetic_is_told() -> None:
 
 
 def test_adapters_are_those_that_nccl_lists() -> None:
-    """Seven of eight in its list: less is the bound, and the list is judged elsewhere."""
+    """Four of eight in its list: the bound is theirs, and the list is judged elsewhere."""
     case = Case(H100, 64, 8, 8, 300.0, _8X400)
     host = host_of(case)
     listed = tuple(NcclAdapter(f"mlx5_{at}") for at in range(4))

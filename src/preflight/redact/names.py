@@ -114,6 +114,8 @@ ADDRESSES = (
     ),
     rule("uuid", "gpu-", r"\b(?P<v>GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){0,3})\b"),
     rule("serial", "device serial", rf"Device Serial Number (?P<v>{_HH}(?:-{_HH}){{7}})\b"),
+    # perftest writes the bytes of a port's address in decimal.
+    rule("ipv6", "gid: ", r"\bGID: (?P<v>[0-9]{2,3}(?::[0-9]{2,3}){15})(?![\d:])"),
     # 20 bytes: an InfiniBand interface; 8: EUI-64; 6: Ethernet.
     rule(
         "mac", "",

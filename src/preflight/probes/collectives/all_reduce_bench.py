@@ -26,6 +26,7 @@ _BOTH = re.compile(rf"\s*(algbw|busbw):\s*{_NUMBER} ?GBps\b")
 _DEVICE = re.compile(r"hardware:.{0,60}?name='([^']{1,80})'")
 _POWERS = {"B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _NO_HOSTS = Missing("not-in-input", "all_reduce_bench does not tell on which hosts its ranks were")
+_NO_GPUS = Missing("not-in-input", "which GPUs it had is not in the input (- hardware: ...)")
 _NOT_CHECKED = Missing("not-applicable", "all_reduce_bench does not check the results")
 _OUT_ONLY = Missing("not-applicable", "all_reduce_bench measures one side")
 _AGAIN = "let it end: it goes up to 16 GiB by itself"
@@ -59,7 +60,7 @@ def _parts(text: str) -> Iterator[list[Labelled]]:
 def _run(lines: list[Labelled]) -> Collective:
     rows: list[SizeRow] = []
     ranks: Known[int] = NOT_IN_INPUT
-    product: Known[str] = NOT_IN_INPUT
+    product: Known[str] = _NO_GPUS
     payload, both, line = 0, dict[str, float](), lines[0].number
     for one in lines:
         if match := _OVER.search(one.text):

@@ -31,6 +31,8 @@ _NO_END = Missing("not-in-input", "the last line of nccl-tests (# Avg bus bandwi
 _PLACES = ("hosts", "host_count", "ranks_per_host", "even", "product")
 _ONE_HOST = Missing("not-applicable", "it ran on one host")
 _ONE = Missing("not-applicable", "one rank by itself sends nothing")
+#: Why, `ended` says.
+_NOTHING = Missing("not-in-input", "no size was measured")
 _NO_LIMIT = Missing("not-applicable", "it was given no least bandwidth (NCCL_TESTS_MIN_BW)")
 
 
@@ -91,8 +93,7 @@ def _reached(
     if ranks == 1:
         return _ONE, _ONE
     if run.trouble and not rows:
-        missing = Missing("exited", run.trouble)
-        return missing, missing
+        return _NOTHING, _NOTHING
     tool = f"{kind or 'all_reduce'}_perf" if " or " not in kind else "all_gather_perf"
     return largest(rows, f"{tool} -b 1G -e 8G -f 2")
 

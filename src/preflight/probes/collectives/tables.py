@@ -17,7 +17,7 @@ _SETTINGS = re.compile(r"#\s*nThreads? \d")
 _SETTING = re.compile(r"(minBytes|maxBytes|nGpus|validation):? (\d{1,18})\b")
 _RANK = re.compile(
     r"#\s+Rank\s+(?P<rank>\d{1,7})(?:\s+Group\s+\d+)?\s+Pid\s+\d+ on\s+(?P<host>\S{1,255}) "
-    r"device\s+(?P<device>\d{1,4}) \[(?P<bus>[^\]]{0,24})\]\s*(?P<product>\S.{0,120}?)?\s*$"
+    r"device\s+(?P<device>\d{1,4}) \[(?P<bus>[^\]]{0,24})\][ \t]{0,9}(?P<product>\S.{0,120})?"
 )
 _HEADER = re.compile(r"#\s*size\s+count\s+type\b(.{1,300})")
 _ROW = re.compile(r"\s*\d{1,18}\s+\d{1,18}\s+[a-z]\w{2,20}\s")
@@ -114,7 +114,7 @@ def _told(line: Labelled, run: Run) -> None:
     elif _SETTINGS.match(text):
         run.settings.update((name, int(value)) for name, value in _SETTING.findall(text))
     elif match := _RANK.match(text):
-        run.ranks.setdefault(int(match["rank"]), (match["host"], match["product"] or ""))
+        run.ranks.setdefault(int(match["rank"]), (match["host"], (match["product"] or "").rstrip()))
         run.first_ranks += match["rank"] == "0"
     elif match := _HEADER.match(text):
         run.columns = match[1].split()
