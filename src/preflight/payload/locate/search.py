@@ -14,6 +14,8 @@ from .scale import Scale
 
 #: A round whose tests are all slow, or all fast, tells of itself: it is measured again so often.
 _AGAIN = 3
+#: Of fewer tests each may hold a culprit; so many that are all slow were measured at a bad time.
+_MANY = 6
 
 
 def locate(nodes: int, settings: Settings = DEFAULT) -> Search:
@@ -54,6 +56,9 @@ class _Search:
             if off is None:
                 break
             rounds[off] = yield from self.rounds.measured(wanted[off])
+        lasting = self._slower(rounds) is not None and len(rounds[0]) >= _MANY
+        if lasting and self.settings.reference is None:
+            self.stopped = "one of the first two rounds was slower as a whole each time"
         together = {test.nodes: self.rounds.median(test) for tests in rounds for test in tests}
         self.scale.take(together)
         self.scale.learn(
