@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from preflight.collect import examine
+from preflight.expect.drills import STRESS_SEEN_BY
 from preflight.judge.load import load
 from preflight.model import Raw, Result, Status
+from preflight.recognise import recognise
 from tests import topology_text as topology
 from tests.conftest import sample
 from tests.lab.watch_lines import watch_lines
@@ -38,8 +40,8 @@ def test_eight_sound_gpus_raise_nothing() -> None:
     assert bad(results) == []
     passed = {one.check for one in results if one.status is Status.PASS}
     left = {check.id for check in load(("stress",)).checks} - passed
-    # Those of few GPUs, and of what the BMC tells.
-    assert left == {"stress.gemm.few", "stress.heat"}
+    # Those of few GPUs, of what the BMC tells, and of a drill.
+    assert left == {"stress.gemm.few", "stress.heat", "stress.drill"}
 
 
 def test_all_gpus_slower_by_what_is_normal_raise_nothing() -> None:
@@ -120,3 +122,36 @@ def test_processors_of_a_host_with_gpus_are_no_answer() -> None:
     results = judged(text(on_processors()), ("stress",))
     assert {one.status for one in results} == {Status.ERROR}
     assert all("finds none of the 8 GPUs" in one.reason for one in results)
+
+
+def drilled(fault: str, told: Iterator[dict[str, Any]]) -> dict[str, Status]:
+    """What is said of a drill whose fault is of a device."""
+    name, _, number = fault.partition(":")
+    began, *rest = told
+    began["plan"]["inject"] = {name: int(number)}
+    found = judged(text(iter([began, *rest])))
+    return {one.subject: one.status for one in found if one.check == "stress.drill"}
+
+
+def test_a_drill_that_nothing_saw_on_its_device_does_not_pass() -> None:
+    ill = [
+        {**one, "worst": 4.0} if one.get("kind") == "gemm" and one["device"] == 3 else one
+        for one in lines()
+    ]  # fmt: skip
+    assert drilled("corrupt:3", iter(ill)) == {"corrupt:3": Status.PASS}
+    assert drilled("corrupt:2", iter(ill)) == {"corrupt:2": Status.WARN}
+    for fault in STRESS_SEEN_BY:
+        assert drilled(f"{fault}:1", lines()) == {f"{fault}:1": Status.WARN}
+
+
+def test_a_file_is_judged_as_a_capture_is_whatever_stands_behind_its_watch() -> None:
+    *told, end = lines()
+    for last in (
+        {"kind": "failed", "device": 3, "error": "RuntimeError", "text": "CUDA error"},
+        {"kind": "wedged", "device": 3, "doing": "copies", "state": "D", "after_s": 60.0},
+        {"kind": "died", "device": 3, "doing": "copies", "status": -11},
+    ):
+        lying = text(iter([*told, last, end]))
+        (raw,) = recognise(lying.encode(), "a.jsonl")
+        assert (raw.probe, raw.stdout) == ("stress", lying)
+        assert ("stress.ended", "gpu3", "") in bad(judged(str(raw.stdout)))
