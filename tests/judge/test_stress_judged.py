@@ -12,12 +12,14 @@ from preflight.collect import examine
 from preflight.expect.drills import STRESS_SEEN_BY
 from preflight.judge.load import load
 from preflight.model import Raw, Result, Status
+from preflight.probes.stress.run import stress
 from preflight.recognise import recognise
 from tests import topology_text as topology
 from tests.conftest import sample
 from tests.lab.watch_lines import watch_lines
 from tests.stress_lines import GPUS, lines, on_processors, text
 
+_OF_DRILLS = {"stress.drill", "stress.gemm.right"}
 _SMI = sample("nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt")
 
 
@@ -41,7 +43,7 @@ def test_eight_sound_gpus_raise_nothing() -> None:
     passed = {one.check for one in results if one.status is Status.PASS}
     left = {check.id for check in load(("stress",)).checks} - passed
     # Those of few GPUs, of what the BMC tells, and of a drill.
-    assert left == {"stress.gemm.few", "stress.heat", "stress.drill"}
+    assert left == {"stress.gemm.few", "stress.soak.few", "stress.heat", "stress.drill"}
 
 
 def test_all_gpus_slower_by_what_is_normal_raise_nothing() -> None:
@@ -124,28 +126,28 @@ def test_processors_of_a_host_with_gpus_are_no_answer() -> None:
     assert all("finds none of the 8 GPUs" in one.reason for one in results)
 
 
-def drilled(fault: str, told: Iterator[dict[str, Any]]) -> dict[str, Status]:
-    """What is said of a drill whose fault is of a device."""
-    name, _, number = fault.partition(":")
-    began, *rest = told
-    began["plan"]["inject"] = {name: int(number)}
-    found = judged(text(iter([began, *rest])))
+def drilled(inject: dict[str, int]) -> dict[str, Status]:
+    """What is said of drills where GPU 3 has a wrong product."""
+    began, *rest = (
+        {**one, "worst": 4.0} if one.get("kind") == "gemm" and one["device"] == 3 else one
+        for one in lines(soak_s=1)
+    )
+    began["plan"]["inject"] = inject
+    run = Raw("n1", "stress", ("python3",), 0, text(iter([began, *rest])))
+    checks = [one for one in load(("stress",)).checks if one.id in _OF_DRILLS]
+    found = examine("n1", [run], checks).results
     return {one.subject: one.status for one in found if one.check == "stress.drill"}
 
 
 def test_a_drill_that_nothing_saw_on_its_device_does_not_pass() -> None:
-    ill = [
-        {**one, "worst": 4.0} if one.get("kind") == "gemm" and one["device"] == 3 else one
-        for one in lines()
-    ]  # fmt: skip
-    assert drilled("corrupt:3", iter(ill)) == {"corrupt:3": Status.PASS}
-    assert drilled("corrupt:2", iter(ill)) == {"corrupt:2": Status.WARN}
-    for fault in STRESS_SEEN_BY:
-        assert drilled(f"{fault}:1", lines()) == {f"{fault}:1": Status.WARN}
+    assert drilled({"corrupt": 3}) == {"corrupt:3": Status.PASS}
+    assert drilled(dict.fromkeys(STRESS_SEEN_BY, 2)) == {
+        f"{fault}:2": Status.WARN for fault in STRESS_SEEN_BY
+    }
 
 
 def test_a_file_is_judged_as_a_capture_is_whatever_stands_behind_its_watch() -> None:
-    *told, end = lines()
+    *told, end = lines(soak_s=1)
     for last in (
         {"kind": "failed", "device": 3, "error": "RuntimeError", "text": "CUDA error"},
         {"kind": "wedged", "device": 3, "doing": "copies", "state": "D", "after_s": 60.0},
@@ -154,4 +156,5 @@ def test_a_file_is_judged_as_a_capture_is_whatever_stands_behind_its_watch() -> 
         lying = text(iter([*told, last, end]))
         (raw,) = recognise(lying.encode(), "a.jsonl")
         assert (raw.probe, raw.stdout) == ("stress", lying)
-        assert ("stress.ended", "gpu3", "") in bad(judged(str(raw.stdout)))
+        run = stress(str(raw.stdout))
+        assert isinstance(run.devices, tuple) and run.devices[3].ended is False

@@ -88,7 +88,9 @@ def _left_out(run: Stress, gpus: tuple[Gpu, ...]) -> Iterator[StressDevice]:
             yield StressDevice(
                 gpu.name, gpu.bus_id, product=gpu.product, ended=why, digest=why, peer_digest=why,
                 repeats=why, memory_gbps=why, pinned_gbps=why, fading_percent=why, soak_s=why,
-                soak_differing=why, line=1, probe=run.probe,
+                soak_differing=why, soak_tflops=why, soak_least_tflops=why,
+                soak_behind_percent=why, soak_peers=why, pinned_behind_percent=why,
+                pinned_peers=why, line=1, probe=run.probe,
             )  # fmt: skip
 
 
@@ -134,7 +136,9 @@ def _renamed(run: Stress, names: dict[str, str], places: dict[str, str]) -> Stre
 
 
 def _pair(pair: Pair, names: dict[str, str]) -> Pair:
-    one, _, other = pair.name.partition(" to ")
+    one, of_two, other = pair.name.partition(" to ")
+    if not of_two:
+        return pair
     return replace(pair, name=f"{names.get(one, one)} to {names.get(other, other)}")
 
 

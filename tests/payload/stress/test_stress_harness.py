@@ -27,6 +27,7 @@ from preflight.payload.stress.inject import FAULTS
 from preflight.payload.stress.place import Place
 from preflight.payload.stress.plan import Plan
 from preflight.payload.stress.work import SECONDS
+from preflight.probes.stress.measured import PATTERNS
 
 Line = dict[str, Any]
 #: One worker makes the runs of all tests here.
@@ -60,6 +61,7 @@ def test_every_device_does_all_its_tests(sound: list[Line]) -> None:
             "device", "gemm", "memory", "attention", "answers", "pattern", "soak", "done",
         ]  # fmt: skip
         assert [one["precision"] for one in of(mine, "gemm")] == ["fp32", "bf16"]
+        assert tuple(one["name"] for one in of(mine, "pattern")) == PATTERNS
     assert sound[0]["kind"] == "begin" and sound[-1]["kind"] == "end"
 
 
