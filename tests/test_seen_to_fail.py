@@ -281,6 +281,7 @@ BASES |= {
     "stressed": {"stress": stressed(), **_LOADED},
     "stressed-two": {"stress": stressed(under_load(gpus=2, soak_s=1))},
     "stressed-briefly": {"stress": stressed(under_load(soak_s=1)), **_LOADED},
+    "stressed-unlinked": {"stress": stressed(under_load(soak_s=1))},
     "stressed-fading": {"stress": stressed(under_load(fades=0.1)), **_LOADED},
     "stressed-hot": {"stress": stressed(under_load(hot=3)), **_LOADED},
 }

@@ -14,6 +14,7 @@ from preflight.judge.load import load
 from preflight.model import Raw, Result, Status
 from preflight.probes.stress.run import stress
 from preflight.recognise import recognise
+from preflight.reports.groups import gather
 from tests import topology_text as topology
 from tests.conftest import sample
 from tests.lab.watch_lines import watch_lines
@@ -43,7 +44,13 @@ def test_eight_sound_gpus_raise_nothing() -> None:
     passed = {one.check for one in results if one.status is Status.PASS}
     left = {check.id for check in load(("stress",)).checks} - passed
     # Those of few GPUs, of what the BMC tells, and of a drill.
-    assert left == {"stress.gemm.few", "stress.soak.few", "stress.heat", "stress.drill"}
+    assert left == {
+        "stress.pair.far",
+        "stress.gemm.few",
+        "stress.soak.few",
+        "stress.heat",
+        "stress.drill",
+    }
 
 
 def test_all_gpus_slower_by_what_is_normal_raise_nothing() -> None:
@@ -158,3 +165,19 @@ def test_a_file_is_judged_as_a_capture_is_whatever_stands_behind_its_watch() -> 
         assert (raw.probe, raw.stdout) == ("stress", lying)
         run = stress(str(raw.stdout))
         assert isinstance(run.devices, tuple) and run.devices[3].ended is False
+
+
+def test_advice_is_for_the_device_that_is_at_fault() -> None:
+    def steps(told: Iterator[dict[str, Any]]) -> tuple[str, ...]:
+        checks = [one for one in load(("stress",)).checks if one.id == "stress.worked"]
+        change = {"block_worst": 9.0}
+        run = Raw("n1", "stress", ("python3",), 0, text(told, gemm1=change))
+        results = examine("n1", [run], checks).results
+        (group,) = gather(("n1", one) for one in results if one.status is Status.FAIL)
+        assert not group.by_device  # the subject names it
+        return group.advice
+
+    on_gpu, on_cpu = steps(lines(soak_s=1)), steps(on_processors())
+    assert any("--gpu-reset -i 1" in one for one in on_gpu)
+    assert not any("GPU: " in one or "nvidia-smi" in one for one in on_cpu)
+    assert not any("processors: " in one or "memtest" in one for one in on_gpu)

@@ -122,6 +122,10 @@ class Pair(Struct, frozen=True):
     link: Known[str] = NOT_IN_INPUT  # nvidia-smi topo's word: NV18, PIX, SYS
     behind_percent: Known[float] = NOT_IN_INPUT
     peers: Known[int] = NOT_IN_INPUT
+    direct: Known[bool] = NOT_IN_INPUT  # reaches, where NVLink joins them
+    #: The same of pairs that no NVLink joins, or of which it is not known.
+    far_percent: Known[float] = NOT_IN_INPUT
+    far_peers: Known[int] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""
 
