@@ -452,6 +452,15 @@ def test_two_devices_of_one_uuid_are_not_both_tested() -> None:
         ({"kind": "wedged", "state": "T", "after_s": 60.0}, "state T"),
         ({"kind": "wedged", "state": "R", "after_s": 60.0, "doing": "attention"}, "--attention 9x"),
         ({"kind": "wedged", "state": "D", "after_s": 60.0, "doing": "attention"}, ""),
+        (
+            {
+                "kind": "failed",
+                "error": "OutOfMemoryError",
+                "text": "CUDA out of memory. Tried to ",
+            },
+            "others may hold the memory",
+        ),
+        ({"kind": "failed", "error": "RuntimeError", "text": "CUDA error: an illegal access"}, ""),
         ({"kind": "died", "status": -11}, ""),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from preflight.model import Known, Missing
 from preflight.probes.stress.lines import Line, Told
 from preflight.probes.training.lines import finite
@@ -9,6 +11,8 @@ from preflight.probes.training.lines import finite
 #: What somebody sends, a scheduler among them: no device does.
 _SENT = {1: "SIGHUP", 2: "SIGINT", 9: "SIGKILL", 15: "SIGTERM"}
 _KILL = 9
+#: How Python, the C library and torch say that memory did not suffice.
+_WITHOUT_MEMORY = re.compile(r"out of memory|MemoryError|(?i:can(?:no|')t allocate memory)")
 
 
 def end_of(told: Told, number: int) -> tuple[Known[bool], str, int]:
@@ -30,6 +34,9 @@ def _elsewhere(told: Told, one: Line) -> str:
     if one["kind"] == "wedged" and one.get("state") in ("T", "t"):
         return (f"somebody stopped its process in {doing} (state T, by a signal or a debugger): "
                 "run it again")  # fmt: skip
+    if one["kind"] == "failed" and _WITHOUT_MEMORY.search(f"{one['error']} {one['text']}"):
+        return (f"{_failed(told, one)}: others may hold the memory, or a limit is too low; free it "
+                "and run it again")  # fmt: skip
     if one["kind"] == "died" and -int(one["status"]) in _SENT:
         return _ended(told, one, doing)
     died = told.where("died", one["device"])
@@ -45,7 +52,8 @@ def _ended(told: Told, one: Line, doing: str) -> str:
     number = -int(one["status"])
     if number == _KILL and one.get("oom_kills"):
         limit = one.get("limit_bytes")
-        whose = f"its control group has {limit >> 20} MiB" if isinstance(limit, int) else "host"
+        mib = f"{limit >> 20} MiB" if isinstance(limit, int) else ""
+        whose = f"its control group has {mib}" if mib else "the host has no more"
         return (f"the kernel ended it in {doing} for want of memory ({whose}): give it more, such "
                 "as systemd-run -p MemoryMax=8G or the job's --mem, or --devices 1")  # fmt: skip
     how = f"{_SENT[number]} ended it in {doing}: somebody sent that"
