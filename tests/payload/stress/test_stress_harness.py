@@ -21,6 +21,7 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
+from preflight.payload import host_memory
 from preflight.payload.stress import attention as stress_attention
 from preflight.payload.stress import gemm
 from preflight.payload.stress import harness as stress_harness
@@ -204,6 +205,19 @@ def test_who_is_killed_is_told_with_what_the_kernel_counts(monkeypatch: pytest.M
     run = Run([Process(0, lambda *_: os.kill(os.getpid(), signal.SIGKILL))])
     (line,) = run.lines()
     assert (line["status"], line["oom_kills"], line["limit_bytes"]) == (-9, 1, 500 << 20)
+
+
+def test_the_limit_is_the_smallest_of_our_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, limit in (("job", "max"), ("user", "524288000"), ("top", "1073741824")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "memory.max").write_text(f"{limit}\n", encoding="ascii")
+    folders = [f"{tmp_path}/{name}" for name in ("job", "user", "top", "gone")]
+    monkeypatch.setattr(host_memory, "_folders", lambda: iter(folders))
+    assert host_memory.limit_bytes() == 500 << 20
+    monkeypatch.setattr(host_memory, "_folders", lambda: iter(folders[:1]))
+    assert host_memory.limit_bytes() is None
 
 
 def test_rows_of_a_product_are_taken_in_every_precision() -> None:
