@@ -281,7 +281,9 @@ BASES |= {
 _LOADED = {"nvidia-smi-q": _X8, "nvidia-smi-topo": topology.hgx(), "ipmi-sdr": BMC}
 BASES |= {
     "stressed": {"stress": stressed(), **_LOADED},
-    "stressed-two": {"stress": stressed(under_load(gpus=2))},
+    "stressed-two": {"stress": stressed(under_load(gpus=2, soak_s=1))},
+    "stressed-briefly": {"stress": stressed(under_load(soak_s=1)), **_LOADED},
+    "stressed-unlinked": {"stress": stressed(under_load(soak_s=1))},
     "stressed-fading": {"stress": stressed(under_load(fades=0.1)), **_LOADED},
     "stressed-hot": {"stress": stressed(under_load(hot=3)), **_LOADED},
 }

@@ -220,6 +220,8 @@ GOES_ON: dict[str, str] = {
     "nccl-topo": r"[ \t]*</?(?:system|cpu|pci|gpu|nic|net|nvlink|c2c|pcilink|!--)\b",
     "nvlink": rf"[ \t]*(?:{_UUID_OF}|Link \d)",
     "dcgmi-diag": r"[|+][^\n|+]{27}[|+]",
+    # What NVML told beside the tests stands among its lines, with a header of its own.
+    "stress": r"\{(?!\"preflight\": ?\"micro-train/)",
     **network_signatures.GOES_ON,
     **software_signatures.GOES_ON,
 }
