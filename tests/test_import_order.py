@@ -118,6 +118,7 @@ SHARED_WITHIN = {
     "expect.heat": "bounds of a topic of their own, listed with the others",
     "probes.nvidia_smi.topo_table": "the table that both questions of nvidia-smi topo print",
     "probes.training.lines": "numbers and words in the lines of active work",
+    "probes.stress.peers": "pairs of GPUs are held together as products are",
     "probes.watch": "a stress run is watched meanwhile",
     "probes.watch_lost": "GPUs that end before the others, whichever tool took the samples",
     "probes.watch_series": "samples of GPUs as facts, whichever tool took them",

@@ -282,7 +282,9 @@ _LOADED = {"nvidia-smi-q": _X8, "nvidia-smi-topo": topology.hgx(), "ipmi-sdr": B
 BASES |= {
     "bench": {"nccl-bench": sample("nccl_bench/sound_h1.jsonl")},
     "stressed": {"stress": stressed(), **_LOADED},
-    "stressed-two": {"stress": stressed(under_load(gpus=2))},
+    "stressed-two": {"stress": stressed(under_load(gpus=2, soak_s=1))},
+    "stressed-briefly": {"stress": stressed(under_load(soak_s=1)), **_LOADED},
+    "stressed-unlinked": {"stress": stressed(under_load(soak_s=1))},
     "stressed-fading": {"stress": stressed(under_load(fades=0.1)), **_LOADED},
     "stressed-hot": {"stress": stressed(under_load(hot=3)), **_LOADED},
 }

@@ -224,6 +224,8 @@ GOES_ON: dict[str, str] = {
     "nvlink": rf"[ \t]*(?:{_UUID_OF}|Link \d)",
     "dcgmi-diag": r"[|+][^\n|+]{27}[|+]",
     **benchmark_signatures.GOES_ON,
+    # What NVML told beside the tests stands among its lines, with a header of its own.
+    "stress": r"\{(?!\"preflight\": ?\"(?:micro-train|nccl-bench)/)",
     **network_signatures.GOES_ON,
     **software_signatures.GOES_ON,
 }

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from preflight.cli.options import STRESS, Options
+from preflight.cli.plan import Question, make_plan
 from preflight.cli.stress import FAULTS, SECONDS, estimate, level_of, plan_of, told_of
 from preflight.errors import UsageError
 from preflight.payload.stress import plan as payload_plan
@@ -77,6 +78,9 @@ def test_faults_are_named_and_the_other_device_judged() -> None:
     assert all("processors 0" not in subject for _, subject in failed)
     assert ("stress.ended", "processors 0") in set(results(report, "PASS"))
     assert ran.rc == 1 and not list(results(report, "ERROR"))
+    drills = {("stress.drill", "corrupt:1"), ("stress.drill", "memory:1")}
+    assert drills <= set(results(report, "PASS"))
+    assert "injected corrupt:1: seen as stress.gemm.right" in report["hints"]
     shown = [row for one in report["measurements"] for row in one["rows"]]
     assert any("corrupt:1" in str(row.get("value")) for row in shown)
 
@@ -145,6 +149,9 @@ def value_of(file: str, name: str) -> Any:
         ({"stress": True, "drill": ["gremlin"]}, "--inject 'gremlin' is no fault"),
         ({"stress": True, "drill": ["corrupt:x"]}, "'x' is no device"),
         ({"stress": True, "from_": ["a.jsonl"]}, "--from reads what was recorded"),
+        ({"stress": True, "attention": "2x3x2x256x64"}, "no multiple of 2 heads of keys"),
+        ({"stress": True, "attention": "9999999x4x4x9999999x64"}, "fits on no device"),
+        ({"stress": True, "devices": 2, "drill": ["wedge:5"]}, "there is no device 5"),
         ({"drill": ["corrupt:1"]}, "--inject is of a stress run"),
         ({"devices": 2}, "--devices is of a stress run"),
         ({"even_if_busy": True}, "--even-if-busy is of a stress run"),
@@ -155,6 +162,40 @@ def test_what_cannot_be_is_refused(given: dict[str, Any], said: str) -> None:
         plan_of(Options(**given))
     assert said in raised.value.what
     assert raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"drill": ["slow"]}, "--inject slow would not be seen"),
+        ({"drill": ["corrupt:1"]}, "there is no device 1"),
+        ({"devices": 4096}, "--devices 4096: there are"),
+    ],
+)
+def test_without_a_gpu_more_is_refused(
+    given: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("preflight.cli.stress.has_no_gpu", lambda _: False)
+    assert plan_of(Options(stress=True, **given))
+    monkeypatch.setattr("preflight.cli.stress.has_no_gpu", lambda _: True)
+    with pytest.raises(UsageError) as raised:
+        plan_of(Options(stress=True, **given))
+    assert said in raised.value.what
+
+
+def test_no_gpu_is_undetermined_unless_none_is_expected() -> None:
+    """However much is asked for: whoever asks about GPUs is told that there are none."""
+
+    def present(*more: str) -> dict[str, Any]:
+        return next(
+            one for one in make_plan(
+                Question("gpu-health", ("gpu",), ("gpu.present",)), Options(set_=list(more))
+            ).checks if one.id == "gpu.present"
+        ).row  # fmt: skip
+
+    assert present() == {"asked": True}
+    assert present("gpu.count=0") == {}
+    assert present("gpu.count=8").get("stated")
 
 
 def test_a_wrong_option_ends_the_command_before_it_begins() -> None:

@@ -9,13 +9,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from preflight.collect import examine
+from preflight.expect.drills import STRESS_SEEN_BY
 from preflight.judge.load import load
 from preflight.model import Raw, Result, Status
+from preflight.probes.stress.run import stress
+from preflight.recognise import recognise
+from preflight.reports.groups import gather
 from tests import topology_text as topology
 from tests.conftest import sample
 from tests.lab.watch_lines import watch_lines
 from tests.stress_lines import GPUS, lines, on_processors, text
 
+_OF_DRILLS = {"stress.drill", "stress.gemm.right"}
 _SMI = sample("nvidia_smi_q/h100_sxm_x8_535.161_power_brake.txt")
 
 
@@ -38,8 +43,14 @@ def test_eight_sound_gpus_raise_nothing() -> None:
     assert bad(results) == []
     passed = {one.check for one in results if one.status is Status.PASS}
     left = {check.id for check in load(("stress",)).checks} - passed
-    # Those of few GPUs, and of what the BMC tells.
-    assert left == {"stress.gemm.few", "stress.heat"}
+    # Those of few GPUs, of what the BMC tells, and of a drill.
+    assert left == {
+        "stress.pair.far",
+        "stress.gemm.few",
+        "stress.soak.few",
+        "stress.heat",
+        "stress.drill",
+    }
 
 
 def test_all_gpus_slower_by_what_is_normal_raise_nothing() -> None:
@@ -120,3 +131,53 @@ def test_processors_of_a_host_with_gpus_are_no_answer() -> None:
     results = judged(text(on_processors()), ("stress",))
     assert {one.status for one in results} == {Status.ERROR}
     assert all("finds none of the 8 GPUs" in one.reason for one in results)
+
+
+def drilled(inject: dict[str, int]) -> dict[str, Status]:
+    """What is said of drills where GPU 3 has a wrong product."""
+    began, *rest = (
+        {**one, "worst": 4.0} if one.get("kind") == "gemm" and one["device"] == 3 else one
+        for one in lines(soak_s=1)
+    )
+    began["plan"]["inject"] = inject
+    run = Raw("n1", "stress", ("python3",), 0, text(iter([began, *rest])))
+    checks = [one for one in load(("stress",)).checks if one.id in _OF_DRILLS]
+    found = examine("n1", [run], checks).results
+    return {one.subject: one.status for one in found if one.check == "stress.drill"}
+
+
+def test_a_drill_that_nothing_saw_on_its_device_does_not_pass() -> None:
+    assert drilled({"corrupt": 3}) == {"corrupt:3": Status.PASS}
+    assert drilled(dict.fromkeys(STRESS_SEEN_BY, 2)) == {
+        f"{fault}:2": Status.WARN for fault in STRESS_SEEN_BY
+    }
+
+
+def test_a_file_is_judged_as_a_capture_is_whatever_stands_behind_its_watch() -> None:
+    *told, end = lines(soak_s=1)
+    for last in (
+        {"kind": "failed", "device": 3, "error": "RuntimeError", "text": "CUDA error"},
+        {"kind": "wedged", "device": 3, "doing": "copies", "state": "D", "after_s": 60.0},
+        {"kind": "died", "device": 3, "doing": "copies", "status": -11},
+    ):
+        lying = text(iter([*told, last, end]))
+        (raw,) = recognise(lying.encode(), "a.jsonl")
+        assert (raw.probe, raw.stdout) == ("stress", lying)
+        run = stress(str(raw.stdout))
+        assert isinstance(run.devices, tuple) and run.devices[3].ended is False
+
+
+def test_advice_is_for_the_device_that_is_at_fault() -> None:
+    def steps(told: Iterator[dict[str, Any]]) -> tuple[str, ...]:
+        checks = [one for one in load(("stress",)).checks if one.id == "stress.worked"]
+        change = {"block_worst": 9.0}
+        run = Raw("n1", "stress", ("python3",), 0, text(told, gemm1=change))
+        results = examine("n1", [run], checks).results
+        (group,) = gather(("n1", one) for one in results if one.status is Status.FAIL)
+        assert not group.by_device  # the subject names it
+        return group.advice
+
+    on_gpu, on_cpu = steps(lines(soak_s=1)), steps(on_processors())
+    assert any("--gpu-reset -i 1" in one for one in on_gpu)
+    assert not any("GPU: " in one or "nvidia-smi" in one for one in on_cpu)
+    assert not any("processors: " in one or "memtest" in one for one in on_gpu)

@@ -327,3 +327,166 @@ def test_where_no_gpu_is_found_again_none_is_called_left_out() -> None:
     told = text(lines(gpus=2), device={"uuid": ""})
     run = host(smi(), told=told).stress
     assert not isinstance(run, Missing) and len(listed(run.devices)) == 2
+
+
+def kinds(found: Any) -> set[str]:
+    return {one.kind for one in found if isinstance(one, Missing)}
+
+
+def test_pairs_that_were_not_copied_are_counted() -> None:
+    told = list(lines())
+    some = [one for one in told if one.get("kind") != "pair" or one["from"] < 3 or one["to"] == 0]
+    run = stress(text(iter(some)))
+    *_, last = listed(run.pairs)
+    assert isinstance(last.same, Missing) and last.same.kind == "exited"
+    assert last.same.text.startswith("30 of 56 pairs were not copied, the first gpu3 to gpu1")
+    joined = host(smi(), told=text(iter(some))).stress
+    assert not isinstance(joined, Missing) and listed(joined.pairs)[-1].name == last.name
+    none = stress(text(without="pair")).pairs
+    assert isinstance(none, Missing) and none.kind == "exited"
+    stopped = [*some[:-1], {"kind": "interrupted"}]
+    assert "interrupted" in listed(stress(text(iter(stopped))).pairs)[-1].same.text
+    # Nobody copies from a GPU that was lost.
+    lost = {"kind": "died", "device": 5, "doing": "gemm", "status": -11}
+    well = [
+        one for one in [*told[:-1], lost, told[-1]]
+        if 5 not in (one.get("from"), one.get("to")) and one != {"kind": "done", "device": 5}
+    ]  # fmt: skip
+    assert len(listed(stress(text(iter(well))).pairs)) == 7 * 6
+
+
+def soaked(change: dict[str, Any], keep: int = 60) -> Stress:
+    """GPU 3 with other lines of its soak, and so many of them."""
+    told, left = [], keep
+    for one in lines():
+        if one.get("kind") == "soak" and one["device"] == 3:
+            left -= 1
+            if left < 0:
+                continue
+            one |= change
+        told.append(one)
+    return stress(text(iter(told)))
+
+
+def test_a_soak_that_was_short_or_did_nothing_does_not_pass() -> None:
+    short = listed(soaked({}, keep=12).devices)[3]
+    for told in (short.soak_differing, short.fading_percent, short.soak_least_tflops):
+        assert isinstance(told, Missing) and told.kind == "unreadable"
+        assert told.text.startswith("12 of 60 s were soaked")
+    wrong = listed(soaked({"differing": 2}, keep=12).devices)[3]
+    assert wrong.soak_differing == 24
+    idle = listed(soaked({"flops_per_s": 0}).devices)[3]
+    assert idle.soak_least_tflops == 0 and idle.soak_behind_percent == pytest.approx(100)
+    slow = listed(soaked({"flops_per_s": 357e12}).devices)
+    assert slow[3].soak_behind_percent == pytest.approx(50, abs=1) and slow[3].soak_peers == 8
+    assert abs(slow[2].soak_behind_percent) < 1
+    odd = listed(soaked({"flops_per_s": None}).devices)[3]
+    assert kinds([odd.soak_differing, odd.soak_tflops]) == {"unreadable"}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ({"bytes": 1}, "exited"),
+        ({"bytes": 5}, "exited"),
+        ({"bytes": -5}, "unreadable"),
+        ({"bytes": None}, "unreadable"),
+        ({"errors": 0.5}, "unreadable"),
+        ({"errors": -1}, "unreadable"),
+        ({"first": [{"address": "0x1", "offset": 8, "bits": [3]}]}, "unreadable"),
+    ],
+)
+def test_a_pattern_of_nothing_or_nonsense_does_not_pass(change: dict[str, Any], kind: str) -> None:
+    run = stress(text(pattern3=change))
+    assert {one.errors.kind for one in listed(run.patterns) if one.device == "gpu3"} == {kind}
+    assert all(one.errors == 0 for one in listed(run.patterns) if one.device != "gpu3")
+
+
+def test_a_pattern_or_precision_that_no_device_told_is_missing_on_each() -> None:
+    told = [
+        one for one in lines()
+        if one.get("precision") != "fp8" and one.get("name") != "walking ones"
+    ]  # fmt: skip
+    run = stress(text(iter(told)))
+    gone = [one for one in listed(run.gemms) if one.precision == "fp8"]
+    assert len(gone) == GPUS and kinds(one.worst for one in gone) == {"unreadable"}
+    assert gone[3].name == "gpu3 fp8"
+    lost = [one for one in listed(run.patterns) if one.name == "gpu3 walking ones"]
+    assert kinds(one.errors for one in lost) == {"unreadable"}
+    older = stress(text(iter(told), device={"capability": "8.0"}))
+    assert not [one for one in listed(older.gemms) if one.precision == "fp8"]
+
+
+def test_what_one_device_did_not_tell_is_no_other_answer() -> None:
+    told = [
+        one for one in lines()
+        if (one.get("kind"), one.get("precision"), one.get("device")) != ("gemm", "bf16", 3)
+    ]  # fmt: skip
+    found = listed(stress(text(iter(told))).devices)
+    assert len({one.peer_digest for one in found}) == 1
+    assert isinstance(found[3].digest, Missing) and "bf16" in found[3].digest.text
+    odd = listed(stress(text(iter(told), answers3={"digests": ["beef", "beef"]})).devices)
+    assert odd[3].peer_digest != odd[2].peer_digest
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"worst": -1, "block_worst": -1}, {"sides": []}, {"sides": [0, 1, 1]},
+     {"flops_per_s": {"n": 0, "median": 7e14, "low": 7e14, "high": 7e14}},
+     {"flops_per_s": {"n": 9, "median": 0, "low": 0, "high": 0}}],
+)  # fmt: skip
+def test_a_product_of_nonsense_is_unreadable(change: dict[str, Any]) -> None:
+    odd = [one for one in listed(stress(text(gemm3=change)).gemms) if one.device == "gpu3"]
+    assert all("unreadable" in kinds([one.worst, one.median_tflops]) for one in odd)
+
+
+def test_two_devices_of_one_uuid_are_not_both_tested() -> None:
+    found = listed(stress(text(device1={"uuid": uuid_of(0)})).devices)
+    assert kinds(one.ended for one in found[:2]) == {"unreadable"}
+    assert all(one.ended is True for one in found[2:])
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ({"kind": "died", "status": -9, "oom_kills": 1, "limit_bytes": 500 << 20}, "has 500 MiB"),
+        ({"kind": "died", "status": -9, "oom_kills": 0}, "SIGKILL ended it in gemm"),
+        ({"kind": "died", "status": -15}, "SIGTERM ended it in gemm"),
+        ({"kind": "wedged", "state": "T", "after_s": 60.0}, "state T"),
+        ({"kind": "wedged", "state": "R", "after_s": 60.0, "doing": "attention"}, "--attention 9x"),
+        ({"kind": "wedged", "state": "D", "after_s": 60.0, "doing": "attention"}, ""),
+        (
+            {
+                "kind": "failed",
+                "error": "OutOfMemoryError",
+                "text": "CUDA out of memory. Tried to ",
+            },
+            "others may hold the memory",
+        ),
+        ({"kind": "failed", "error": "RuntimeError", "text": "CUDA error: an illegal access"}, ""),
+        ({"kind": "died", "status": -11}, ""),
+    ],
+)
+def test_what_somebody_else_ended_is_no_fault_of_the_device(
+    line: dict[str, Any], said: str
+) -> None:
+    begun, *rest = (one for one in lines() if one != {"kind": "done", "device": 3})
+    begun["plan"]["attention"] = "9x8x8x64x64"
+    odd = {"doing": "gemm", "device": 3, **line}
+    ill = listed(stress(text(iter([begun, *rest[:-1], odd, rest[-1]]))).devices)[3]
+    if said:
+        assert isinstance(ill.ended, Missing) and ill.ended.kind == "exited"
+        assert said in ill.ended.text
+    else:
+        assert ill.ended is False
+
+
+def test_a_recording_of_two_runs_is_refused() -> None:
+    with pytest.raises(ParseError):
+        stress(text(on_processors()) * 2)
+
+
+def test_a_run_without_its_end_is_told_although_all_devices_ended() -> None:
+    cut = stress(text(without="end"))
+    assert all(one.ended is True for one in listed(cut.devices))
+    assert isinstance(cut.seconds, Missing) and cut.seconds.kind == "unreadable"

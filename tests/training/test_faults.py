@@ -12,7 +12,8 @@ import pytest
 
 from bench.fault_table import FAULTS, SHARDINGS, SMALL, Fault, Seen
 from bench.faults import checks, judged, rows, with_faults, without
-from preflight.expect.drills import SEEN_BY
+from preflight.cli.stress import FAULTS as STRESS_FAULTS
+from preflight.expect.drills import SEEN_BY, STRESS_SEEN_BY
 from tests.conftest import require
 
 #: One worker makes the runs of all tests here.
@@ -47,11 +48,13 @@ def test_the_table_names_every_fault() -> None:
         and any(isinstance(one, ast.Name) and one.id == "FAULTS" for one in node.targets)
     )
     assert names == set(known) == set(SEEN_BY)
+    assert tuple(STRESS_SEEN_BY) == STRESS_FAULTS
 
 
 def test_the_table_names_checks_that_there_are() -> None:
     ids = {check.id for check in checks()}
-    assert {one for seen_by in SEEN_BY.values() for one in seen_by} <= ids
+    everything = (*SEEN_BY.values(), *STRESS_SEEN_BY.values())
+    assert {one for seen_by in everything for one in seen_by} <= ids
     assert {one for fault in FAULTS for one in fault.also} <= ids
 
 

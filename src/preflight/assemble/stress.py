@@ -3,9 +3,7 @@ nvidia-smi, what links them, their heat above the air that cools them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator
-from statistics import median
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -16,6 +14,7 @@ from preflight.facts.stress import Pair, Stress, StressDevice
 from preflight.facts.topology import Matrix
 from preflight.facts.watch import Watch, WatchedGpu
 from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.stress.peers import behind
 
 T = TypeVar("T")
 NO_STRESS = Missing(
@@ -27,6 +26,7 @@ _NO_MATRIX = Missing("not-in-input", "which pairs are linked alike `nvidia-smi t
 _BY_PCIE = Missing(
     "not-applicable", "no NVLink joins them, and ways over PCIe differ: shown, not judged"
 )
+_BY_NVLINK = Missing("not-applicable", "NVLink joins them: stress.pair.rate holds them together")
 _LINKED_ALONE = Missing("not-applicable", "no other pair is linked as this one is")
 
 
@@ -88,7 +88,9 @@ def _left_out(run: Stress, gpus: tuple[Gpu, ...]) -> Iterator[StressDevice]:
             yield StressDevice(
                 gpu.name, gpu.bus_id, product=gpu.product, ended=why, digest=why, peer_digest=why,
                 repeats=why, memory_gbps=why, pinned_gbps=why, fading_percent=why, soak_s=why,
-                soak_differing=why, line=1, probe=run.probe,
+                soak_differing=why, soak_tflops=why, soak_least_tflops=why,
+                soak_behind_percent=why, soak_peers=why, pinned_behind_percent=why,
+                pinned_peers=why, line=1, probe=run.probe,
             )  # fmt: skip
 
 
@@ -134,42 +136,43 @@ def _renamed(run: Stress, names: dict[str, str], places: dict[str, str]) -> Stre
 
 
 def _pair(pair: Pair, names: dict[str, str]) -> Pair:
-    one, _, other = pair.name.partition(" to ")
+    one, of_two, other = pair.name.partition(" to ")
+    if not of_two:
+        return pair
     return replace(pair, name=f"{names.get(one, one)} to {names.get(other, other)}")
 
 
 def _linked(pairs: tuple[Pair, ...], matrix: Known[Matrix]) -> tuple[Pair, ...]:
     """Each pair with what links it, and how far it is behind those that are linked alike."""
     if isinstance(matrix, Missing):
-        return tuple(_unlinked(one, _NO_MATRIX) for one in pairs)
-    links = {
-        frozenset((link.a, link.b)): f"{link.path}{link.nvlinks or ''}" for link in matrix.links
-    }
-    told = [replace(one, link=links.get(frozenset(one.name.split(" to ")), "")) for one in pairs]
-    alike: dict[tuple[str, bool], list[float]] = defaultdict(list)
-    for one in told:
-        if not isinstance(one.median_gbps, Missing):
-            alike[_kind(one)].append(one.median_gbps)
-    return tuple(_behind(one, alike[_kind(one)]) for one in told)
+        told = [replace(one, link=_NO_MATRIX) for one in pairs]
+    else:
+        links = {
+            frozenset((link.a, link.b)): f"{link.path}{link.nvlinks or ''}" for link in matrix.links
+        }
+        told = [
+            replace(one, link=links.get(frozenset(one.name.split(" to ")), "")) for one in pairs
+        ]
+    rates = behind([(_kind(one), one.median_gbps) for one in told])
+    return tuple(_behind(one, *rate) for one, rate in zip(told, rates, strict=True))
 
 
 def _kind(pair: Pair) -> tuple[str, bool]:
     return str(pair.link), pair.reaches is True
 
 
-def _behind(pair: Pair, rates: list[float]) -> Pair:
-    if isinstance(pair.link, Missing) or not pair.link.startswith("NV"):
-        return _unlinked(pair, _BY_PCIE if pair.link else _NO_MATRIX)
-    if len(rates) < 2 or median(rates) <= 0:
-        return _unlinked(pair, _LINKED_ALONE)
-    if isinstance(pair.median_gbps, Missing):
-        return _unlinked(pair, pair.median_gbps)
-    behind = 100.0 * (1.0 - pair.median_gbps / median(rates))
-    return replace(pair, behind_percent=behind, peers=len(rates))
-
-
-def _unlinked(pair: Pair, why: Missing) -> Pair:
-    return replace(pair, behind_percent=why, peers=why)
+def _behind(pair: Pair, percent: Known[float], peers: Known[int]) -> Pair:
+    known = isinstance(pair.link, str) and bool(pair.link)
+    if known and str(pair.link).startswith("NV"):
+        alone = peers == 1
+        return replace(
+            pair, direct=pair.reaches, behind_percent=_LINKED_ALONE if alone else percent,
+            peers=_LINKED_ALONE if alone else peers, far_percent=_BY_NVLINK, far_peers=_BY_NVLINK,
+        )  # fmt: skip
+    why = _BY_PCIE if known else _NO_MATRIX
+    return replace(
+        pair, direct=why, behind_percent=why, peers=why, far_percent=percent, far_peers=peers
+    )
 
 
 def _with_heat(device: StressDevice, host: Host) -> StressDevice:

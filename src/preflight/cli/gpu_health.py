@@ -19,13 +19,13 @@ _DEFAULTS = Options()
 
 
 def run(options: Options, streams: Streams) -> int:
-    """Judge the GPUs. Whoever asks about GPUs is told when there are none; whoever says how many
-    devices are put under load may mean processors."""
+    """Judge the GPUs. Whoever asks about GPUs is told when there are none, also where processors
+    are put under load in their place: --set gpu.count=0 says that none are expected."""
     question = Question("gpu-health", GPU_DOMAINS, ("gpu.present",))
     if any(getattr(options, name) != getattr(_DEFAULTS, name) for name in STRESS):
         from preflight.cli.stress import level_of, plan_of
 
-        asked = ("stress.*",) if options.devices else ("gpu.present", "stress.*")
+        asked = (*question.asked, "stress.*")
         question = replace(question, asked=asked, stresses=plan_of(options))
         options = replace(options, level=level_of(options))
     return judge_and_report(question, options, streams)

@@ -74,7 +74,9 @@ class Asking(Struct):
         """Each host as it is done, put into the captures. Ctrl-C ends the asking, not the report;
         one that comes much later ends all."""
         limit_s = host_timeout_s(commands, options)
-        streams.phase(f"asking {self._count()} {self.way}, {limit_s:g} s each at most")
+        takes = [one.note.partition(";")[0] for one in commands if one.note.startswith("about ")]
+        told = f" ({'; '.join(takes)})" if takes else ""
+        streams.phase(f"asking {self._count()} {self.way}{told}, {limit_s:g} s each at most")
         with _heard(self.interrupted), captures.opened() as keeper:
             asked = told_apart(self.fleet.run(trimmed(commands, limit_s)))
             for name, raws in _kept_to_the_end(asked, self.hosts, keeper):

@@ -265,7 +265,10 @@ def _hints(
     if any(map(_is_without, hosts)) and not options.set_:
         counted = any(check.id == "gpu.count" for check in plan.checks)
         option = "--set gpu.count=N" if counted else "`preflight run --set gpu.count=N`"
-        yield f"{NO_GPU_HINT}{option} makes it a failure"
+        none = (
+            "; where none is expected: --set gpu.count=0" if "gpu.present" in question.asked else ""
+        )
+        yield f"{NO_GPU_HINT}{option} makes it a failure{none}"
     if options.against is not None:
         from preflight.cli.locking import against, old_pins
 

@@ -290,7 +290,8 @@ OPTIONS: dict[str, Option] = {
     "stress": Option(
         bool, ("--stress",),
         "Put every GPU under load, or the processors: products, memory, copies, attention, right "
-        "and fast. With --duration a soak of that time.",
+        "and fast. With --duration a soak of that time. No GPU is undetermined: --set gpu.count=0 "
+        "where none is expected.",
     ),
     "devices": Option(
         int, ("--devices",), "For --stress: so many GPUs, or so many parts of the processors.", "N"

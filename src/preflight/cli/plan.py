@@ -176,7 +176,9 @@ def make_plan(question: Question, options: Options) -> Plan:
     checks = overrides.apply(checks, stated)
     # Who names the Python that trains wants it to be there.
     named = ("stress.*", "training.*") if options.python != _PYTHON else ()
-    checks = overrides.mark(checks, (*question.asked, *named), asked=True)
+    none = _states_no_gpus(stated)
+    asked = [one for one in question.asked if not (none and one == "gpu.present")]
+    checks = overrides.mark(checks, (*asked, *named), asked=True)
     if _states_gpus(stated):
         checks = overrides.mark(checks, ["gpu.present"], stated=True)
     checks = _on_lock(checks, options)
@@ -242,6 +244,12 @@ def _belongs(check: Check, question: Question) -> bool:
 
 def _states_gpus(changes: Sequence[Override]) -> bool:
     return any(change.id == "gpu.count" and change.value != 0 for change in changes)
+
+
+def _states_no_gpus(changes: Sequence[Override]) -> bool:
+    """The last word counts."""
+    counts = [change.value for change in changes if change.id == "gpu.count"]
+    return bool(counts) and counts[-1] == 0
 
 
 def changes(options: Options) -> tuple[Override, ...]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
+from preflight.cli.drills import has_no_gpu
 from preflight.cli.options import OPTIONS, STRESS, Options
 from preflight.errors import UsageError
 from preflight.model import Command
@@ -24,6 +27,8 @@ SECONDS = {"processors": 12, "GPUs": 60}
 _DRILL_SILENT_S = 20.0
 _DEFAULTS = Options()
 _SHAPE = re.compile(r"[1-9]\d{0,6}(?:x[1-9]\d{0,6}){4}")
+#: More than this no device holds, nor can torch count the bytes of more.
+_MOST_ELEMENTS = 1 << 44
 
 
 def plan_of(options: Options) -> dict[str, Any]:
@@ -59,10 +64,24 @@ def _hold(options: Options) -> None:
                          "leave one of them out")  # fmt: skip
     if options.devices is not None and options.devices < 1:
         raise UsageError(f"--devices {options.devices} is too small", "--devices 1 or more")
-    if options.attention is not None and not _SHAPE.fullmatch(options.attention):
-        raise UsageError(f"--attention {options.attention!r} is no shape",
-                         "--attention 2x32x8x4096x128: batch, heads, heads of keys, length, size "
-                         "of a head")  # fmt: skip
+    cores = len(os.sched_getaffinity(0))
+    if has_no_gpu(options) and (options.devices or 1) > cores:
+        raise UsageError(f"--devices {options.devices}: there are {cores} cores, and no GPU",
+                         f"--devices {cores} or less")  # fmt: skip
+    if options.attention is not None:
+        _hold_shape(options.attention)
+
+
+def _hold_shape(text: str) -> None:
+    hint = "--attention 2x32x8x4096x128: batch, heads, heads of keys, length, size of a head"
+    if not _SHAPE.fullmatch(text):
+        raise UsageError(f"--attention {text!r} is no shape", hint)
+    batch, heads, kv_heads, length, size = map(int, text.split("x"))
+    if heads % kv_heads:
+        what = f"{heads} heads are no multiple of {kv_heads} heads of keys"
+        raise UsageError(f"--attention {text}: {what}", hint)
+    if prod((batch, heads, length, size)) > _MOST_ELEMENTS:
+        raise UsageError(f"--attention {text} fits on no device", hint)
 
 
 def _faults(options: Options) -> Iterator[tuple[str, int]]:
@@ -72,6 +91,14 @@ def _faults(options: Options) -> Iterator[tuple[str, int]]:
             raise UsageError(f"--inject {name!r} is no fault", f"one of {', '.join(FAULTS)}")
         if not re.fullmatch(r"\d{0,4}", argument):
             raise UsageError(f"--inject {one}: {argument!r} is no device", f"{name}:1")
+        count = options.devices or (1 if has_no_gpu(options) else None)
+        if count is not None and int(argument or 0) >= count:
+            raise UsageError(f"--inject {one}: there is no device {argument}",
+                             f"the last is {name}:{count - 1}; --devices N makes more")  # fmt: skip
+        if name == "slow" and has_no_gpu(options):
+            why = "rates of processors are shown and not judged, and this machine has no GPU"
+            raise UsageError(f"--inject {one} would not be seen: {why}",
+                             "--hosts names machines that have some")  # fmt: skip
         yield name, int(argument or 0)
 
 

@@ -1,4 +1,4 @@
-"""Which checks see which injected fault of training: any one of them has to say so."""
+"""Which checks see which injected fault: any one of them has to say so."""
 
 from __future__ import annotations
 
@@ -28,4 +28,13 @@ SEEN_BY = {
     "tiny-kernels": ("training.rest",),
     "churn": ("training.memory.retries", "training.memory.fragmented"),
     "gc-pauses": ("training.gc",),
+}
+#: Those of payload/stress/inject.py; a test holds them together.
+STRESS_SEEN_BY = {
+    "wedge": ("stress.ended",),
+    "zero-work": ("stress.worked",),
+    "corrupt": ("stress.gemm.right",),
+    "memory": ("stress.memory.pattern",),
+    "slow": ("stress.gemm.rate", "stress.gemm.peers", "stress.gemm.few"),
+    "lost": ("stress.ended",),
 }

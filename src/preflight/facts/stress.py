@@ -32,6 +32,13 @@ class StressDevice(Struct, frozen=True):
     fading_percent: Known[float] = NOT_IN_INPUT
     soak_s: Known[float] = NOT_IN_INPUT
     soak_differing: Known[int] = NOT_IN_INPUT
+    soak_tflops: Known[float] = NOT_IN_INPUT
+    soak_least_tflops: Known[float] = NOT_IN_INPUT  # the slowest second of it
+    #: Below the median of all GPUs of its model in the host, and how many those are.
+    soak_behind_percent: Known[float] = NOT_IN_INPUT
+    soak_peers: Known[int] = NOT_IN_INPUT
+    pinned_behind_percent: Known[float] = NOT_IN_INPUT
+    pinned_peers: Known[int] = NOT_IN_INPUT
     #: The median beside the tests, and how far it is above the air that the chassis takes in.
     gpu_c: Known[float] = NOT_IN_INPUT
     above_inlet_c: Known[float] = NOT_IN_INPUT
@@ -115,6 +122,10 @@ class Pair(Struct, frozen=True):
     link: Known[str] = NOT_IN_INPUT  # nvidia-smi topo's word: NV18, PIX, SYS
     behind_percent: Known[float] = NOT_IN_INPUT
     peers: Known[int] = NOT_IN_INPUT
+    direct: Known[bool] = NOT_IN_INPUT  # reaches, where NVLink joins them
+    #: The same of pairs that no NVLink joins, or of which it is not known.
+    far_percent: Known[float] = NOT_IN_INPUT
+    far_peers: Known[int] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""
 

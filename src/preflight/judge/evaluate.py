@@ -20,7 +20,7 @@ from preflight.judge.operators import OFF, OPERATORS, majority, shown
 from preflight.judge.paths import Reached
 from preflight.judge.results import result, undetermined
 from preflight.judge.rules import judge_rule
-from preflight.judge.steps import fitting, of_layer, of_what_was_found
+from preflight.judge.steps import fitting, of_device, of_layer, of_what_was_found
 from preflight.model import Check, Missing, Result, Status
 
 #: Fields of an element that say in words what its value means, where there is something to say.
@@ -134,6 +134,8 @@ def _fitted(host: Host, check: Check, one: Reached, found: Result) -> Result:
         told = f"{found.reason} {found.measured} {found.expected}"
         found.fix = of_what_was_found(found.fix, told)
         found.fix = fitting(found.fix, host.container, at_top=_at_top(host, check, one))
+        if check.domain == "stress":
+            found.fix = of_device(found.fix, one.subject)
         if isinstance(one.element, NicPort):
             found.fix = of_layer(found.fix, one.element.link_layer)
     return found
@@ -231,11 +233,15 @@ def _off(
     told = ", ".join(f"{kept[at].subject} {with_unit(check, values[at])}" for at in off)
     others = f"; the others {with_unit(check, usual)}" if usual is not None else ""
     others = f"; the median {with_unit(check, median(values))}" if name == "outlier" else others
-    return result(
+    found = result(
         check, host.name, status, f"{told}{others}", OPERATORS[name].phrase(argument),
         device=kept[off[0]].device,
         evidence=tuple(part for at in off[:2] for part in kept[at].evidence),
     )  # fmt: skip
+    found.fix = (
+        of_device(found.fix, kept[off[0]].subject) if check.domain == "stress" else found.fix
+    )
+    return found
 
 
 def _absent(check: Check, missing: Missing) -> bool:

@@ -25,6 +25,12 @@ def of_layer(steps: Sequence[str], layer: object) -> tuple[str, ...]:
     return tuple(told)
 
 
+def of_device(steps: Sequence[str], subject: str) -> tuple[str, ...]:
+    """The steps for a GPU or for processors; those that are for one of them begin with its name."""
+    mine, other = ("processors: ", "GPU: ")[:: 1 if subject.startswith("processors") else -1]
+    return tuple(one.removeprefix(mine) for one in steps if not one.startswith(other))
+
+
 def of_what_was_found(steps: Sequence[str], told: str) -> tuple[str, ...]:
     """The steps for what was found: `if WORDS or WORDS: STEP` is left out where it holds none of
     the words, and where it does it comes first."""

@@ -21,6 +21,13 @@ def available_bytes() -> int | None:
     return max(0, min([free, *_rooms()]))
 
 
+def limit_bytes() -> int | None:
+    """The smallest limit of our control groups; None where none of them has one."""
+    names = ("memory.max", "memory.limit_in_bytes")
+    limits = [_number(f"{folder}/{name}") for folder in _folders() for name in names]
+    return min((one for one in limits if one is not None and one < _NO_LIMIT), default=None)
+
+
 def oom_kills() -> int:
     """Processes of our control group that the kernel has ended for want of memory; of the whole
     host where the group does not count them."""

@@ -71,7 +71,8 @@ class Group(Struct):
         """The places where others know the subject by another name, under that name."""
         found: dict[str, list[Place]] = {}
         for place in self.places:
-            if place.device and place.device != place.subject:
+            # `processors 1 fp32` names `processors 1` already.
+            if place.device and not f"{place.subject} ".startswith(f"{place.device} "):
                 found.setdefault(place.device, []).append(place)
         return found
 

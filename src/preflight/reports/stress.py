@@ -110,7 +110,9 @@ def _degrees(value: Known[float]) -> str:
 def _pairs(pairs: Known[tuple[Pair, ...]]) -> Iterator[Row]:
     rows: dict[str, Row] = {}
     for one in () if isinstance(pairs, Missing) else pairs:
-        source, _, target = one.name.partition(" to ")
+        source, of_two, target = one.name.partition(" to ")
+        if not of_two:  # those that were not copied
+            continue
         row = rows.setdefault(source, {"from": source})
         by_host = "" if one.reaches is not False else " *"
         rate = "?" if isinstance(one.gbps, Missing) else f"{one.gbps.median:.0f}"

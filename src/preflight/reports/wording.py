@@ -63,7 +63,9 @@ DOMAINS = {
 _REASON_CHARACTERS = 200
 #: Names that mean nothing to a shell: a mount, a service, a process.
 _PASTED = re.compile(r"/[\w./@-]*|[\w.@-]+\.service|pid [0-9]+", re.ASCII)
-_GPU = re.compile(r"(?:.{1,60} )?gpu(\d+)")  # a subject; of DCGM: "GPU Memory gpu3"
+#: A subject; of DCGM: "GPU Memory gpu3"; of a stress run: "gpu3 bf16", "gpu3 walking ones".
+_OF_GPU = r" (?:fp\d{1,2}|tf32|bf16|address|walking \w{4,5}|random(?: inverted)?)"
+_GPU = re.compile(rf"(?:.{{1,60}} )?gpu(\d+)(?:{_OF_GPU})?")
 _PORT = re.compile(r"([\w.-]+)/(\d{1,3})", re.ASCII)  # mlx5_0/1
 _PCI = re.compile(r"[0-9a-f:.]+")
 #: A GPU whose number is not known is called by its address, which `nvidia-smi -i` takes too.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,13 +21,17 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
+from preflight.payload import host_memory
+from preflight.payload.stress import attention as stress_attention
 from preflight.payload.stress import gemm
+from preflight.payload.stress import harness as stress_harness
 from preflight.payload.stress.attention import attention
 from preflight.payload.stress.harness import Process, Run, harness
 from preflight.payload.stress.inject import FAULTS
 from preflight.payload.stress.place import Place
 from preflight.payload.stress.plan import Plan
-from preflight.payload.stress.work import SECONDS
+from preflight.payload.stress.work import SECONDS, _run
+from preflight.probes.stress.measured import PATTERNS
 
 Line = dict[str, Any]
 #: One worker makes the runs of all tests here.
@@ -60,6 +65,7 @@ def test_every_device_does_all_its_tests(sound: list[Line]) -> None:
             "device", "gemm", "memory", "attention", "answers", "pattern", "soak", "done",
         ]  # fmt: skip
         assert [one["precision"] for one in of(mine, "gemm")] == ["fp32", "bf16"]
+        assert tuple(one["name"] for one in of(mine, "pattern")) == PATTERNS
     assert sound[0]["kind"] == "begin" and sound[-1]["kind"] == "end"
 
 
@@ -82,7 +88,7 @@ def test_the_soak_compares_each_second(sound: list[Line]) -> None:
 
 def test_a_device_that_falls_silent_is_left_behind_in_time() -> None:
     began = time.monotonic()
-    run = told(inject={"wedge": 1}, silent_s=8.0)
+    run = told(inject={"wedge": 1}, silent_s=12.0)
     (wedged,) = of(run, "wedged")
     assert (wedged["device"], wedged["doing"], wedged["after_s"]) == (1, "gemm", 8.0)
     assert of(run, "done", device=0) and not of(run, "done", device=1)
@@ -165,9 +171,53 @@ def test_one_wrong_element_is_found_wherever_it_is() -> None:
 
 
 def test_attention_that_does_not_fit_is_told_as_that() -> None:
-    told = attention(_PLACE, "4096x32x8x65536x128", 1, 0.1)
+    (told,) = attention(_PLACE, "4096x32x8x65536x128", 1, 0.1, 60.0)
     assert told["shape"] == "4096x32x8x65536x128" and "has not the memory" in told["beyond"]
     assert "apart" not in told
+
+
+def test_attention_that_takes_for_ever_is_told_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stress_attention, "available_bytes", lambda: 1 << 40)
+    (told,) = attention(_PLACE, "64x32x8x32768x128", 1, 0.1, 60.0)
+    assert re.search("64x32x8x32768x128 takes [0-9,]+ s each time", told["beyond"])
+    doing, line = attention(_PLACE, "1x4x2x256x64", 1, 0.1, 60.0)
+    assert doing["kind"] == "doing" and 60 < doing["limit_s"] < 600
+    assert line["kind"] == "attention" and "beyond" not in line
+
+
+def test_a_test_is_announced_before_it_begins() -> None:
+    told: list[Line] = []
+
+    def test() -> Any:
+        assert told[-1] == {"kind": "doing", "name": "this", "limit_s": 5.0}
+        yield {"kind": "doing", "name": "this", "limit_s": 50.0}
+        assert told[-1]["limit_s"] == 50.0
+        yield {"kind": "found"}
+
+    _run("this", test(), 5.0, told.append)
+    assert [one.get("limit_s") for one in told] == [5.0, 50.0, None, 5.0]
+
+
+def test_who_is_killed_is_told_with_what_the_kernel_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = iter([3, 4])
+    monkeypatch.setattr(stress_harness, "oom_kills", lambda: next(counts))
+    monkeypatch.setattr(stress_harness, "limit_bytes", lambda: 500 << 20)
+    run = Run([Process(0, lambda *_: os.kill(os.getpid(), signal.SIGKILL))])
+    (line,) = run.lines()
+    assert (line["status"], line["oom_kills"], line["limit_bytes"]) == (-9, 1, 500 << 20)
+
+
+def test_the_limit_is_the_smallest_of_our_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, limit in (("job", "max"), ("user", "524288000"), ("top", "1073741824")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "memory.max").write_text(f"{limit}\n", encoding="ascii")
+    folders = [f"{tmp_path}/{name}" for name in ("job", "user", "top", "gone")]
+    monkeypatch.setattr(host_memory, "_folders", lambda: iter(folders))
+    assert host_memory.limit_bytes() == 500 << 20
+    monkeypatch.setattr(host_memory, "_folders", lambda: iter(folders[:1]))
+    assert host_memory.limit_bytes() is None
 
 
 def test_rows_of_a_product_are_taken_in_every_precision() -> None:

@@ -25,6 +25,8 @@ _SIZES_S, _TEST_S = 1800.0, 180.0
 _COMPARED = "all_reduce"
 _BYTES = {"cuda": 1 << 28, "cpu": 1 << 22}
 _LEAST_HOSTS = 3
+#: Of so few hosts each pair is tried: that takes as many rounds as a search, and covers all links.
+_ALL_PAIRS = 6
 
 
 def lead(plan: Plan, tell: Tell) -> None:
@@ -78,7 +80,8 @@ def _search(plan: Plan, agents: Lead, tell: Tell) -> None:
     """The hosts that are still there, as a ring; the search asks for rounds of tests of them."""
     ring = sorted(agents.agents)
     settings = Settings(repeats=plan.repeats)
-    search: Search = (pairwise if plan.pairwise else locate)(len(ring), settings)
+    pairs = plan.pairwise or len(ring) <= _ALL_PAIRS
+    search: Search = (pairwise if pairs else locate)(len(ring), settings)
     gbps: dict[int, list[float] | None] = {}
     tests = next(search)
     while True:

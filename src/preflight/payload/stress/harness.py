@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import selectors
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from typing import Any
 import torch
 
 from ..holdups import state_of
+from ..host_memory import limit_bytes, oom_kills
 from ..ranks import Rank, Tell
 from ..training import devices as gpus_of
 from .attention import shape_of
@@ -153,6 +155,7 @@ class Run:
     def __init__(self, processes: list[Process]) -> None:
         self.processes, self.running = processes, list(processes)
         self.alone: Process | None = None
+        self._oom_kills = oom_kills()
 
     def lines(self) -> Iterator[dict[str, Any]]:
         with selectors.DefaultSelector() as selector:
@@ -168,7 +171,7 @@ class Run:
                     if one.fd >= 0:
                         selector.unregister(one.fd)
                         yield from one.told()
-                    yield from _end_of(one)
+                    yield from self._end_of(one)
                     one.close()
                 self._next()
 
@@ -186,12 +189,13 @@ class Run:
             one.kill()
             one.close()
 
-
-def _end_of(one: Process) -> Iterator[dict[str, Any]]:
-    if one.status is None:
-        state = state_of(one.pid)
-        one.kill()
-        yield {"kind": "wedged", "device": one.number, "doing": one.doing, "state": state,
-               "after_s": one.limit_s}  # fmt: skip
-    elif one.status:
-        yield {"kind": "died", "device": one.number, "doing": one.doing, "status": one.status}
+    def _end_of(self, one: Process) -> Iterator[dict[str, Any]]:
+        about = {"device": one.number, "doing": one.doing}
+        if one.status is None:
+            state = state_of(one.pid)
+            one.kill()
+            yield {"kind": "wedged", **about, "state": state, "after_s": one.limit_s}
+        elif one.status:
+            killed = oom_kills() - self._oom_kills if one.status == -signal.SIGKILL else 0
+            yield {"kind": "died", **about, "status": one.status, "oom_kills": killed,
+                   "limit_bytes": limit_bytes()}  # fmt: skip

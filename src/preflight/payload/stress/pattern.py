@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..host_memory import available_bytes
 from . import inject
 from .place import Place
 
@@ -94,9 +95,11 @@ def _blocks(place: Place, words: int) -> list[Tensor]:
 
 def _bytes(place: Place, percent: int) -> int:
     if place.gpu:
-        free = int(torch.cuda.mem_get_info(place.device)[0])
-        return max(0, free * percent // 100 - _LEFT_BYTES)
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        unused = int(torch.cuda.mem_get_info(place.device)[0])
+        return max(0, unused * percent // 100 - _LEFT_BYTES)
+    free = available_bytes()  # within the limits of our control groups
+    if free is None:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(_HOST_BYTES, free // _HOST_SHARE)
 
 

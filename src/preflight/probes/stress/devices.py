@@ -3,41 +3,69 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec.structs import replace
 
 from preflight.facts.stress import StressDevice
-from preflight.model import NOT_IN_INPUT, Known, Missing
-from preflight.probes.stress.lines import BETWEEN, PROBE, Line, Told, median_of, spread_of
+from preflight.model import Known, Missing
+from preflight.probes.stress.ending import end_of
+from preflight.probes.stress.lines import BETWEEN, PROBE, Told, median_of, spread_of
+from preflight.probes.stress.peers import behind
+from preflight.probes.stress.soak import soaked
 
 _ALONE = Missing("not-applicable", "no other device of its model told what it computed")
 _OTHER_MODEL = Missing("not-applicable", "it is of another model than most of the host's")
-_NO_SOAK = Missing("not-asked", "needs a soak: --duration 10m, or --level full")
-_SHORT = Missing("not-applicable", "too short to tell whether it fades")
 _SHARED = Missing("not-applicable", "processors are shared with the rest of the host: shown only")
-#: Seconds of a soak that show whether a device fades.
-_LEAST_SOAK_S = 20.0
 _DIGITS = 8
 
 
 def devices(told: Told) -> tuple[StressDevice, ...]:
     """All devices; after them what copied between GPUs, where it did not come to its end."""
     numbers = told.numbers()
-    usual = Counter(str(told.product(one)) for one in numbers).most_common(1)
-    found = [_device(told, one, alike=str(told.product(one)) == usual[0][0]) for one in numbers]
-    if told.lost(BETWEEN):
-        found.append(_device(told, BETWEEN, alike=False))
+    models = Counter(str(told.product(one)) for one in numbers).most_common(1)
+    alike = [one for one in numbers if str(told.product(one)) == models[0][0]]
+    parts = {one: _parts(told, one) for one in alike}
+    usual = _usual(parts.values())
+    found = [_device(told, one, usual if one in alike else None) for one in numbers]
     compared = [one for one in found if not isinstance(one.peer_digest, Missing)]
     if len(compared) == 1:  # it is like itself, which is no proof
         at = found.index(compared[0])
         found[at] = replace(found[at], peer_digest=_ALONE)
-    return tuple(found)
+    found = _each_once(_with_peers(told, found))
+    return (*found, *([_device(told, BETWEEN, None)] if told.lost(BETWEEN) else ()))
 
 
-def _device(told: Told, number: int, *, alike: bool) -> StressDevice:
-    ended, trouble, line = _end(told, number)
-    name, digest = told.name(number), _digest(told, number)
+def _with_peers(told: Told, found: list[StressDevice]) -> list[StressDevice]:
+    """Each beside the others of its model, where they are GPUs: in the soak, and from the host."""
+    if not told.gpu:
+        none = ("soak_behind_percent", "soak_peers", "pinned_behind_percent", "pinned_peers")
+        return [replace(one, **dict.fromkeys(none, _SHARED)) for one in found]
+    soaks = behind([(str(one.product), one.soak_tflops) for one in found])
+    ways = behind([(str(one.product), one.pinned_gbps) for one in found])
+    return [
+        replace(one, soak_behind_percent=soak, soak_peers=of_soak, pinned_behind_percent=way,
+                pinned_peers=of_way)
+        for one, (soak, of_soak), (way, of_way) in zip(found, soaks, ways, strict=True)
+    ]  # fmt: skip
+
+
+def _each_once(found: list[StressDevice]) -> list[StressDevice]:
+    """Two that tell one UUID are one device, or two recordings: the other was not tested."""
+    counts = Counter(one.uuid for one in found if one.uuid)
+    return [
+        replace(one, ended=Missing("unreadable", f"{counts[one.uuid]} devices tell its UUID: "
+                                   "which of them was tested is not known"))
+        if counts[one.uuid] > 1 and one.ended is True else one
+        for one in found
+    ]  # fmt: skip
+
+
+def _device(told: Told, number: int, usual: dict[str, str] | None) -> StressDevice:
+    """`usual`: the answers of most devices of its model; None where it is of another."""
+    ended, trouble, line = end_of(told, number)
+    name, parts = told.name(number), _parts(told, number)
     return StressDevice(
         name=name,
         bus_id=name,
@@ -45,54 +73,43 @@ def _device(told: Told, number: int, *, alike: bool) -> StressDevice:
         product=told.product(number),
         ended=ended,
         trouble=trouble,
-        digest=digest,
-        peer_digest=digest if alike else _OTHER_MODEL,
+        digest=_digest(told, number, parts, usual or parts),
+        peer_digest=_OTHER_MODEL if usual is None else _digest(told, number, usual | parts, {}),
         repeats=_repeats(told, number),
         **_moved(told, number),
-        **_soaked(told, number),
+        **soaked(told, number),
         line=line,
         probe=PROBE,
     )
 
 
-def _end(told: Told, number: int) -> tuple[Known[bool], str, int]:
-    """Whether it came to its end, why not, and the line that says so."""
-    for kind, say in (("wedged", _wedged), ("failed", _failed), ("died", _died)):
-        for one in told.where(kind, number):
-            return False, say(told, one), one["line"]
-    done = told.where("done", number)
-    if done:
-        return True, "", done[0]["line"]
-    first = told.by_device.get(number)
-    return told.unfinished(number), "", first[0]["line"] if first else 1
-
-
-def _wedged(_told: Told, one: Line) -> str:
-    state = ", in uninterruptible sleep within the driver" if one.get("state") == "D" else ""
-    return f"wedged in {one['doing']}: it said nothing for {one['after_s']:g} s{state}"
-
-
-def _failed(told: Told, one: Line) -> str:
-    died = told.where("died", one["device"])
-    where = f" in {died[0]['doing']}" if died else ""
-    return f"failed{where}: {one['error']}: {str(one['text'])[:300]}"
-
-
-def _died(_told: Told, one: Line) -> str:
-    status = int(one["status"])
-    how = f"signal {-status}" if status < 0 else f"status {status}"
-    return f"ended with {how} in {one['doing']}"
-
-
-def _digest(told: Told, number: int) -> Known[str]:
+def _parts(told: Told, number: int) -> dict[str, str]:
     """What it computed, each part by some digits of its own."""
     answers = told.where("answers", number)
-    if not answers:
-        return told.unfinished(number)
-    parts = [("training", answers[0]["digests"][0])]
+    parts = [("training", answers[0]["digests"][0])] if answers else []
     parts += [("attention", one.get("digest")) for one in told.where("attention", number)]
     parts += [(str(one["precision"]), one.get("digest")) for one in told.where("gemm", number)]
-    return ", ".join(f"{name} {str(each)[:_DIGITS]}" for name, each in parts)
+    return {name: each[:_DIGITS] for name, each in parts if isinstance(each, str) and each}
+
+
+def _usual(parts: Iterable[dict[str, str]]) -> dict[str, str]:
+    """Of each part what most have told."""
+    told: dict[str, Counter[str]] = {}
+    for each in parts:
+        for name, digest in each.items():
+            told.setdefault(name, Counter())[digest] += 1
+    return {name: counts.most_common(1)[0][0] for name, counts in told.items()}
+
+
+def _digest(told: Told, number: int, parts: dict[str, str], wanted: Iterable[str]) -> Known[str]:
+    """All parts as one text. Beside others a part that it did not tell is taken for theirs: that it
+    is missing is said where it is judged by itself."""
+    if not told.where("answers", number):
+        return told.unfinished(number)
+    absent = [one for one in wanted if one not in parts]
+    if absent:
+        return Missing("unreadable", f"it told no digest of {', '.join(absent)}")
+    return ", ".join(f"{name} {each}" for name, each in parts.items())
 
 
 def _repeats(told: Told, number: int) -> Known[bool]:
@@ -120,35 +137,3 @@ def _moved(told: Told, number: int) -> dict[str, Any]:
         "memory_gbps": rates.get("copy", told.unfinished(number)),
         "pinned_gbps": unknown or min(known),
     }
-
-
-def _soaked(told: Told, number: int) -> dict[str, Any]:
-    """Of the soak: the last tenth against the first, and products that changed."""
-    lines = told.where("soak", number)
-    if not told.plan.get("soak_s"):
-        return dict.fromkeys(("fading_percent", "soak_s", "soak_differing"), _NO_SOAK)
-    if not lines:
-        return dict.fromkeys(("fading_percent", "soak_s", "soak_differing"),
-                             told.unfinished(number))  # fmt: skip
-    soak_s = sum(float(one["for_s"]) for one in lines)
-    return {
-        "soak_s": soak_s,
-        "soak_differing": sum(int(one["differing"]) for one in lines),
-        "fading_percent": _fading(told, lines, soak_s),
-    }
-
-
-def _fading(told: Told, lines: list[Line], soak_s: float) -> Known[float]:
-    if not told.gpu:
-        return _SHARED
-    if soak_s < _LEAST_SOAK_S:
-        return _SHORT
-    tenth = max(1, len(lines) // 10)
-    first, last = (_rate(part) for part in (lines[:tenth], lines[-tenth:]))
-    return 100.0 * (1.0 - last / first) if first > 0 else NOT_IN_INPUT
-
-
-def _rate(lines: list[Line]) -> float:
-    """Operations by second over some lines."""
-    done = sum(float(one["flops_per_s"]) * float(one["for_s"]) for one in lines)
-    return done / max(sum(float(one["for_s"]) for one in lines), 1e-9)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from preflight.errors import ParseError
@@ -86,6 +86,11 @@ class Told:
         """Whether the device did not come to its end by a fault of its own."""
         return any(self.where(kind, number) for kind in ("wedged", "died", "failed"))
 
+    def absent(self, number: int, kind: str, key: str, wanted: Iterable[str]) -> list[str]:
+        """What of it a device was to tell, and did not. Of one that was lost nothing more."""
+        there = {str(one.get(key)) for one in self.where(kind, number)}
+        return [] if self.lost(number) else [one for one in wanted if one not in there]
+
     def unfinished(self, number: int) -> Missing:
         """Why a device did not tell something that comes later in a run."""
         if self.lost(number):
@@ -114,6 +119,9 @@ def read(text: str) -> Told:
         watch.append("" if ours else line)
     if not lines:
         raise ParseError("expected JSON lines of a stress run", 1)
+    begins = [one["line"] for one in lines if one["kind"] == "begin"]
+    if len(begins) > 1:
+        raise ParseError("a second stress run begins: give each its own file", begins[1])
     return Told(lines, "".join(f"{line}\n" for line in watch))
 
 
@@ -130,15 +138,17 @@ def _object(text: str, number: int) -> Line:
 def distance_of(told: Mapping[str, Any], name: str) -> Known[float]:
     """How far from right something is. What is no number is as far as can be."""
     value = told.get(name)
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or value < 0:
         return _UNTOLD
     return float(value) if finite(value) else math.inf
 
 
 def count_of(told: Mapping[str, Any], name: str) -> Known[int]:
-    """A whole number."""
+    """A whole number, not below zero."""
     value = told.get(name)
-    return int(value) if finite(value) else _UNTOLD
+    if value is None or not finite(value) or value < 0 or value != int(value):
+        return _UNTOLD
+    return int(value)
 
 
 def bool_of(told: Mapping[str, Any], name: str) -> Known[bool]:
@@ -155,6 +165,8 @@ def spread_of(told: Mapping[str, Any], name: str, unit: float) -> Known[Spread]:
     if len(known) != len(Spread.__struct_fields__):
         return _UNTOLD
     n, half, low, high = known
+    if n < 1 or half <= 0:  # nothing takes no time, and nothing is measured by no run
+        return _UNTOLD
     return Spread(int(n), half / unit, low / unit, high / unit)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
 from collections.abc import Iterator
-from statistics import median
+from itertools import permutations
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from preflight.facts.stress import Gemm, Pair, Pattern, Rate, StressAttention
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.stress.lines import (
+    BETWEEN,
     PROBE,
     Line,
     Told,
@@ -21,9 +22,17 @@ from preflight.probes.stress.lines import (
     median_of,
     spread_of,
 )
+from preflight.probes.stress.peers import ALONE, behind
 
 _SHARED = Missing("not-applicable", "processors are shared with the rest of the host: shown only")
-_ALONE = Missing("not-applicable", "no other GPU of its model was measured")
+_NO_SIDES = Missing("unreadable", "its line tells no sides of matrices")
+#: From which compute capability on a GPU has units for a precision (payload/stress/gemm.py).
+_UNITS = {"fp32": (0, 0), "tf32": (8, 0), "bf16": (8, 0), "fp16": (7, 0), "fp8": (8, 9)}
+_TORCH_WITH_FP8 = (2, 1)
+#: Those of payload/stress/pattern.py; a test holds them together.
+PATTERNS = ("address", "walking ones", "walking zeros", "random", "random inverted")
+#: A block of each is tested at least, where there is memory; a small host has not so much.
+_LEAST_BYTES = {True: 32 << 20, False: 1 << 20}
 #: Flash attention of torch has kernels from this compute capability on.
 _FLASH = (8, 0)
 
@@ -37,33 +46,49 @@ def gemms(told: Told) -> tuple[Gemm, ...]:
 def _gemms(told: Told, number: int) -> Iterator[Gemm]:
     name, lines = told.name(number), told.where("gemm", number)
     about: dict[str, Any] = {"device": name, "product": told.product(number), "bus_id": name}
-    if not lines:
+    absent = told.absent(number, "gemm", "precision", _precisions(told, number)) if lines else [""]
+    for precision in absent:
         why = told.unfinished(number)
-        yield Gemm(name, precision="", tflops=why, median_tflops=why, worst=why, block_worst=why,
-                   differing=why, behind_percent=why, peers=why, **about)  # fmt: skip
+        yield Gemm(f"{name} {precision}".rstrip(), precision=precision, tflops=why,
+                   median_tflops=why, worst=why, block_worst=why, differing=why,
+                   behind_percent=why, peers=why, **about)  # fmt: skip
     for one in lines:
-        tflops = spread_of(one, "flops_per_s", 1e12)
+        sound = _is_shape(one.get("sides"))
+        tflops = spread_of(one, "flops_per_s", 1e12) if sound else _NO_SIDES
         yield Gemm(
             f"{name} {one['precision']}", precision=str(one["precision"]), tflops=tflops,
-            median_tflops=median_of(tflops), worst=distance_of(one, "worst"),
-            block_worst=distance_of(one, "block_worst"), differing=count_of(one, "differing"),
-            behind_percent=_ALONE if told.gpu else _SHARED, peers=1 if told.gpu else _SHARED,
+            median_tflops=median_of(tflops),
+            worst=distance_of(one, "worst") if sound else _NO_SIDES,
+            block_worst=distance_of(one, "block_worst") if sound else _NO_SIDES,
+            differing=count_of(one, "differing") if sound else _NO_SIDES,
+            behind_percent=ALONE if told.gpu else _SHARED, peers=1 if told.gpu else _SHARED,
             line=one["line"], probe=PROBE, **about,
         )  # fmt: skip
 
 
+def _is_shape(sides: Any) -> bool:
+    whole = isinstance(sides, list) and all(isinstance(one, int) and one > 0 for one in sides)
+    return whole and len(sides) == len(("m", "n", "k"))
+
+
+def _precisions(told: Told, number: int) -> list[str]:
+    """Those that the device has units for, and this torch can ask for."""
+    if not told.gpu:
+        return ["fp32", "bf16"]
+    capability = _capability(told, number)
+    release = re.match(r"(\d+)\.(\d+)", str(told.begin.get("torch")))
+    old = release is not None and (int(release[1]), int(release[2])) < _TORCH_WITH_FP8
+    return [
+        name for name, first in _UNITS.items()
+        if capability >= first and not (name == "fp8" and old)
+    ]  # fmt: skip
+
+
 def _with_peers(found: list[Gemm]) -> Iterator[Gemm]:
-    alike: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for one in found:
-        if not isinstance(one.median_tflops, Missing):
-            alike[one.precision, str(one.product)].append(one.median_tflops)
-    for one in found:
-        rates = alike[one.precision, str(one.product)]
-        if isinstance(one.median_tflops, Missing) or len(rates) < 2 or median(rates) <= 0:
-            yield one
-        else:
-            behind = 100.0 * (1.0 - one.median_tflops / median(rates))
-            yield replace(one, behind_percent=behind, peers=len(rates))
+    told = behind([((one.precision, str(one.product)), one.median_tflops) for one in found])
+    for one, (percent, peers) in zip(found, told, strict=True):
+        unknown = isinstance(one.median_tflops, Missing)
+        yield one if unknown else replace(one, behind_percent=percent, peers=peers)
 
 
 def rates(told: Told, kind: str) -> Known[tuple[Rate, ...]]:
@@ -92,15 +117,31 @@ def patterns(told: Told) -> tuple[Pattern, ...]:
 
 def _patterns(told: Told, number: int) -> Iterator[Pattern]:
     name, lines = told.name(number), told.where("pattern", number)
-    if not lines:
+    for absent in told.absent(number, "pattern", "name", PATTERNS) if lines else [""]:
         why = told.unfinished(number)
-        yield Pattern(name, device=name, tested_bytes=why, errors=why, bus_id=name)
+        yield Pattern(f"{name} {absent}".rstrip(), device=name, tested_bytes=why, errors=why,
+                      bus_id=name)  # fmt: skip
     for one in lines:
-        tested, errors = count_of(one, "bytes"), count_of(one, "errors")
-        if tested == 0:
-            errors = Missing("exited", "no memory was free to be tested")
-        yield Pattern(f"{name} {one['name']}", device=name, tested_bytes=tested, errors=errors,
-                      where=_first(one), bus_id=name, line=one["line"], probe=PROBE)  # fmt: skip
+        tested = count_of(one, "bytes")
+        yield Pattern(f"{name} {one['name']}", device=name, tested_bytes=tested,
+                      errors=_errors(told, one, tested), where=_first(one), bus_id=name,
+                      line=one["line"], probe=PROBE)  # fmt: skip
+
+
+def _errors(told: Told, one: Line, tested: Known[int]) -> Known[int]:
+    """Words that differ: those that were found stay found; that there are none takes a test."""
+    errors = count_of(one, "errors")
+    if isinstance(errors, Missing) or errors:
+        return errors
+    if one.get("first"):
+        return Missing("unreadable", "its line tells of no error, and where the first is")
+    if isinstance(tested, Missing):
+        return tested
+    if tested == 0:
+        return Missing("exited", "no memory was free to be tested")
+    if tested < _LEAST_BYTES[told.gpu]:
+        return Missing("exited", f"only {tested:,} bytes were tested")
+    return errors
 
 
 def _first(one: Line) -> str:
@@ -145,18 +186,42 @@ def _attention(told: Told, number: int) -> Iterator[StressAttention]:
 def _can_flash(told: Told, number: int) -> Known[bool]:
     if not told.gpu:
         return Missing("not-applicable", "processors: torch has one kernel for all of them")
+    capability = _capability(told, number)
+    return capability >= _FLASH if capability else NOT_IN_INPUT
+
+
+def _capability(told: Told, number: int) -> tuple[int, ...]:
+    """Empty where it is not told."""
     words = str(told.about(number).get("capability", "")).split(".")
-    if len(words) != 2 or not all(word.isdigit() for word in words):
-        return NOT_IN_INPUT
-    return (int(words[0]), int(words[1])) >= _FLASH
+    known = len(words) == len(_FLASH) and all(re.fullmatch("[0-9]{1,3}", one) for one in words)
+    return tuple(map(int, words)) if known else ()
 
 
 def pairs(told: Told) -> Known[tuple[Pair, ...]]:
-    """Each ordered pair of GPUs."""
+    """Each ordered pair of GPUs that came to their end; last, how many were not copied."""
     if not told.gpu or len(told.numbers()) < 2:
         return Missing("not-applicable", "there are no two GPUs to copy between")
     found = tuple(_pair(told, one) for one in told.of["pair"])
-    return found or told.unfinished(-1)
+    unsure = [one for one in told.numbers() if not (told.where("done", one) or told.lost(one))]
+    if unsure:
+        return found or told.unfinished(unsure[0])
+    sound = [one for one in told.numbers() if told.where("done", one)]
+    if len(sound) < 2:
+        return Missing("not-applicable", "there are no two sound GPUs to copy between")
+    wanted = list(permutations(sound, 2))
+    there = {(one["from"], one["to"]) for one in told.of["pair"]}
+    absent = [one for one in wanted if one not in there]
+    if not found or not absent:
+        return found or told.unfinished(BETWEEN)
+    return (*found, _not_copied(told, absent, len(wanted)))
+
+
+def _not_copied(told: Told, absent: list[tuple[int, int]], count: int) -> Pair:
+    first = " to ".join(map(told.name, absent[0]))
+    why = told.unfinished(BETWEEN)
+    text = f"{len(absent)} of {count} pairs were not copied, the first {first}: {why.text}"
+    why = Missing(why.kind, text)
+    return Pair(told.name(BETWEEN), reaches=why, same=why, gbps=why, median_gbps=why)
 
 
 def _pair(told: Told, one: Line) -> Pair:

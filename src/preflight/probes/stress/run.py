@@ -20,10 +20,12 @@ from preflight.probes.watch import watch
 
 #: A field of a device -> the line that shows it.
 _ANSWERS, _SOAK = '"kind": ?"answers"', '"kind": ?"soak"'
+_PINNED = '"kind": ?"copy", ?"name": ?"[hd]2[dh] pinned"'
 _SHOWS = {
     "digest": _ANSWERS, "peer_digest": _ANSWERS, "repeats": _ANSWERS, "soak_differing": _SOAK,
-    "fading_percent": _SOAK, "memory_gbps": '"kind": ?"memory", ?"name": ?"copy"',
-    "pinned_gbps": '"kind": ?"copy", ?"name": ?"[hd]2[dh] pinned"',
+    "fading_percent": _SOAK, "soak_least_tflops": _SOAK, "soak_behind_percent": _SOAK,
+    "pinned_behind_percent": _PINNED, "pinned_gbps": _PINNED,
+    "memory_gbps": '"kind": ?"memory", ?"name": ?"copy"',
 }  # fmt: skip
 _DEVICE = re.compile(r'"device": ?(-?\d+)')
 
