@@ -134,7 +134,7 @@ class Scale:
             return ""
         repeats = math.ceil(self.settings.repeats * ((1 - self.cut) / asked) ** 2)
         return (f"tests of the same hosts differ by {self.error:.1%} by chance, so faults below "
-                f"{self.smallest:.0%} are not told from it; {repeats} repeats instead of "
+                f"{self.smallest:.0%} are not told from it; --repeats {repeats} instead of "
                 f"{self.settings.repeats} may tell {2 * asked:.0%}")  # fmt: skip
 
     def _by_kind(self, medians: dict[Nodes, float]) -> dict[str, list[float]]:
