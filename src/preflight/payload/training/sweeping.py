@@ -4,15 +4,14 @@ so that what changes meanwhile (heat, somebody else's work) meets all of them.""
 from __future__ import annotations
 
 import os
-import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from statistics import mean, median, pstdev
 from typing import Any
 
 from ..host_memory import available_bytes
 from ..ranks import Launch, Tell
-from . import cannot, fits
+from . import cannot, endings, fits
 from .plan import SWEPT, Plan
 from .sweeps import AXES, Setting, settings
 from .work import shape_of, work
@@ -25,8 +24,6 @@ _SETTING_S = 60.0
 _START_S, _COMPILED_S = 120.0, 400.0
 #: Of the memory that is free on a host, what a batch on its processors may take.
 _OF_FREE = 0.5
-#: What a rank says when another one has gone.
-_OF_ANOTHER = re.compile(r"[Cc]onnection|\bgloo\b|NCCL|[Tt]imed out|Broken pipe|Read error")
 #: Of the last steps, whose losses are told as one.
 _LAST = 5
 
@@ -90,8 +87,9 @@ def _told(setting: Setting, gpus: list[dict[str, Any]], current: list[Launch]) -
                  silent_s=setting.plan.silent_s,
                  start_s=_COMPILED_S if setting.plan.compiled else _START_S)  # fmt: skip
     current[:] = [one]
-    steps, held, ill = _heard(one.lines())
+    steps, held, ill = _heard(one)
     one.kill()
+    ill = ill or endings.diverged(steps)
     if ill:
         return ill
     if not steps or min(map(len, steps.values())) < _LEAST:
@@ -99,13 +97,13 @@ def _told(setting: Setting, gpus: list[dict[str, Any]], current: list[Launch]) -
     return {**_timed(setting.plan, steps), **_most(held)}
 
 
-def _heard(lines: Iterable[Line]) -> tuple[dict[int, list[Line]], list[Line], Line]:
+def _heard(launch: Launch) -> tuple[dict[int, list[Line]], list[Line], Line]:
     """Steps by rank, what memory held, and what went wrong; until the end, or for long enough."""
     steps: dict[int, list[Line]] = {}
     held: list[Line] = []
     ills: list[Line] = []
     first_s = 0.0
-    for line in lines:
+    for line in launch.lines():
         if line["kind"] == "step":
             first_s = first_s or time.monotonic()
             steps.setdefault(line["rank"], []).append(line)
@@ -117,35 +115,8 @@ def _heard(lines: Iterable[Line]) -> tuple[dict[int, list[Line]], list[Line], Li
         elif line["kind"] == "clipped":
             held.append({"clipped": line["steps"]})
         else:
-            ills.append(line)
-    causes = sorted(filter(_ill, ills), key=_follows)  # the first of those that follow from least
-    return steps, held, _ill(causes[0]) if causes else {}
-
-
-def _follows(line: Line) -> int:
-    """A limit before an error of a rank's own, before its death, before a connection that was lost
-    because of any of them."""
-    if "limit" in _ill(line):
-        return 0
-    if line["kind"] == "failed":
-        return 3 if _OF_ANOTHER.search(line["text"]) else 1
-    return 2
-
-
-def _ill(line: Line) -> Line:
-    """A limit is what was looked for; anything else is a failure."""
-    full = line.get("error") == "OutOfMemoryError" or "out of memory" in line.get("text", "")
-    if line["kind"] == "failed" and full:
-        return {"limit": f"out of memory: {line['text'].splitlines()[0][:200]}"}
-    if line["kind"] == "failed":
-        return {"failed": f"rank {line['rank']}: {line['error']}: {line['text'][:300]}"}
-    if line["kind"] == "died" and line.get("oom_kills"):
-        return {"limit": f"out of memory: the kernel ended rank {line['rank']}"}
-    if line["kind"] == "died":
-        return {"failed": f"rank {line['rank']} ended with {line['status']}"}
-    if line["kind"] == "silent":
-        return {"failed": f"ranks said nothing for {line['after_s']:g} s"}
-    return {}
+            ills += filter(None, (endings.waits_for(line, launch), line))
+    return steps, held, endings.why(ills)
 
 
 def _timed(plan: Plan, steps: dict[int, list[Line]]) -> Line:
