@@ -24,6 +24,7 @@ class Setting(Struct, frozen=True):
     values: dict[str, str | int | float | bool] = field(default_factory=dict)
     base: bool = False  # what was asked for, or is the default
     limit: str = ""  # memory ended, or the time for it
+    met: bool = False  # the limit was met by training, and not foreseen
     failed: str = ""
     steps: int = 0  # timed, of all rounds
     tokens_per_s: Known[Rounds] = NOT_IN_INPUT
@@ -36,6 +37,7 @@ class Setting(Struct, frozen=True):
     sent_bytes: Known[int] = NOT_IN_INPUT  # by one rank in a step
     loss: Known[float] = NOT_IN_INPUT  # of the last steps
     loss_noise: Known[float] = NOT_IN_INPUT
+    norm: Known[float] = NOT_IN_INPUT  # of the gradients, the median of the steps
     clipped_percent: Known[float] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""

@@ -22,9 +22,22 @@ def sweep_tables(run: Training, host: str) -> tuple[dict[str, Any], ...]:
     chosen = [(one, _choice(run, one)) for one in run.sweeps if one.settings]
     return tuple(
         {"table": f"sweep: {one.name}", "host": host, "rows": list(_rows(one, choice)),
-         "notes": [_advice(one, choice)], "numbers": _numbers(one)}
+         **_said(one, choice), "numbers": _numbers(one)}
         for one, choice in chosen
     )  # fmt: skip
+
+
+def _said(sweep: Sweep, choice: Recommended) -> dict[str, list[str]]:
+    """Beside the rows: what to type, or above them that they tell nothing; and why settings have no
+    numbers, which is longer than a cell."""
+    why = [f"{one.name}: {one.failed or one.limit}" for one in sweep.settings if _ended(one)]
+    advice = [_advice(sweep, choice)]
+    return {"above": advice, "notes": why} if choice.untold else {"notes": [*why, *advice]}
+
+
+def _ended(one: Setting) -> str:
+    """In a word why there are no numbers of all rounds; "" where there are."""
+    return "failed" if one.failed else "limit" if one.limit else ""
 
 
 def _choice(run: Training, sweep: Sweep) -> Recommended:
@@ -53,10 +66,10 @@ def _count(one: Setting) -> str:
 
 
 def _rate(one: Setting) -> str:
-    """The median of the rounds and between which they lie; or why there are none."""
+    """The median of the rounds and between which they lie; or in a word why there are none."""
     told = one.tokens_per_s
     if isinstance(told, Missing):
-        return one.limit or one.failed
+        return _ended(one)
     return f"{told.median:,.0f} [{told.low:,.0f} to {told.high:,.0f}]"
 
 
@@ -93,7 +106,7 @@ _COLUMNS: dict[str, tuple[tuple[str, Cell], ...]] = {
     "batch": (_PEAK, _WAIT),
     "scaling": (_WAIT, ("communication", lambda one: _share(one, "communication"))),
     "recompute": (_PEAK,),
-    "clip": (_LOSS, ("noise", _number("loss_noise", ".4f")),
+    "clip": (_LOSS, ("norm", _number("norm", ".3g")), ("noise", _number("loss_noise", ".4f")),
              ("clipped", _percent("clipped_percent"))),
     "kv-heads": (("cache of a token", _value("cache_bytes")), _PEAK),
     "comm-hook": (("sent by a rank", _bytes("sent_bytes")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,8 +10,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-from preflight.payload.training import endings, sweeping
-from preflight.payload.training.plan import Plan
+from preflight.expect.advised import QUANTILE_FROM
+from preflight.payload.training import clipping, endings, fits, sweeping
+from preflight.payload.training.plan import Plan, PlanError
+from preflight.payload.training.presets import chosen
 from preflight.payload.training.sweeps import settings
 
 Line = dict[str, Any]
@@ -24,7 +27,8 @@ _ENDED: Line = {**_DIED, "rank": 1, "status": -9, "first": False}
 
 
 def step(at: int, loss: float, rank: int = 0) -> Line:
-    return {"kind": "step", "rank": rank, "step": at, "loss": loss, "seconds": _SECONDS}
+    return {"kind": "step", "rank": rank, "step": at, "loss": loss, "norm": 0.3,
+            "seconds": _SECONDS}  # fmt: skip
 
 
 def heard(monkeypatch: pytest.MonkeyPatch, *lines: Line, held: Any = ()) -> Line:
@@ -45,6 +49,11 @@ def test_a_loss_that_is_no_number_is_told_with_its_step(monkeypatch: pytest.Monk
     assert told == {"failed": "it diverged: the loss of step 7 is no finite number"}
     sound = heard(monkeypatch, *(step(at, 4.0) for at in range(12)))
     assert sound["tokens_per_s"] > 0
+    assert sound["norm"] == 0.3
+
+
+def test_the_norms_that_a_quantile_waits_for_are_told_right() -> None:
+    assert clipping._KEPT // 4 == QUANTILE_FROM
 
 
 def test_a_rank_that_is_stopped_is_named_and_the_other_waited(
@@ -84,3 +93,40 @@ def test_a_limit_that_was_met_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> 
     full = {**_TIMED_OUT, "rank": 1, "error": "OutOfMemoryError", "text": "tried 2 GiB"}
     told = heard(monkeypatch, _TIMED_OUT, full, _DIED)
     assert told == {"limit": "out of memory: tried 2 GiB", "met": True}
+
+
+@pytest.mark.parametrize(
+    ("axis", "asked", "said"),
+    [
+        ("comm-hook", {"sweep": {"comm-hook": ["none", "bf16"]}}, "of bf16 for NCCL only"),
+        ("batch", {"sweep": {"batch": ["8"]}}, "batch 8 is what you have already, and nothing"),
+        ("scaling", {"sweep": {"scaling": []}, "ranks": 1, "sharding": "single"}, "--ranks 2"),
+        ("kv-heads", {"sweep": {"kv-heads": ["3"]}}, "does not divide the 4 heads: take 1 or 2 or"),
+        ("recompute", {"sweep": {"recompute": ["yes"]}}, "'yes' is no share of the blocks: 0 to 1"),
+        ("recompute", {"sweep": {"recompute": ["1/0"]}}, "'1/0' is no share of the blocks: 0 to 1"),
+        ("clip", {"sweep": {"clip": ["global:abc"]}}, "'global:abc': expected a number above 0"),
+    ],
+)
+def test_what_can_never_be_compared_is_told_before_anything_runs(
+    axis: str, asked: dict[str, Any], said: str
+) -> None:
+    plan = Plan(**{"preset": "cpu-tiny", "device": "cpu", "ranks": 2, **asked})
+    with pytest.raises(PlanError, match=f"--sweep {axis}.*{re.escape(said)}"):
+        sweeping.sweep(plan, [], lambda _: None, [])
+
+
+def test_a_sequence_that_is_too_long_is_told_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fits, "available_bytes", lambda: 1 << 30)
+    shape = chosen("cpu-tiny", length=1 << 20, batch=1)
+    text = fits.reason(Plan(device="cpu", ranks=1, sharding="single"), shape, [])
+    assert re.search(r"take --length \d+", text)
+    assert "--preset" not in text
+    shorter = chosen("cpu-tiny", batch=1, length=int(re.findall(r"--length (\d+)", text)[0]))
+    assert not fits.reason(Plan(device="cpu", ranks=1, sharding="single"), shorter, [])
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(4.4e15, "4,002 TiB"), (1 << 30, "1 GiB"), (980 << 20, "980 MiB")]
+)
+def test_sizes_are_told_as_in_the_tables(count: float, said: str) -> None:
+    assert fits.size(count) == said

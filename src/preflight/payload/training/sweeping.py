@@ -3,6 +3,7 @@ so that what changes meanwhile (heat, somebody else's work) meets all of them.""
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -11,8 +12,8 @@ from typing import Any
 
 from ..host_memory import available_bytes
 from ..ranks import Launch, Tell
-from . import cannot, endings, fits
-from .plan import SWEPT, Plan
+from . import cannot, endings, fits, room
+from .plan import SWEPT, Plan, PlanError
 from .sweeps import AXES, Setting, settings
 from .work import shape_of, work
 
@@ -33,8 +34,21 @@ def sweep(plan: Plan, gpus: list[dict[str, Any]], tell: Tell, current: list[Laun
     cores = len(os.sched_getaffinity(0))
     found = {axis: settings(plan, axis, cores) for axis in plan.sweep}
     for axis, each in found.items():
+        _hold(axis, each, gpus)
+    for axis, each in found.items():
         tell({"kind": "sweep", "axis": axis, "settings": [one.name for one in each]})
         _swept(axis, each, gpus, tell, current)
+
+
+def _hold(axis: str, found: list[Setting], gpus: list[dict[str, Any]]) -> None:
+    """Raises PlanError where one can never be trained, be there memory or not, and where there is
+    nothing to compare."""
+    for one in found:
+        if why := cannot.never(one.plan, shape_of(one.plan), gpus):
+            raise PlanError(f"--sweep {axis}: {one.name}: {why}")
+    if len(found) < 2:
+        raise PlanError(f"--sweep {axis}: {found[0].name} is what you have already, and nothing is "
+                        f"there to compare it with: {AXES[axis].more}")  # fmt: skip
 
 
 def _swept(
@@ -62,11 +76,11 @@ def _beyond(axis: str, setting: Setting, before: Line) -> Line:
     shape = shape_of(setting.plan)
     if not AXES[axis].ends or "step_s" not in before:
         return {}
-    room = available_bytes() if setting.plan.device == "cpu" else None
+    free = available_bytes() if setting.plan.device == "cpu" else None
     takes = setting.plan.ranks * fits.needs(setting.plan, shape).peak
-    if room is not None and takes > _OF_FREE * room:
-        return {"limit": f"not tried: it takes at least {takes / 1e9:.3g} GB, and half of what "
-                         f"this host has free is {_OF_FREE * room / 1e9:.3g} GB"}  # fmt: skip
+    if free is not None and takes > _OF_FREE * free:
+        return {"limit": f"not tried: it takes at least {fits.size(takes)}, and half of what "
+                         f"this host has free is {fits.size(_OF_FREE * free)}"}  # fmt: skip
     if 2.0 * before["step_s"] * shape.steps > _SETTING_S:
         return {"limit": f"not tried: {shape.steps} steps would take more than {_SETTING_S:g} s"}
     return {}
@@ -80,7 +94,7 @@ def _line(axis: str, setting: Setting, number: int, told: Line) -> Line:
 def _told(setting: Setting, gpus: list[dict[str, Any]], current: list[Launch]) -> Line:
     """What one launch of a setting measured, or why it could not: a limit, or a failure."""
     shape = shape_of(setting.plan)
-    reason = cannot.reason(setting.plan, shape, gpus)
+    reason = fits.reason(setting.plan, shape, gpus) or room.reason(setting.plan, shape, gpus)
     if reason:
         return {"limit": reason}
     one = Launch(setting.plan.ranks, lambda tell_it: work(setting.plan, SWEPT, tell_it),
@@ -139,6 +153,7 @@ def _timed(plan: Plan, steps: dict[int, list[Line]]) -> Line:
         "data_percent": shares["data"],
         "shares": shares,
         **_losses(steps[min(steps)]),
+        **_norm(steps[min(steps)]),
     }
 
 
@@ -159,6 +174,12 @@ def _losses(steps: list[Line]) -> Line:
     jumps = [after - before for before, after in zip(late, late[1:])]  # noqa: B905, RUF007
     told = {"loss": round(mean(losses[-_LAST:]), 5)}
     return told | ({"loss_noise": round(pstdev(jumps) / 2**0.5, 5)} if len(jumps) > 1 else {})
+
+
+def _norm(steps: list[Line]) -> Line:
+    """Of the gradients, where the scaler left no step out."""
+    found = [float(one["norm"]) for one in steps if math.isfinite(one["norm"])]
+    return {"norm": round(median(found), 6)} if found else {}
 
 
 def _most(held: list[Line]) -> Line:

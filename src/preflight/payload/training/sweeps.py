@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .cannot import dividers
 from .clipping import policy
 from .comm_hooks import HOOKS
 from .plan import Plan, PlanError
@@ -46,6 +47,7 @@ class Axis:
     name: Callable[[Values], str]
     steps: int = STEPS
     ends: bool = field(default=False)  # what comes after one that does not fit does not fit
+    more: str = "name other values"  # where there is one setting alone
 
 
 def settings(plan: Plan, axis: str, cores: int) -> list[Setting]:
@@ -174,7 +176,10 @@ def _blocks(count: int, shape: Preset) -> Values:
 def _share(text: str, plan: Plan) -> list[Values]:
     """`0.25`, or `1/4`."""
     above, _, below = text.partition("/")
-    share = float(above) / float(below or "1")
+    try:
+        share = float(above) / float(below or "1")
+    except (ValueError, ZeroDivisionError):
+        share = -1.0
     if not 0 <= share <= 1:
         raise ValueError(f"{text!r} is no share of the blocks: 0 to 1")
     shape = shape_of(plan)
@@ -198,13 +203,13 @@ def _policy(text: str, plan: Plan) -> list[Values]:
 
 
 def _kv_heads(plan: Plan, shape: Preset, cores: int) -> list[Values]:
-    found = [one for one in range(1, shape.heads + 1) if not shape.heads % one]
-    return [_kv_head(one, shape) for one in found]
+    return [_kv_head(one, shape) for one in dividers(shape.heads)]
 
 
 def _kv_head(count: int, shape: Preset) -> Values:
     if shape.heads % count:
-        raise ValueError(f"{count} does not divide the {shape.heads} heads")
+        take = " or ".join(map(str, dividers(shape.heads)))
+        raise ValueError(f"{count} does not divide the {shape.heads} heads: take {take}")
     size = 4 if shape.precision == "fp32" else 2
     cache = 2 * shape.layers * count * (shape.width // shape.heads) * size
     return {"kv_heads": count, "cache_bytes": cache}
@@ -252,6 +257,7 @@ AXES: dict[str, Axis] = {
         _devices, _counted(lambda count, _: {"devices": count}), _devices_of,
         lambda plan, shape: {"devices": plan.ranks},
         lambda one: f"{one['devices']} device{'' if one['devices'] == 1 else 's'}",
+        more="--ranks 2",
     ),
     "recompute": Axis(
         _recomputed, _share,
