@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from msgspec import Struct, field
 
 from preflight.model import NOT_IN_INPUT, Known
@@ -62,3 +65,30 @@ class Scaled(Struct, frozen=True):
     when: str = ""  # which part of the step grew
     line: int = 0
     probe: str = ""
+
+
+def options_of(axis: str, values: dict[str, Any]) -> str:
+    """What to type for a setting by itself; "" where no option says it."""
+    say = _OPTIONS.get(axis)
+    return say(values) if say and values else ""
+
+
+def _loader(values: dict[str, Any]) -> str:
+    ahead = f" --prefetch {values['prefetch']}" if values["workers"] else ""
+    return f"--workers {values['workers']}{ahead}"
+
+
+def _recompute(values: dict[str, Any]) -> str:
+    return "--activation-checkpointing" if values["blocks"] == values["of"] else ""
+
+
+_OPTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "loader": _loader,
+    "length": lambda one: f"--length {one['length']} --batch {one['batch']}",
+    "batch": lambda one: f"--batch {one['batch']}",
+    "scaling": lambda one: f"--ranks {one['devices']}",
+    "recompute": _recompute,
+    "clip": lambda one: f"--clip {one['policy']}",
+    "kv-heads": lambda one: f"--kv-heads {one['kv_heads']}",
+    "comm-hook": lambda one: f"--comm-hook {one['hook']}",
+}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from preflight.expect.sweeps import Recommended, pareto, recommended, unfit
-from preflight.facts.sweeps import Setting, Sweep
+from preflight.facts.sweeps import Setting, Sweep, options_of
 from preflight.facts.training import Training
 from preflight.model import Missing
 from preflight.units import format_bytes
@@ -127,33 +127,15 @@ def _advice(sweep: Sweep, choice: Recommended) -> str:
 
 def _typed(axis: str, setting: Setting) -> str:
     """What to type here, and what it is called in torch."""
-    say = _TYPED.get(axis)
-    return say(setting.values) if say else setting.name
-
-
-def _loader(values: dict[str, Any]) -> str:
-    ahead = f" --prefetch {values['prefetch']}" if values["workers"] else ""
-    torch = f"num_workers={values['workers']}"
-    torch += f", prefetch_factor={values['prefetch']}" if values["workers"] else ""
-    return f"--workers {values['workers']}{ahead} (DataLoader: {torch}, pin_memory={values['pin']})"
-
-
-def _recompute(values: dict[str, Any]) -> str:
-    if values["blocks"] == values["of"]:
-        return "--activation-checkpointing"
-    return f"checkpoint {values['blocks']} of the {values['of']} blocks (torch.utils.checkpoint)"
-
-
-_TYPED: dict[str, Callable[[dict[str, Any]], str]] = {
-    "loader": _loader,
-    "length": lambda one: f"--length {one['length']} --batch {one['batch']}",
-    "batch": lambda one: f"--batch {one['batch']}",
-    "scaling": lambda one: f"--ranks {one['devices']}",
-    "recompute": _recompute,
-    "clip": lambda one: f"--clip {one['policy']}",
-    "kv-heads": lambda one: f"--kv-heads {one['kv_heads']}",
-    "comm-hook": lambda one: f"--comm-hook {one['hook']}",
-}
+    options, values = options_of(axis, setting.values), setting.values
+    if axis == "loader":
+        torch = f"num_workers={values['workers']}"
+        torch += f", prefetch_factor={values['prefetch']}" if values["workers"] else ""
+        return f"{options} (DataLoader: {torch}, pin_memory={values['pin']})"
+    if axis == "recompute" and not options:
+        blocks = f"{values['blocks']} of the {values['of']} blocks"
+        return f"checkpoint {blocks} (torch.utils.checkpoint)"
+    return options or setting.name
 
 
 def _numbers(sweep: Sweep) -> dict[str, Any]:

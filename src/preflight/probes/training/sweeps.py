@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
-from preflight.facts.sweeps import Rounds, Scaled, Setting, Sweep
+from preflight.facts.sweeps import Rounds, Scaled, Setting, Sweep, options_of
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.training.lines import PROBE, Line, Told, finite
 
@@ -32,7 +32,7 @@ def _sweep(axis: str, told: Told) -> Sweep:
     names = dict.fromkeys(str(one["setting"]) for one in lines)
     found = tuple(_setting([one for one in lines if one["setting"] == name]) for name in names)
     at = lines[0]["line"] if lines else 0
-    return Sweep(axis, found, _broken(found, told), at, PROBE)
+    return Sweep(axis, found, _broken(axis, found, told), at, PROBE)
 
 
 def _setting(rounds: list[Line]) -> Setting:
@@ -121,11 +121,13 @@ def _grown(before: Setting, after: Setting) -> str:
     return f"{part} is {after.shares[part]:.0f} % of the step, with {before.name} {first:.0f} %"
 
 
-def _broken(found: tuple[Setting, ...], told: Told) -> Known[tuple[str, ...]]:
+def _broken(axis: str, found: tuple[Setting, ...], told: Told) -> Known[tuple[str, ...]]:
     """Those that failed. A limit is an answer, where it was met or others can be compared."""
     if not found or not told.of["end"]:
         return told.unfinished()
-    failed = tuple(f"{one.name}: {one.failed}" for one in found if one.failed)
+    failed = tuple(
+        f"{one.name}: {one.failed}{_by_itself(axis, one, told)}" for one in found if one.failed
+    )
     trained = [one for one in found if not isinstance(one.tokens_per_s, Missing)]
     if failed or len(trained) > 1 or (trained and any(one.met for one in found)):
         return failed
@@ -133,3 +135,15 @@ def _broken(found: tuple[Setting, ...], told: Told) -> Known[tuple[str, ...]]:
     why = [f"{one.name}: {one.limit}" for one in found if one.limit]
     text = "; ".join([f"nothing to compare, {only}", *why[:1]])
     return Missing("exited", text[:400])
+
+
+def _by_itself(axis: str, setting: Setting, told: Told) -> str:
+    """What to type for a whole run with it: that names the rank and why."""
+    values: dict[str, Any] = dict(setting.values)
+    options = options_of(axis, values)
+    if not options:
+        return ""
+    plan = told.plan
+    asked = [f"--preset {plan['preset']}"] if plan.get("preset") else []
+    asked += [f"--ranks {plan['ranks']}"] if plan.get("ranks") and axis != "scaling" else []
+    return f"; by itself: `{' '.join(['preflight micro-train', *asked, options])}`"
