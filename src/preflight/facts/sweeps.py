@@ -53,6 +53,7 @@ class Sweep(Struct, frozen=True):
     settings: tuple[Setting, ...] = ()
     #: Settings that ended otherwise than by a limit, with why; missing where none came to an end.
     broken: Known[tuple[str, ...]] = NOT_IN_INPUT
+    left_out: str = ""  # what was not tried here, and why
     line: int = 0
     probe: str = ""
 

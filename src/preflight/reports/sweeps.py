@@ -31,6 +31,7 @@ def _said(sweep: Sweep, choice: Recommended) -> dict[str, list[str]]:
     """Beside the rows: what to type, or above them that they tell nothing; and why settings have no
     numbers, which is longer than a cell."""
     why = [f"{one.name}: {one.failed or one.limit}" for one in sweep.settings if _ended(one)]
+    why += [sweep.left_out] if sweep.left_out else []
     advice = [_advice(sweep, choice)]
     return {"above": advice, "notes": why} if choice.untold else {"notes": [*why, *advice]}
 

@@ -14,7 +14,7 @@ from preflight.expect.advised import QUANTILE_FROM
 from preflight.payload.training import clipping, endings, fits, sweeping
 from preflight.payload.training.plan import Plan, PlanError
 from preflight.payload.training.presets import chosen
-from preflight.payload.training.sweeps import settings
+from preflight.payload.training.sweeps import left_out, settings
 
 Line = dict[str, Any]
 _SECONDS = {"data": 0.001, "forward": 0.01, "checkpoint": 0.0}
@@ -130,3 +130,17 @@ def test_a_sequence_that_is_too_long_is_told_as_that(monkeypatch: pytest.MonkeyP
 )
 def test_sizes_are_told_as_in_the_tables(count: float, said: str) -> None:
     assert fits.size(count) == said
+
+
+def test_what_is_left_out_is_told_with_why() -> None:
+    cpu = Plan(preset="cpu-tiny", device="cpu", ranks=2, sweep={"loader": [], "comm-hook": []})
+    assert left_out(cpu, "loader", 2) == (
+        "not tried: 2, 4, 8 workers of a rank, this host has 2 cores for 2 ranks; "
+        "--sweep loader=0,1,2,4,8 does"
+    )
+    assert left_out(cpu, "loader", 32) == ""
+    assert "bf16" in left_out(cpu, "comm-hook", 2)
+    gpu = Plan(preset="gpu-small", device="cuda", ranks=1, sweep={"comm-hook": [], "clip": []})
+    assert left_out(gpu, "comm-hook", 2) == left_out(gpu, "clip", 2) == ""
+    named = Plan(preset="cpu-tiny", device="cpu", ranks=2, sweep={"loader": ["0"]})
+    assert left_out(named, "loader", 2) == ""

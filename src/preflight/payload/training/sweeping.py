@@ -14,7 +14,7 @@ from ..host_memory import available_bytes
 from ..ranks import Launch, Tell
 from . import cannot, endings, fits, room
 from .plan import SWEPT, Plan, PlanError
-from .sweeps import AXES, Setting, settings
+from .sweeps import AXES, Setting, left_out, settings
 from .work import shape_of, work
 
 Line = dict[str, Any]
@@ -36,7 +36,8 @@ def sweep(plan: Plan, gpus: list[dict[str, Any]], tell: Tell, current: list[Laun
     for axis, each in found.items():
         _hold(axis, each, gpus)
     for axis, each in found.items():
-        tell({"kind": "sweep", "axis": axis, "settings": [one.name for one in each]})
+        tell({"kind": "sweep", "axis": axis, "settings": [one.name for one in each],
+              "left_out": left_out(plan, axis, cores)})  # fmt: skip
         _swept(axis, each, gpus, tell, current)
 
 

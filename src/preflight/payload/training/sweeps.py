@@ -48,6 +48,14 @@ class Axis:
     steps: int = STEPS
     ends: bool = field(default=False)  # what comes after one that does not fit does not fit
     more: str = "name other values"  # where there is one setting alone
+    without: Callable[[Plan, int], str] = lambda plan, cores: (
+        ""
+    )  # what its own values lack, and why
+
+
+def left_out(plan: Plan, axis: str, cores: int) -> str:
+    """What nobody has asked for, and is not tried here; with why. "" where there is nothing."""
+    return "" if plan.sweep[axis] else AXES[axis].without(plan, cores)
 
 
 def settings(plan: Plan, axis: str, cores: int) -> list[Setting]:
@@ -97,6 +105,17 @@ def _loader(plan: Plan, shape: Preset, cores: int) -> list[Values]:
         for prefetch in (_PREFETCH if workers else (0,))
         for pin in pins
     ]
+
+
+def _loader_without(plan: Plan, cores: int) -> str:
+    most = max(1, cores // plan.ranks)
+    more = [str(one) for one in _WORKERS if one > most]
+    if not more:
+        return ""
+    has = f"{cores} core{'' if cores == 1 else 's'} for {plan.ranks} rank"
+    return (f"not tried: {', '.join(more)} workers of a rank, this host has {has}"
+            f"{'' if plan.ranks == 1 else 's'}; --sweep loader={','.join(map(str, _WORKERS))} does"
+            )  # fmt: skip
 
 
 def _loader_read(text: str, plan: Plan) -> list[Values]:
@@ -226,6 +245,10 @@ def _hooks(plan: Plan, shape: Preset, cores: int) -> list[Values]:
     return [{"hook": one} for one in HOOKS if (one, plan.device) != ("bf16", "cpu")]
 
 
+def _hooks_without(plan: Plan, cores: int) -> str:
+    return "not tried: bf16, torch has that hook for NCCL only" if plan.device == "cpu" else ""
+
+
 def _hook(text: str, plan: Plan) -> list[Values]:
     if text not in HOOKS:
         raise ValueError(f"{text!r} is no hook: {', '.join(HOOKS)}")
@@ -243,7 +266,8 @@ def _counted(make: Callable[[int, Preset], Values]) -> Callable[[str, Plan], lis
 
 
 AXES: dict[str, Axis] = {
-    "loader": Axis(_loader, _loader_read, _loader_of, _loader_base, _loader_name),
+    "loader": Axis(_loader, _loader_read, _loader_of, _loader_base, _loader_name,
+                   without=_loader_without),
     "length": Axis(
         _lengths, _counted(_length), _of_shape,
         lambda plan, shape: {"length": shape.length, "batch": shape.batch},
@@ -278,5 +302,6 @@ AXES: dict[str, Axis] = {
     "comm-hook": Axis(
         _hooks, _hook, lambda plan, one: replace(plan, comm_hook=one["hook"]),
         lambda plan, shape: {"hook": plan.comm_hook}, lambda one: str(one["hook"]), STEPS_OF_LOSS,
+        without=_hooks_without,
     ),
 }  # fmt: skip

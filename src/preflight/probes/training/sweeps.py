@@ -32,7 +32,8 @@ def _sweep(axis: str, told: Told) -> Sweep:
     names = dict.fromkeys(str(one["setting"]) for one in lines)
     found = tuple(_setting([one for one in lines if one["setting"] == name]) for name in names)
     at = lines[0]["line"] if lines else 0
-    return Sweep(axis, found, _broken(axis, found, told), at, PROBE)
+    left_out = _said(told.where("sweep", axis=axis), "left_out")
+    return Sweep(axis, found, _broken(axis, found, told), left_out, at, PROBE)
 
 
 def _setting(rounds: list[Line]) -> Setting:
