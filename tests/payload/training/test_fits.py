@@ -141,7 +141,7 @@ def test_a_host_that_runs_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     (failed,) = of(told(ranks=1), "failed")
     assert failed["error"] == "OutOfMemoryError"
     assert "can't allocate memory: you tried to allocate 1125899906842624 bytes" in failed["text"]
-    assert failed["text"].endswith(" GB free)")
+    assert failed["text"].endswith("iB free)")
     assert memory.exhausted(MemoryError()).startswith("MemoryError (this host has ")
     assert memory.exhausted(RuntimeError("shapes do not match")) == ""
 
@@ -166,7 +166,7 @@ def test_a_folder_that_is_too_small_is_told_before_the_start(
         monkeypatch.setattr(os, "statvfs", lambda _, there=there: there)
         found = room.reason(replace(plan, folder=str(tmp_path)), shape, [])
         assert said in found and bool(found) == bool(said)
-    assert found.endswith(" MB free: --folder DIR on another file system")
+    assert found.endswith("iB free: --folder DIR on another file system")
 
 
 def test_our_own_folder_has_no_name_in_what_is_told() -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ..host_memory import available_bytes
+from .fits import size
 from .layout import Place
 from .loop import State
 
@@ -55,7 +56,7 @@ def exhausted(error: BaseException) -> str:
     if not isinstance(error, MemoryError) and "can't allocate memory" not in text:
         return ""
     room = available_bytes()
-    free = "" if room is None else f" (this host has {room / 1e9:.3g} GB free)"
+    free = "" if room is None else f" (this host has {size(room)} free)"
     return text.splitlines()[0] + free
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..host_memory import available_bytes
 from ..ranks import Launch, Tell
-from . import cannot, endings, fits, room
+from . import cannot, endings, fits
 from .plan import SWEPT, Plan, PlanError
 from .sweeps import AXES, Setting, left_out, settings
 from .work import shape_of, work
@@ -95,7 +95,7 @@ def _line(axis: str, setting: Setting, number: int, told: Line) -> Line:
 def _told(setting: Setting, gpus: list[dict[str, Any]], current: list[Launch]) -> Line:
     """What one launch of a setting measured, or why it could not: a limit, or a failure."""
     shape = shape_of(setting.plan)
-    reason = fits.reason(setting.plan, shape, gpus) or room.reason(setting.plan, shape, gpus)
+    reason = fits.reason(setting.plan, shape, gpus)  # of disk nothing: no checkpoint is written
     if reason:
         return {"limit": reason}
     one = Launch(setting.plan.ranks, lambda tell_it: work(setting.plan, SWEPT, tell_it),
