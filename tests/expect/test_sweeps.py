@@ -59,6 +59,15 @@ def test_rounds_that_differ_too_much_tell_nothing(axis: str, rates: tuple[float,
     assert "an idle machine, more --steps" in found.why
 
 
+@pytest.mark.parametrize("axis", ["loader", "length", "batch"])
+def test_what_is_slower_in_every_round_is_told_however_far_they_are_apart(axis: str) -> None:
+    base = setting("a", 127, 131, 144, base=True, values={"length": 1})
+    slow = setting("b", 30, 40, 50, values={"length": 2})
+    found = recommended(Sweep(axis, (slow, base)))
+    assert (found.name, found.untold) == ("", False)
+    assert "no setting is faster than a" in found.why or "every longer one is slower" in found.why
+
+
 def lengths(*rates: float, limit: str = "") -> Sweep:
     found = tuple(setting(f"length {64 << at}", rate, rate + 1, values={"length": 64 << at},
                           base=not at) for at, rate in enumerate(rates))  # fmt: skip

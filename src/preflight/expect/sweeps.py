@@ -74,8 +74,10 @@ def fastest(
         better = [one for one in close if faster(one, base, sweep)]
         if not better:
             spread = spread_percent(best, base, sweep)
-            if spread > _TELLS:
-                return _untold(spread)
+            unclear = [one for one in found if one is not base and not faster(base, one, sweep)]
+            apart = max((spread_percent(one, base, sweep) for one in unclear), default=0.0)
+            if apart > _TELLS:
+                return _untold(apart)
             told = f"no setting is faster than {base.name} beyond the spread of {spread:.1f} %"
             return Recommended("", told, gain_percent(best, base), spread)
         taken = min(better, key=cost)
@@ -100,7 +102,8 @@ def _longest(sweep: Sweep) -> Recommended:
     if not trained:
         why = [f"{one.name}: {one.limit or one.failed}" for one in longer]
         return Recommended("", "; ".join(["no longer one was trained", *why[:1]]))
-    told = [one for one in trained if spread_percent(one, base, sweep) <= _TELLS]
+    told = [one for one in trained
+            if spread_percent(one, base, sweep) <= _TELLS or faster(base, one, sweep)]  # fmt: skip
     if not told:
         return _untold(min(spread_percent(one, base, sweep) for one in trained))
     free = [one for one in told if not faster(base, one, sweep)
