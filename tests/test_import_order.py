@@ -101,6 +101,7 @@ SHARED_WITHIN = {
     "facts.stress": "a host was put under load",
     "facts.watch": "a host's GPUs were watched",
     "expect.advised": "when clipping is too much, of a run and of a sweep",
+    "expect.rates": "how settings are compared, for the rules that choose one",
     "expect.bound": "what every bound is",
     "expect.system": "bounds of a topic of their own, listed with the others",
     "expect.topology": "bounds of a topic of their own, listed with the others",

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
 
 from msgspec import Struct
 
 from preflight.expect.advised import MOST_CLIPPED, why_often
+from preflight.expect.rates import (
+    LEAST_ROUNDS,
+    base_of,
+    faster,
+    gain_percent,
+    known,
+    rate,
+    spread_percent,
+)
 from preflight.facts.sweeps import Setting, Sweep
 from preflight.model import Known, Missing
 
@@ -16,8 +24,6 @@ _EFFICIENT = 0.90
 #: Percent. A noise is the standard deviation of some 30 steps, known to 1 / sqrt(2 x 30) = 13 %:
 #: one that is lower by twice that is lower.
 _NOISE = 26.0
-#: By one round nothing is known of how far rounds are apart.
-_LEAST_ROUNDS = 2
 #: Percent by which rounds may differ: beyond it no gain that matters can be seen.
 _TELLS = 20.0
 #: Percent of the tokens/s that are no cost.
@@ -118,7 +124,7 @@ def _longest(sweep: Sweep) -> Recommended:
 
 
 def _once(base: Setting) -> bool:
-    return not isinstance(base.tokens_per_s, Missing) and base.tokens_per_s.n < _LEAST_ROUNDS
+    return not isinstance(base.tokens_per_s, Missing) and base.tokens_per_s.n < LEAST_ROUNDS
 
 
 def _untold(spread: float) -> Recommended:
@@ -210,46 +216,6 @@ def unfit(sweep: Sweep) -> dict[str, str]:
     return {}
 
 
-def rate(setting: Setting) -> float:
-    """Tokens a second, the median of its rounds; 0 where it was not trained."""
-    told = setting.tokens_per_s
-    return 0.0 if isinstance(told, Missing) else told.median
-
-
-def base_of(sweep: Sweep) -> Setting | None:
-    """What was asked for, or is the default."""
-    return next((one for one in sweep.settings if one.base), None)
-
-
-def gain_percent(one: Setting, other: Setting) -> float:
-    """How much faster one is than the other."""
-    return 100.0 * (rate(one) / rate(other) - 1.0)
-
-
-def faster(one: Setting, other: Setting, sweep: Sweep) -> bool:
-    """Whether one is faster than the other by more than rounds of either differ, and in each of
-    its rounds: the best of many is the luckiest too."""
-    first, second = one.tokens_per_s, other.tokens_per_s
-    if isinstance(first, Missing) or isinstance(second, Missing):
-        return False
-    if min(first.n, second.n) < _LEAST_ROUNDS:
-        return False
-    apart = gain_percent(one, other) > spread_percent(one, other, sweep)
-    return apart and first.low > second.high
-
-
-def spread_percent(one: Setting, other: Setting, sweep: Sweep) -> float:
-    """How far rounds of one setting are apart, in percent of their median: the more of the two,
-    and no less than is usual in the sweep."""
-    usual = [_apart(each) for each in sweep.settings if rate(each)]
-    return max(_apart(one), _apart(other), median(usual) if usual else 0.0)
-
-
-def _apart(one: Setting) -> float:
-    told = one.tokens_per_s
-    return 0.0 if isinstance(told, Missing) else 100.0 * (told.high - told.low) / told.median
-
-
 def pareto(sweep: Sweep) -> set[str]:
     """The settings to which no other is at once faster and smaller at its peak."""
     found = [one for one in sweep.settings if rate(one) and known(one.peak_bytes) is not None]
@@ -262,10 +228,6 @@ def pareto(sweep: Sweep) -> set[str]:
             for each in found
         )
     }  # fmt: skip
-
-
-def known(value: Known[float]) -> float | None:
-    return None if isinstance(value, Missing) else value
 
 
 def devices(setting: Setting) -> int:
