@@ -107,6 +107,7 @@ SHARED_WITHIN = {
     "probes.collectives.tables": "the lines of nccl-tests, from which its runs are made",
     "probes.collectives.troubles": "why a benchmark ended",
     "expect.advised": "when clipping is too much, of a run and of a sweep",
+    "expect.rates": "how settings are compared, for the rules that choose one",
     "expect.bound": "what every bound is",
     "expect.collectives": "bounds of a topic of their own, listed with the others",
     "expect.system": "bounds of a topic of their own, listed with the others",

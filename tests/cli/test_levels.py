@@ -75,6 +75,9 @@ def test_hosts_that_trained_each_by_itself_say_so(status: Status, told: bool) ->
 
     assert (judging.EACH_ALONE_HINT in hints(Question("run", ()))) is told
     assert judging.EACH_ALONE_HINT not in hints(Question("micro-train", (), trains={}))
+    swept = Question("micro-train", (), trains={"sweep": {"comm-hook": []}})
+    assert (judging.SWEPT_ALONE_HINT in hints(swept)) is told
+    assert judging.SWEPT_ALONE_HINT not in hints(Question("micro-train", (), trains={}))
 
 
 def test_a_python_that_is_named_and_not_there_is_no_pass() -> None:

@@ -31,7 +31,7 @@ def test_each_option_is_in_the_plan_and_the_payload_knows_it() -> None:
         preset="cpu-tiny", ranks=4, sharding="fsdp", mesh="2x2", precision="fp32", steps=20,
         batch=2, length=64, accumulation=2, compiled=True, recompute=True, data="/usr",
         folder="/tmp", workers=0, threads=2, seed=7, no_resume=True, interface="lo",
-        even_if_busy=True, inject=["slow-rank:1", "nan"], prefetch=4, sweep=["loader=0,2"],
+        even_if_busy=True, inject=["kill:1", "nan"], prefetch=4, sweep=["loader=0,2"],
         clip="layer:0.5", kv_heads=2,
     )  # fmt: skip
     plan = plan_of(given)
@@ -39,7 +39,7 @@ def test_each_option_is_in_the_plan_and_the_payload_knows_it() -> None:
         "steps": 20, "batch": 2, "length": 64, "accumulation": 2, "precision": "fp32",
         "kv_heads": 2,
     }  # fmt: skip
-    assert plan["inject"] == {"slow-rank": "1", "nan": ""}
+    assert plan["inject"] == {"kill": "1", "nan": ""}
     assert plan["sweep"] == {"loader": ["0", "2"]}
     assert (plan["resume"], plan["compiled"], plan["workers"]) == (False, True, 0)
     fields = {one.name for one in dataclasses.fields(payload_plan.Plan)}

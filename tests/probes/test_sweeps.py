@@ -9,7 +9,7 @@ import pytest
 from preflight.errors import ParseError
 from preflight.facts.sweeps import Rounds, Sweep
 from preflight.facts.training import Training
-from preflight.model import Missing
+from preflight.model import Known, Missing
 from preflight.probes.training.run import training
 from tests.conftest import sample
 from tests.training_lines import swept, text
@@ -70,17 +70,44 @@ def test_a_limit_is_an_answer_and_a_failure_is_named() -> None:
     assert sweeps(told)["loader"].broken == ("b: rank 1 ended with -9",)
 
 
+def limited(limit: str, *names: str, met: bool = False) -> Known[tuple[str, ...]]:
+    """What is broken of the loader's sweep where settings with these names end at a limit."""
+    begin, *rest = (json.loads(one) for one in swept().splitlines())
+    kept = [
+        {**one, "limit": limit, "met": met, "tokens_per_s": None}
+        if str(one.get("setting", "")).startswith(names)
+        else one
+        for one in rest
+    ]
+    told = training("\n".join([*map(json.dumps, [begin, *kept]), ""]))
+    return sweeps(told)["loader"].broken
+
+
 def test_where_no_setting_was_trained_nothing_passes() -> None:
-    begin, *rest = swept().splitlines()
-    lines = [json.loads(one) for one in rest]
-    for one in lines:
-        one.pop("tokens_per_s", None)
-        one |= {"limit": "out of memory"} if one["kind"] == "setting" else {}
-    told = training("\n".join([begin, *map(json.dumps, lines), ""]))
-    broken = sweeps(told)["loader"].broken
+    broken = limited("out of memory", "workers", met=True)
     assert isinstance(broken, Missing)
     assert broken.kind == "exited"
-    assert "out of memory" in broken.text
+    assert "no setting could be trained; workers 0, pinned: out of memory" in broken.text
+
+
+def test_one_setting_alone_is_nothing_to_compare_unless_a_limit_was_met() -> None:
+    two = ("workers 0", "workers 2")
+    broken = limited("it takes 2 TiB", *two)
+    assert isinstance(broken, Missing)
+    assert "only workers 1, pinned was trained; workers 0, pinned: it takes 2 TiB" in broken.text
+    assert limited("out of memory", *two, met=True) == ()
+    assert limited("it takes 2 TiB", "workers 2") == ()
+
+
+def test_where_all_settings_fail_each_is_named() -> None:
+    lines = [json.loads(one) for one in swept().splitlines()]
+    for one in lines:
+        if one["kind"] == "setting":
+            one.pop("tokens_per_s")
+            one["failed"] = "rank 0 ended with -9"
+    broken = sweeps(training("\n".join([*map(json.dumps, lines), ""])))["loader"].broken
+    assert not isinstance(broken, Missing)
+    assert len(broken) == 3
 
 
 def test_a_sweep_that_told_nothing_is_unknown() -> None:

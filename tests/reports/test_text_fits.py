@@ -155,5 +155,5 @@ def test_tables_of_hosts_that_are_alike_are_shown_once() -> None:
     tables = tuple({"table": "training", "host": name, "rows": rows} for name in ("a", "b", "c"))
     told = text_of(report(measurements=tables))
     assert told.count("training on") == 1
-    assert "the same tables of 2 other hosts: -v, or --format json" in told
+    assert "tables of 2 other hosts: -v, or --format json" in told
     assert "other host" not in text_of(report(measurements=tables[:1]))

@@ -103,7 +103,8 @@ def ask_here(
     from preflight.transports.local import Local
 
     timeout_s = host_timeout_s(commands, options)
-    transport = Local(socket.gethostname(), timeout_s, options.sudo, _told(commands, streams))
+    transport = Local(socket.gethostname(), timeout_s, options.sudo,
+                      _told(commands, streams, quiet=options.quiet))  # fmt: skip
     kept: list[Raw] = []
     try:
         with captures.opened() as keeper:
@@ -120,18 +121,21 @@ def ask_here(
     return kept
 
 
-def _told(commands: Sequence[Command], streams: Streams) -> Callable[[str], None]:
-    """What shows the news of active work; of other questions none comes before the answer."""
+def _told(commands: Sequence[Command], streams: Streams, *, quiet: bool) -> Callable[[str], None]:
+    """What shows the news of active work; of other questions none comes before the answer. Where
+    nobody watches, what takes minutes is told once when it begins."""
     work = [one.probe for one in commands if one.probe in WORK]
-    if not streams.progress or not work:
+    if not work or (quiet and not streams.progress):
         return lambda _: None
-    from preflight.cli.news import news_of
+    from preflight.cli.news import begins, news_of
 
     def told(line: str) -> None:
+        if not (streams.progress or begins(line)):
+            return
         for probe in work:
             news = news_of(probe, line)
             if news:
-                streams.step(f"{probe}: {news}")
+                streams.phase(f"{probe}: {news}")
 
     return told
 

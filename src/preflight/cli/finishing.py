@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import quote
 
 from msgspec import Struct
 
@@ -70,6 +71,8 @@ def finish(
 
 def tell_unwritten(command: str, targets: Targets, saved: Sequence[Path], streams: Streams) -> None:
     """Of an interrupted run there is no report, and no file of one: say so, and how to get it."""
+    if saved:
+        streams.note(f"what came so far: preflight {command} --from {quote(str(saved[0]))}")
     for target in targets.each:
         again = f"preflight {command} --from {saved[0]} --save {target.path}"
         how = f"; of what was saved: {again}" if saved and target.format in RENDERERS else ""

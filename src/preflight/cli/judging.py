@@ -63,6 +63,10 @@ EACH_ALONE_HINT = (
     "each host trained by itself, and nothing of the network between them was used; all of them "
     "as one job: preflight micro-train --hosts HOSTS"
 )
+SWEPT_ALONE_HINT = (
+    "each host swept by itself, and nothing of the network between them was used, by no hook "
+    "either; what they do as one job: preflight micro-train --hosts HOSTS without --sweep"
+)
 #: What the log of NCCL is held against.
 _OF_MACHINES = ("topo.", "network.", "pcie.")
 LOG_HINT = (
@@ -275,6 +279,9 @@ def _hints(
         yield from old_pins(against(options))
     if question.trains is None and sum(map(_has_trained, hosts)) > 1 and not options.from_:
         yield EACH_ALONE_HINT
+    swept = question.trains is not None and question.trains.get("sweep")
+    if swept and not options.from_ and sum(map(_has_trained, hosts)) > 1:
+        yield SWEPT_ALONE_HINT
     if _finds_variables(hosts) and not (options.from_ or options.pid):
         yield SHELL_HINT
     if any(map(_is_log_alone, hosts)):

@@ -23,6 +23,11 @@ def news_of(probe: str, line: str) -> str:
     return ""
 
 
+def begins(line: str) -> bool:
+    """Whether it begins a part that takes minutes: an axis of a sweep."""
+    return '"kind":"sweep"' in line[:80]
+
+
 def _decoded(line: str) -> dict[str, Any]:
     try:
         found = json.loads(line)

@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from preflight.cli.drills import faults, has_no_gpu, world
 from preflight.cli.options import Options, are_many
-from preflight.cli.sweeps import NEWS, seconds, sweeps_of
+from preflight.cli.sweeps import BF16, CLIP, HOOKS, NEWS, hold_kv_heads, seconds, sweeps_of
 from preflight.errors import UsageError
-from preflight.units import format_bytes
+from preflight.units import format_bytes, format_duration
 
 #: The question that trains.
 TRAINS = "micro-train"
@@ -45,9 +45,8 @@ _CHOICES = {
     "preset": tuple(PRESETS),
     "sharding": ("single", "ddp", "fsdp"),
     "precision": ("bf16", "fp16", "fp32"),
-    "comm_hook": ("none", "bf16", "fp16", "powersgd", "topk"),
+    "comm_hook": HOOKS,
 }
-_CLIP = re.compile(r"none|(global|layer):(?!0*\.?0*$)\d{1,6}(\.\d{1,6})?|quantile:0?\.\d{1,6}")
 #: Least values of numbers. More steps than a warm-up, and a quarter of them to each checkpoint.
 _LEAST = {
     "ranks": 1, "steps": 12, "batch": 1, "length": 8, "accumulation": 1, "workers": 0,
@@ -117,7 +116,11 @@ def _hold(options: Options) -> None:
         if world(options) == 1:
             raise UsageError("--comm-hook says how ranks average, and there is one rank",
                              f"--ranks 2 --comm-hook {options.comm_hook}")  # fmt: skip
-    if options.clip is not None and not _CLIP.fullmatch(options.clip):
+        if options.comm_hook == "bf16" and has_no_gpu(options):
+            raise UsageError(f"--comm-hook bf16: {BF16}", "--comm-hook fp16, or none")
+    if options.kv_heads is not None:
+        hold_kv_heads(options, options.kv_heads, "--kv-heads")
+    if options.clip is not None and not re.fullmatch(CLIP, options.clip):
         raise UsageError(f"--clip {options.clip!r} is no policy",
                          "none, global:1, layer:1, or quantile:0.9")  # fmt: skip
     _hold_mesh(options)
@@ -181,7 +184,8 @@ def _steps(options: Options) -> int | None:
 def estimate(plan: dict[str, Any]) -> str:
     """What it takes, for --dry-run."""
     if plan.get("sweep"):
-        return f"about {seconds(plan['sweep'])} s for the sweep; removed afterwards what it writes"
+        took = format_duration(seconds(plan))
+        return f"about {took} for the sweep; removed afterwards what it writes"
     named = plan.get("preset", "")
     folder = plan.get("folder") or "the temporary folder"
     shown = [named] if named else ["cpu-tiny", "gpu-small"]

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
 
 from msgspec import Struct
 
-from preflight.expect.advised import MOST_CLIPPED, OFTEN
+from preflight.expect.advised import MOST_CLIPPED, why_often
+from preflight.expect.rates import (
+    LEAST_ROUNDS,
+    base_of,
+    faster,
+    gain_percent,
+    known,
+    rate,
+    spread_percent,
+)
 from preflight.facts.sweeps import Setting, Sweep
 from preflight.model import Known, Missing
 
@@ -16,22 +24,28 @@ _EFFICIENT = 0.90
 #: Percent. A noise is the standard deviation of some 30 steps, known to 1 / sqrt(2 x 30) = 13 %:
 #: one that is lower by twice that is lower.
 _NOISE = 26.0
-#: By one round nothing is known of how far rounds are apart.
-_LEAST_ROUNDS = 2
+#: Percent by which rounds may differ: beyond it no gain that matters can be seen.
+_TELLS = 20.0
+#: Percent of the tokens/s that are no cost.
+_NO_COST = 5.0
 #: Of the loss, what a hook on gradients may add beyond the noise.
 _LOSS = 0.005
+_WORSE = 1.0 + _LOSS
 
 
 class Recommended(Struct, frozen=True):
-    """`name` is empty where nothing is better than what is there; `why` says it either way."""
+    """`name` is empty where nothing is better than what is there; `why` says it either way.
+    `untold`: the rounds differ too much for anything to be told."""
 
     name: str
     why: str
     gain_percent: float = 0.0
     spread_percent: float = 0.0
+    untold: bool = False
 
 
-_UNFINISHED = Recommended("", "the sweep ended before the setting that is there")
+_UNFINISHED = Recommended("", "the sweep ended before your present setting was trained")
+_ONCE = Recommended("", "the sweep ended before its second round: how far rounds differ is unknown")
 Choice = Callable[[Sweep], Recommended]
 
 
@@ -61,9 +75,15 @@ def fastest(
         if not rate(base):
             told = f"what is there cannot be trained ({base.limit or base.failed})"
             return Recommended(min(close, key=cost).name, f"{told}{note}")
+        if _once(base):
+            return _ONCE
         better = [one for one in close if faster(one, base, sweep)]
         if not better:
             spread = spread_percent(best, base, sweep)
+            unclear = [one for one in found if one is not base and not faster(base, one, sweep)]
+            apart = max((spread_percent(one, base, sweep) for one in unclear), default=0.0)
+            if apart > _TELLS:
+                return _untold(apart)
             told = f"no setting is faster than {base.name} beyond the spread of {spread:.1f} %"
             return Recommended("", told, gain_percent(best, base), spread)
         taken = min(better, key=cost)
@@ -81,19 +101,45 @@ def _longest(sweep: Sweep) -> Recommended:
         return _UNFINISHED
     if not rate(base):
         return fastest()(sweep)
-    free = [one for one in sweep.settings if rate(one) and not faster(base, one, sweep)]
-    last = max(free, key=_length)
+    if _once(base):
+        return _ONCE
+    longer = [one for one in sweep.settings if _length(one) > _length(base)]
+    trained = [one for one in longer if rate(one)]
+    if not trained:
+        why = [f"{one.name}: {one.limit or one.failed}" for one in longer]
+        return Recommended("", "; ".join(["no longer one was trained", *why[:1]]))
+    told = [one for one in trained
+            if spread_percent(one, base, sweep) <= _TELLS or faster(base, one, sweep)]  # fmt: skip
+    if not told:
+        return _untold(min(spread_percent(one, base, sweep) for one in trained))
+    free = [one for one in told if not faster(base, one, sweep)
+            and gain_percent(one, base) > -_NO_COST]  # fmt: skip
+    last = max(free or told, key=_length if free else rate)
     spread, gain = spread_percent(last, base, sweep), gain_percent(last, base)
-    if _length(last) <= _length(base):
-        return Recommended("", "every longer one costs tokens/s beyond the spread", 0.0, spread)
-    told = f"the longest that costs nothing beyond the spread of {spread:.1f} % ({gain:+.1f} %)"
-    return Recommended(last.name, told, gain, spread)
+    if not free:
+        slower = f"every longer one is slower: {last.name} by {-gain:.1f} %, spread {spread:.1f} %"
+        return Recommended("", slower, 0.0, spread)
+    within = f"the longest that costs nothing: {gain:+.1f} % tokens/s, spread {spread:.1f} %"
+    return Recommended(last.name, within, gain, spread)
+
+
+def _once(base: Setting) -> bool:
+    return not isinstance(base.tokens_per_s, Missing) and base.tokens_per_s.n < LEAST_ROUNDS
+
+
+def _untold(spread: float) -> Recommended:
+    told = (f"the rounds differ by {spread:.0f} %: nothing can be told, not even a gain of "
+            f"{_TELLS:g} %; an idle machine, more --steps")  # fmt: skip
+    return Recommended("", told, spread_percent=spread, untold=True)
 
 
 def _devices(sweep: Sweep) -> Recommended:
     """How many devices are worth it; between ranks on processors it is only shown."""
     found = sorted((one for one in sweep.settings if rate(one)), key=devices)
     one = rate(found[0]) / devices(found[0])
+    spread = max(spread_percent(each, each, sweep) for each in found)
+    if spread > _TELLS:
+        return _untold(spread)
     shares = {each.name: rate(each) / devices(each) / one for each in found}
     told = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
     worth = [each for each in found if shares[each.name] >= _EFFICIENT]
@@ -104,10 +150,7 @@ def _devices(sweep: Sweep) -> Recommended:
 def _steadiest(sweep: Sweep) -> Recommended:
     """The policy under which the loss jumps least, where few steps are clipped."""
     base = base_of(sweep)
-    clipped = None if base is None else known(base.clipped_percent)
-    often = f"; {clipped:.0f} % of the steps are clipped now: {OFTEN}" if (
-        clipped is not None and clipped > MOST_CLIPPED
-    ) else ""  # fmt: skip
+    often = _often(base)
     found = [one for one in sweep.settings if _may_clip(one, base)]
     best = min(found, key=_noise, default=None)
     if base is None or best is None or not _noise(base) < float("inf"):
@@ -122,13 +165,33 @@ def _steadiest(sweep: Sweep) -> Recommended:
     return Recommended(best.name, told, gain, _NOISE)
 
 
+def _often(base: Setting | None) -> str:
+    clipped = None if base is None else known(base.clipped_percent)
+    if base is None or clipped is None or clipped <= MOST_CLIPPED:
+        return ""
+    why = why_often(str(base.values.get("policy", base.name)), known(base.norm))
+    return f"; {clipped:.0f} % of the steps are clipped now: {why}"
+
+
 def _may_clip(one: Setting, base: Setting | None) -> bool:
-    """Few steps are clipped, and the loss is no worse."""
+    return bool(rate(one)) and not _against(one, base)
+
+
+def _against(one: Setting, base: Setting | None) -> str:
+    """Why a policy may not be taken: it clips more than few steps, or the loss is worse."""
     clipped, loss = known(one.clipped_percent), known(one.loss)
     least = None if base is None else known(base.loss)
-    if clipped is None or loss is None or least is None or not rate(one):
-        return False
-    return clipped <= MOST_CLIPPED and loss <= least * (1.0 + _LOSS)
+    if clipped is None or loss is None or least is None:
+        return "not known"
+    if not clipped and one.name.startswith("quantile"):
+        return "clipped nothing in so few steps"
+    return ", ".join(
+        told
+        for told, holds in (
+            ("clips often", clipped > MOST_CLIPPED), ("the loss is worse", loss > least * _WORSE),
+        )
+        if holds
+    )  # fmt: skip
 
 
 def _same_loss(one: Setting, sweep: Sweep) -> bool:
@@ -149,49 +212,8 @@ def unfit(sweep: Sweep) -> dict[str, str]:
     if sweep.name == "comm-hook":
         return {one.name: "the loss is worse" for one in told if not _same_loss(one, sweep)}
     if sweep.name == "clip":
-        return {one.name: "clips often, or the loss is worse"
-                for one in told if not _may_clip(one, base)}  # fmt: skip
+        return {one.name: why for one in told if (why := _against(one, base))}
     return {}
-
-
-def rate(setting: Setting) -> float:
-    """Tokens a second, the median of its rounds; 0 where it was not trained."""
-    told = setting.tokens_per_s
-    return 0.0 if isinstance(told, Missing) else told.median
-
-
-def base_of(sweep: Sweep) -> Setting | None:
-    """What was asked for, or is the default."""
-    return next((one for one in sweep.settings if one.base), None)
-
-
-def gain_percent(one: Setting, other: Setting) -> float:
-    """How much faster one is than the other."""
-    return 100.0 * (rate(one) / rate(other) - 1.0)
-
-
-def faster(one: Setting, other: Setting, sweep: Sweep) -> bool:
-    """Whether one is faster than the other by more than rounds of either differ, and in each of
-    its rounds: the best of many is the luckiest too."""
-    first, second = one.tokens_per_s, other.tokens_per_s
-    if isinstance(first, Missing) or isinstance(second, Missing):
-        return False
-    if min(first.n, second.n) < _LEAST_ROUNDS:
-        return False
-    apart = gain_percent(one, other) > spread_percent(one, other, sweep)
-    return apart and first.low > second.high
-
-
-def spread_percent(one: Setting, other: Setting, sweep: Sweep) -> float:
-    """How far rounds of one setting are apart, in percent of their median: the more of the two,
-    and no less than is usual in the sweep."""
-    usual = [_apart(each) for each in sweep.settings if rate(each)]
-    return max(_apart(one), _apart(other), median(usual) if usual else 0.0)
-
-
-def _apart(one: Setting) -> float:
-    told = one.tokens_per_s
-    return 0.0 if isinstance(told, Missing) else 100.0 * (told.high - told.low) / told.median
 
 
 def pareto(sweep: Sweep) -> set[str]:
@@ -206,10 +228,6 @@ def pareto(sweep: Sweep) -> set[str]:
             for each in found
         )
     }  # fmt: skip
-
-
-def known(value: Known[float]) -> float | None:
-    return None if isinstance(value, Missing) else value
 
 
 def devices(setting: Setting) -> int:

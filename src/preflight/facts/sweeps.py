@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from msgspec import Struct, field
 
 from preflight.model import NOT_IN_INPUT, Known
@@ -24,6 +27,7 @@ class Setting(Struct, frozen=True):
     values: dict[str, str | int | float | bool] = field(default_factory=dict)
     base: bool = False  # what was asked for, or is the default
     limit: str = ""  # memory ended, or the time for it
+    met: bool = False  # the limit was met by training, and not foreseen
     failed: str = ""
     steps: int = 0  # timed, of all rounds
     tokens_per_s: Known[Rounds] = NOT_IN_INPUT
@@ -36,6 +40,7 @@ class Setting(Struct, frozen=True):
     sent_bytes: Known[int] = NOT_IN_INPUT  # by one rank in a step
     loss: Known[float] = NOT_IN_INPUT  # of the last steps
     loss_noise: Known[float] = NOT_IN_INPUT
+    norm: Known[float] = NOT_IN_INPUT  # of the gradients, the median of the steps
     clipped_percent: Known[float] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""
@@ -48,6 +53,7 @@ class Sweep(Struct, frozen=True):
     settings: tuple[Setting, ...] = ()
     #: Settings that ended otherwise than by a limit, with why; missing where none came to an end.
     broken: Known[tuple[str, ...]] = NOT_IN_INPUT
+    left_out: str = ""  # what was not tried here, and why
     line: int = 0
     probe: str = ""
 
@@ -60,3 +66,30 @@ class Scaled(Struct, frozen=True):
     when: str = ""  # which part of the step grew
     line: int = 0
     probe: str = ""
+
+
+def options_of(axis: str, values: dict[str, Any]) -> str:
+    """What to type for a setting by itself; "" where no option says it."""
+    say = _OPTIONS.get(axis)
+    return say(values) if say and values else ""
+
+
+def _loader(values: dict[str, Any]) -> str:
+    ahead = f" --prefetch {values['prefetch']}" if values["workers"] else ""
+    return f"--workers {values['workers']}{ahead}"
+
+
+def _recompute(values: dict[str, Any]) -> str:
+    return "--activation-checkpointing" if values["blocks"] == values["of"] else ""
+
+
+_OPTIONS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "loader": _loader,
+    "length": lambda one: f"--length {one['length']} --batch {one['batch']}",
+    "batch": lambda one: f"--batch {one['batch']}",
+    "scaling": lambda one: f"--ranks {one['devices']}",
+    "recompute": _recompute,
+    "clip": lambda one: f"--clip {one['policy']}",
+    "kv-heads": lambda one: f"--kv-heads {one['kv_heads']}",
+    "comm-hook": lambda one: f"--comm-hook {one['hook']}",
+}

@@ -15,7 +15,7 @@ from preflight.reports.commands import Part, parts
 from preflight.reports.groups import LONG, Group, bad, entries, headline, where
 from preflight.reports.matrix import kinds, order
 from preflight.reports.silent import silences
-from preflight.reports.tables import gridded, notes
+from preflight.reports.tables import above, gridded, notes
 from preflight.reports.wording import (
     ACTIONS,
     explain,
@@ -267,6 +267,7 @@ def _measured(table: dict[str, Any]) -> Iterator[str]:
     """One entry of `measurements` as a table."""
     heading, columns, grid = gridded(table)
     yield from ("", f"## {escape(heading)}", "")
+    yield from (each for said in above(table) for each in (escape(said), ""))
     yield f"| {' | '.join(map(escape, columns))} |"
     yield f"|{'---|' * len(columns)}"
     yield from (f"| {' | '.join(map(escape, row))} |" for row in grid)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from preflight.expect.sweeps import Recommended, pareto, recommended, unfit
-from preflight.facts.sweeps import Setting, Sweep
+from preflight.facts.sweeps import Setting, Sweep, options_of
 from preflight.facts.training import Training
 from preflight.model import Missing
 from preflight.units import format_bytes
@@ -22,9 +22,23 @@ def sweep_tables(run: Training, host: str) -> tuple[dict[str, Any], ...]:
     chosen = [(one, _choice(run, one)) for one in run.sweeps if one.settings]
     return tuple(
         {"table": f"sweep: {one.name}", "host": host, "rows": list(_rows(one, choice)),
-         "notes": [_advice(one, choice)], "numbers": _numbers(one)}
+         **_said(one, choice), "numbers": _numbers(one)}
         for one, choice in chosen
     )  # fmt: skip
+
+
+def _said(sweep: Sweep, choice: Recommended) -> dict[str, list[str]]:
+    """Beside the rows: what to type, or above them that they tell nothing; and why settings have no
+    numbers, which is longer than a cell."""
+    why = [f"{one.name}: {one.failed or one.limit}" for one in sweep.settings if _ended(one)]
+    why += [sweep.left_out] if sweep.left_out else []
+    advice = [_advice(sweep, choice)]
+    return {"above": advice, "notes": why} if choice.untold else {"notes": [*why, *advice]}
+
+
+def _ended(one: Setting) -> str:
+    """In a word why there are no numbers of all rounds; "" where there are."""
+    return "failed" if one.failed else "limit" if one.limit else ""
 
 
 def _choice(run: Training, sweep: Sweep) -> Recommended:
@@ -53,10 +67,10 @@ def _count(one: Setting) -> str:
 
 
 def _rate(one: Setting) -> str:
-    """The median of the rounds and between which they lie; or why there are none."""
+    """The median of the rounds and between which they lie; or in a word why there are none."""
     told = one.tokens_per_s
     if isinstance(told, Missing):
-        return one.limit or one.failed
+        return _ended(one)
     return f"{told.median:,.0f} [{told.low:,.0f} to {told.high:,.0f}]"
 
 
@@ -93,7 +107,7 @@ _COLUMNS: dict[str, tuple[tuple[str, Cell], ...]] = {
     "batch": (_PEAK, _WAIT),
     "scaling": (_WAIT, ("communication", lambda one: _share(one, "communication"))),
     "recompute": (_PEAK,),
-    "clip": (_LOSS, ("noise", _number("loss_noise", ".4f")),
+    "clip": (_LOSS, ("norm", _number("norm", ".3g")), ("noise", _number("loss_noise", ".4f")),
              ("clipped", _percent("clipped_percent"))),
     "kv-heads": (("cache of a token", _value("cache_bytes")), _PEAK),
     "comm-hook": (("sent by a rank", _bytes("sent_bytes")),
@@ -114,33 +128,15 @@ def _advice(sweep: Sweep, choice: Recommended) -> str:
 
 def _typed(axis: str, setting: Setting) -> str:
     """What to type here, and what it is called in torch."""
-    say = _TYPED.get(axis)
-    return say(setting.values) if say else setting.name
-
-
-def _loader(values: dict[str, Any]) -> str:
-    ahead = f" --prefetch {values['prefetch']}" if values["workers"] else ""
-    torch = f"num_workers={values['workers']}"
-    torch += f", prefetch_factor={values['prefetch']}" if values["workers"] else ""
-    return f"--workers {values['workers']}{ahead} (DataLoader: {torch}, pin_memory={values['pin']})"
-
-
-def _recompute(values: dict[str, Any]) -> str:
-    if values["blocks"] == values["of"]:
-        return "--activation-checkpointing"
-    return f"checkpoint {values['blocks']} of the {values['of']} blocks (torch.utils.checkpoint)"
-
-
-_TYPED: dict[str, Callable[[dict[str, Any]], str]] = {
-    "loader": _loader,
-    "length": lambda one: f"--length {one['length']} --batch {one['batch']}",
-    "batch": lambda one: f"--batch {one['batch']}",
-    "scaling": lambda one: f"--ranks {one['devices']}",
-    "recompute": _recompute,
-    "clip": lambda one: f"--clip {one['policy']}",
-    "kv-heads": lambda one: f"--kv-heads {one['kv_heads']}",
-    "comm-hook": lambda one: f"--comm-hook {one['hook']}",
-}
+    options, values = options_of(axis, setting.values), setting.values
+    if axis == "loader":
+        torch = f"num_workers={values['workers']}"
+        torch += f", prefetch_factor={values['prefetch']}" if values["workers"] else ""
+        return f"{options} (DataLoader: {torch}, pin_memory={values['pin']})"
+    if axis == "recompute" and not options:
+        blocks = f"{values['blocks']} of the {values['of']} blocks"
+        return f"checkpoint {blocks} (torch.utils.checkpoint)"
+    return options or setting.name
 
 
 def _numbers(sweep: Sweep) -> dict[str, Any]:

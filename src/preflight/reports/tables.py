@@ -23,6 +23,7 @@ def measurement(table: dict[str, Any], view: View) -> Iterator[Line]:
     """One entry of `measurements`: its name, its host, its rows."""
     name, columns, grid = gridded(table)
     yield from flow([], [Span(name, "bold")], hang=2, width=view.width)
+    yield from _told(above(table), view)
     widths = [max(map(cells, column)) for column in zip(columns, *grid, strict=True)]
     if sum(widths) + 2 * len(widths) <= view.width:
         rows = _rows(table)
@@ -32,8 +33,17 @@ def measurement(table: dict[str, Any], view: View) -> Iterator[Line]:
         for row in grid:
             text = ", ".join(f"{column} {told}" for column, told in zip(columns, row, strict=True))
             yield from flow([Span("  ")], [Span(text)], hang=4, width=view.width)
-    for said in notes(table):
-        yield from flow([Span("  ")], [Span(said)], hang=4, width=view.width)
+    yield from _told(notes(table), view)
+
+
+def _told(texts: Sequence[str], view: View) -> Iterator[Line]:
+    for said in texts:
+        yield from flow([Span("  ")], [Span(said)], hang=4, width=view.width, advice=True)
+
+
+def above(table: dict[str, Any]) -> list[str]:
+    """What is said above the rows: how far they can be relied on."""
+    return [printable(str(one)) for one in table.get("above") or ()]
 
 
 def notes(table: dict[str, Any]) -> list[str]:

@@ -202,7 +202,7 @@ def _tables(report: Report, view: View) -> Iterator[Line]:
     left = _hosts_of_a_table(report.measurements) - _hosts_of_a_table(shown)
     if left > 0:
         yield _EMPTY
-        text = f"the same tables of {plural(left, 'other host')}: -v, or --format json"
+        text = f"tables of {plural(left, 'other host')}: -v, or --format json"
         yield from flow([], [Span(text)], hang=2, width=view.width)
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 import torch
 from torch import nn
 
-from preflight.payload.training import clipping, comm_hooks, fits, sweeping
+from preflight.payload.training import clipping, comm_hooks, endings, fits, sweeping
 from preflight.payload.training.plan import Plan, PlanError
 from preflight.payload.training.sweeps import AXES, settings
 from tests.payload.training.runs import Line, of, told
@@ -119,11 +119,11 @@ def test_a_rank_that_is_killed_is_a_failure_of_that_setting() -> None:
 
 def test_memory_that_ends_is_a_limit_and_an_error_is_none() -> None:
     line: Line = {"kind": "failed", "rank": 0, "error": "OutOfMemoryError", "text": "tried 2 GiB"}
-    assert "limit" in sweeping._ill(line)
-    assert "failed" in sweeping._ill({**line, "error": "ValueError"})
+    assert "limit" in endings.ill(line)
+    assert "failed" in endings.ill({**line, "error": "ValueError"})
     killed: Line = {"kind": "died", "rank": 0, "status": -9, "oom_kills": 1}
-    assert "limit" in sweeping._ill(killed)
-    assert "failed" in sweeping._ill({**killed, "oom_kills": 0})
+    assert "limit" in endings.ill(killed)
+    assert "failed" in endings.ill({**killed, "oom_kills": 0})
 
 
 def test_the_cause_is_told_and_not_what_followed_from_it() -> None:
@@ -136,7 +136,7 @@ def test_the_cause_is_told_and_not_what_followed_from_it() -> None:
         ([lost, died], "rank 1 ended with -9"), ([lost, own, died], "rank 1: ValueError: no"),
         ([lost, died, full], "out of memory: CUDA error: out of memory"),
     ):  # fmt: skip
-        assert list(sweeping._heard(lines)[2].values()) == [said]
+        assert str(next(iter(endings.why(lines).values()))).startswith(said)
 
 
 def test_hooks_send_what_they_say_and_learn() -> None:

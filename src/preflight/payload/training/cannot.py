@@ -33,8 +33,15 @@ _LEAST, _FULL = (2, 3), (2, 6)
 def reason(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
     """The first that holds; "" where it can be trained. Of a sweep each setting is asked for by
     itself whether it fits, and none writes a checkpoint."""
-    asks = _ASKS if plan.sweep else (*_ASKS, fits.reason, room.reason)
-    return next(filter(None, (ask(plan, shape, gpus) for ask in asks)), "")
+    why = never(plan, shape, gpus)
+    if why or plan.sweep:
+        return why
+    return fits.reason(plan, shape, gpus) or room.reason(plan, shape, gpus)
+
+
+def never(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
+    """The first that holds however much memory and disk there is."""
+    return next(filter(None, (ask(plan, shape, gpus) for ask in _ASKS)), "")
 
 
 def _version(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
@@ -90,10 +97,17 @@ def _hook(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
 
 
 def _shape(plan: Plan, shape: Preset, gpus: _Gpus) -> str:
-    if shape.heads % shape.kv_heads or shape.width % shape.heads:
-        return (f"heads ({shape.heads}) must divide the width ({shape.width}), and key heads "
-                f"({shape.kv_heads}) the heads")  # fmt: skip
+    if shape.width % shape.heads:
+        return f"heads ({shape.heads}) must divide the width ({shape.width})"
+    if shape.heads % shape.kv_heads:
+        return (f"--kv-heads {shape.kv_heads} does not divide the {shape.heads} heads: "
+                f"take {' or '.join(map(str, dividers(shape.heads)))}")  # fmt: skip
     return ""
+
+
+def dividers(count: int) -> list[int]:
+    """Whole numbers that divide it."""
+    return [one for one in range(1, count + 1) if not count % one]
 
 
 def _faults(plan: Plan, shape: Preset, gpus: _Gpus) -> str:

@@ -100,7 +100,10 @@ def policy(text: str) -> Policy:
     name, _, number = ("global", "", "inf") if text == "none" else text.partition(":")
     if name not in _POLICIES:
         raise ValueError(f"{text!r} is no policy: none, {', '.join(_POLICIES)} and a number")
-    most = float(number or "1")
+    try:
+        most = float(number or "1")
+    except ValueError:
+        most = -1.0
     if not most > 0 or (name == "quantile" and most >= 1):
         raise ValueError(f"{text!r}: expected a number above 0, and of a quantile below 1")
     return _POLICIES[name](most)

@@ -16,6 +16,8 @@ from .presets import Preset
 
 #: Of what is free, what a smaller batch may take: the bound is a lower one.
 _USED = 0.8
+#: Tokens of a sequence at least.
+_SHORTEST = 8
 #: Bytes of a parameter in fp32: itself and both moments of AdamW, and its gradient.
 _KEPT, _GRADIENT = 12, 4
 
@@ -82,27 +84,36 @@ def _told(plan: Plan, shape: Preset, room: int, ranks: int, where: str) -> str:
     if ranks * found.peak <= room:
         return ""
     who = f"{ranks} ranks take" if ranks > 1 else "a rank takes"
-    parts = (f"{_gb(ranks * found.kept)} weights and optimizer, "
-             f"{_gb(ranks * found.gradients)} gradients, "
-             f"{_gb(ranks * found.activations)} activations")  # fmt: skip
+    parts = (f"{size(ranks * found.kept)} weights and optimizer, "
+             f"{size(ranks * found.gradients)} gradients, "
+             f"{size(ranks * found.activations)} activations")  # fmt: skip
     ways = list(_ways(plan, shape, room // ranks))
     ways += ["--ranks 1"] if ranks > 1 and found.peak <= room else []
-    return (f"{who} at least {_gb(ranks * found.peak)} of memory ({parts}), and {where} "
-            f"{_gb(room)} free: take {' or '.join(ways) or 'a smaller --preset'}")  # fmt: skip
+    return (f"{who} at least {size(ranks * found.peak)} of memory ({parts}), and {where} "
+            f"{size(room)} free: take {' or '.join(ways) or 'a smaller --preset'}")  # fmt: skip
 
 
 def _ways(plan: Plan, shape: Preset, room: int) -> Iterator[str]:
     """What to ask for instead, each enough by itself, where a rank has so much room."""
     found = needs(plan, shape)
     spare = _USED * room - found.kept
-    batch = int(spare * shape.batch / found.activations) if spare >= found.gradients else 0
+    holds = spare >= found.gradients
+    batch = int(spare * shape.batch / found.activations) if holds else 0
+    length = int(spare * shape.batch * shape.length / found.activations) if holds else 0
     if batch:
         yield f"--batch {batch}"
+    elif length >= _SHORTEST:  # one sequence alone is too long
+        yield f"--batch 1 --length {length}" if shape.batch > 1 else f"--length {length}"
     if not plan.recompute and needs(replace(plan, recompute=1.0), shape).peak <= room:
         yield "--activation-checkpointing"
     if plan.sharding == "ddp" and needs(replace(plan, sharding="fsdp"), shape).peak <= room:
         yield "--sharding fsdp"
 
 
-def _gb(count: int) -> str:
-    return f"{count / 1e9:.3g} GB"
+def size(count: float) -> str:
+    """As the tables beside it tell sizes: in steps of 1024."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1000 or unit == "TiB":
+            break
+        count /= 1024
+    return f"{count:,.0f} {unit}" if count >= 100 else f"{count:.3g} {unit}"

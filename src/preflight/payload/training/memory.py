@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..group.join import Place
 from ..host_memory import available_bytes
+from .fits import size
 from .loop import State
 
 
@@ -55,7 +56,7 @@ def exhausted(error: BaseException) -> str:
     if not isinstance(error, MemoryError) and "can't allocate memory" not in text:
         return ""
     room = available_bytes()
-    free = "" if room is None else f" (this host has {room / 1e9:.3g} GB free)"
+    free = "" if room is None else f" (this host has {size(room)} free)"
     return text.splitlines()[0] + free
 
 

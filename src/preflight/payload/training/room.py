@@ -9,6 +9,7 @@ import os
 import tempfile
 from typing import Any
 
+from .fits import size
 from .model import parameters
 from .plan import Plan
 from .presets import Preset
@@ -36,9 +37,5 @@ def reason(plan: Plan, shape: Preset, gpus: list[dict[str, Any]]) -> str:
     free, bytes_needed = there.f_bavail * there.f_frsize, needed(plan, shape)
     if bytes_needed <= free:
         return ""
-    return (f"checkpoints and shards take {_mb(bytes_needed)}, and {folder} has {_mb(free)} free: "
-            "--folder DIR on another file system")  # fmt: skip
-
-
-def _mb(count: int) -> str:
-    return f"{count / 1e9:.3g} GB" if count >= 1e9 else f"{count / 1e6:.3g} MB"
+    return (f"checkpoints and shards take {size(bytes_needed)}, and {folder} has {size(free)} "
+            "free: --folder DIR on another file system")  # fmt: skip

@@ -3,18 +3,18 @@ so that what changes meanwhile (heat, somebody else's work) meets all of them.""
 
 from __future__ import annotations
 
+import math
 import os
-import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from statistics import mean, median, pstdev
 from typing import Any
 
 from ..host_memory import available_bytes
 from ..ranks import Launch, Tell
-from . import cannot, fits
-from .plan import SWEPT, Plan
-from .sweeps import AXES, Setting, settings
+from . import cannot, endings, fits
+from .plan import SWEPT, Plan, PlanError
+from .sweeps import AXES, Setting, left_out, settings
 from .work import shape_of, work
 
 Line = dict[str, Any]
@@ -25,8 +25,6 @@ _SETTING_S = 60.0
 _START_S, _COMPILED_S = 120.0, 400.0
 #: Of the memory that is free on a host, what a batch on its processors may take.
 _OF_FREE = 0.5
-#: What a rank says when another one has gone.
-_OF_ANOTHER = re.compile(r"[Cc]onnection|\bgloo\b|NCCL|[Tt]imed out|Broken pipe|Read error")
 #: Of the last steps, whose losses are told as one.
 _LAST = 5
 
@@ -36,8 +34,22 @@ def sweep(plan: Plan, gpus: list[dict[str, Any]], tell: Tell, current: list[Laun
     cores = len(os.sched_getaffinity(0))
     found = {axis: settings(plan, axis, cores) for axis in plan.sweep}
     for axis, each in found.items():
-        tell({"kind": "sweep", "axis": axis, "settings": [one.name for one in each]})
+        _hold(axis, each, gpus)
+    for axis, each in found.items():
+        tell({"kind": "sweep", "axis": axis, "settings": [one.name for one in each],
+              "left_out": left_out(plan, axis, cores)})  # fmt: skip
         _swept(axis, each, gpus, tell, current)
+
+
+def _hold(axis: str, found: list[Setting], gpus: list[dict[str, Any]]) -> None:
+    """Raises PlanError where one can never be trained, be there memory or not, and where there is
+    nothing to compare."""
+    for one in found:
+        if why := cannot.never(one.plan, shape_of(one.plan), gpus):
+            raise PlanError(f"--sweep {axis}: {one.name}: {why}")
+    if len(found) < 2:
+        raise PlanError(f"--sweep {axis}: {found[0].name} is what you have already, and nothing is "
+                        f"there to compare it with: {AXES[axis].more}")  # fmt: skip
 
 
 def _swept(
@@ -65,11 +77,11 @@ def _beyond(axis: str, setting: Setting, before: Line) -> Line:
     shape = shape_of(setting.plan)
     if not AXES[axis].ends or "step_s" not in before:
         return {}
-    room = available_bytes() if setting.plan.device == "cpu" else None
+    free = available_bytes() if setting.plan.device == "cpu" else None
     takes = setting.plan.ranks * fits.needs(setting.plan, shape).peak
-    if room is not None and takes > _OF_FREE * room:
-        return {"limit": f"not tried: it takes at least {takes / 1e9:.3g} GB, and half of what "
-                         f"this host has free is {_OF_FREE * room / 1e9:.3g} GB"}  # fmt: skip
+    if free is not None and takes > _OF_FREE * free:
+        return {"limit": f"not tried: it takes at least {fits.size(takes)}, and half of what "
+                         f"this host has free is {fits.size(_OF_FREE * free)}"}  # fmt: skip
     if 2.0 * before["step_s"] * shape.steps > _SETTING_S:
         return {"limit": f"not tried: {shape.steps} steps would take more than {_SETTING_S:g} s"}
     return {}
@@ -83,15 +95,16 @@ def _line(axis: str, setting: Setting, number: int, told: Line) -> Line:
 def _told(setting: Setting, gpus: list[dict[str, Any]], current: list[Launch]) -> Line:
     """What one launch of a setting measured, or why it could not: a limit, or a failure."""
     shape = shape_of(setting.plan)
-    reason = cannot.reason(setting.plan, shape, gpus)
+    reason = fits.reason(setting.plan, shape, gpus)  # of disk nothing: no checkpoint is written
     if reason:
         return {"limit": reason}
     one = Launch(setting.plan.ranks, lambda tell_it: work(setting.plan, SWEPT, tell_it),
                  silent_s=setting.plan.silent_s,
                  start_s=_COMPILED_S if setting.plan.compiled else _START_S)  # fmt: skip
     current[:] = [one]
-    steps, held, ill = _heard(one.lines())
+    steps, held, ill = _heard(one)
     one.kill()
+    ill = ill or endings.diverged(steps)
     if ill:
         return ill
     if not steps or min(map(len, steps.values())) < _LEAST:
@@ -99,13 +112,13 @@ def _told(setting: Setting, gpus: list[dict[str, Any]], current: list[Launch]) -
     return {**_timed(setting.plan, steps), **_most(held)}
 
 
-def _heard(lines: Iterable[Line]) -> tuple[dict[int, list[Line]], list[Line], Line]:
+def _heard(launch: Launch) -> tuple[dict[int, list[Line]], list[Line], Line]:
     """Steps by rank, what memory held, and what went wrong; until the end, or for long enough."""
     steps: dict[int, list[Line]] = {}
     held: list[Line] = []
     ills: list[Line] = []
     first_s = 0.0
-    for line in lines:
+    for line in launch.lines():
         if line["kind"] == "step":
             first_s = first_s or time.monotonic()
             steps.setdefault(line["rank"], []).append(line)
@@ -117,35 +130,8 @@ def _heard(lines: Iterable[Line]) -> tuple[dict[int, list[Line]], list[Line], Li
         elif line["kind"] == "clipped":
             held.append({"clipped": line["steps"]})
         else:
-            ills.append(line)
-    causes = sorted(filter(_ill, ills), key=_follows)  # the first of those that follow from least
-    return steps, held, _ill(causes[0]) if causes else {}
-
-
-def _follows(line: Line) -> int:
-    """A limit before an error of a rank's own, before its death, before a connection that was lost
-    because of any of them."""
-    if "limit" in _ill(line):
-        return 0
-    if line["kind"] == "failed":
-        return 3 if _OF_ANOTHER.search(line["text"]) else 1
-    return 2
-
-
-def _ill(line: Line) -> Line:
-    """A limit is what was looked for; anything else is a failure."""
-    full = line.get("error") == "OutOfMemoryError" or "out of memory" in line.get("text", "")
-    if line["kind"] == "failed" and full:
-        return {"limit": f"out of memory: {line['text'].splitlines()[0][:200]}"}
-    if line["kind"] == "failed":
-        return {"failed": f"rank {line['rank']}: {line['error']}: {line['text'][:300]}"}
-    if line["kind"] == "died" and line.get("oom_kills"):
-        return {"limit": f"out of memory: the kernel ended rank {line['rank']}"}
-    if line["kind"] == "died":
-        return {"failed": f"rank {line['rank']} ended with {line['status']}"}
-    if line["kind"] == "silent":
-        return {"failed": f"ranks said nothing for {line['after_s']:g} s"}
-    return {}
+            ills += filter(None, (endings.waits_for(line, launch), line))
+    return steps, held, endings.why(ills)
 
 
 def _timed(plan: Plan, steps: dict[int, list[Line]]) -> Line:
@@ -168,6 +154,7 @@ def _timed(plan: Plan, steps: dict[int, list[Line]]) -> Line:
         "data_percent": shares["data"],
         "shares": shares,
         **_losses(steps[min(steps)]),
+        **_norm(steps[min(steps)]),
     }
 
 
@@ -188,6 +175,12 @@ def _losses(steps: list[Line]) -> Line:
     jumps = [after - before for before, after in zip(late, late[1:])]  # noqa: B905, RUF007
     told = {"loss": round(mean(losses[-_LAST:]), 5)}
     return told | ({"loss_noise": round(pstdev(jumps) / 2**0.5, 5)} if len(jumps) > 1 else {})
+
+
+def _norm(steps: list[Line]) -> Line:
+    """Of the gradients, where the scaler left no step out."""
+    found = [float(one["norm"]) for one in steps if math.isfinite(one["norm"])]
+    return {"norm": round(median(found), 6)} if found else {}
 
 
 def _most(held: list[Line]) -> Line:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .cannot import dividers
 from .clipping import policy
 from .comm_hooks import HOOKS
 from .plan import Plan, PlanError
@@ -46,6 +47,15 @@ class Axis:
     name: Callable[[Values], str]
     steps: int = STEPS
     ends: bool = field(default=False)  # what comes after one that does not fit does not fit
+    more: str = "name other values"  # where there is one setting alone
+    without: Callable[[Plan, int], str] = lambda plan, cores: (
+        ""
+    )  # what its own values lack, and why
+
+
+def left_out(plan: Plan, axis: str, cores: int) -> str:
+    """What nobody has asked for, and is not tried here; with why. "" where there is nothing."""
+    return "" if plan.sweep[axis] else AXES[axis].without(plan, cores)
 
 
 def settings(plan: Plan, axis: str, cores: int) -> list[Setting]:
@@ -95,6 +105,17 @@ def _loader(plan: Plan, shape: Preset, cores: int) -> list[Values]:
         for prefetch in (_PREFETCH if workers else (0,))
         for pin in pins
     ]
+
+
+def _loader_without(plan: Plan, cores: int) -> str:
+    most = max(1, cores // plan.ranks)
+    more = [str(one) for one in _WORKERS if one > most]
+    if not more:
+        return ""
+    has = f"{cores} core{'' if cores == 1 else 's'} for {plan.ranks} rank"
+    return (f"not tried: {', '.join(more)} workers of a rank, this host has {has}"
+            f"{'' if plan.ranks == 1 else 's'}; --sweep loader={','.join(map(str, _WORKERS))} does"
+            )  # fmt: skip
 
 
 def _loader_read(text: str, plan: Plan) -> list[Values]:
@@ -174,7 +195,10 @@ def _blocks(count: int, shape: Preset) -> Values:
 def _share(text: str, plan: Plan) -> list[Values]:
     """`0.25`, or `1/4`."""
     above, _, below = text.partition("/")
-    share = float(above) / float(below or "1")
+    try:
+        share = float(above) / float(below or "1")
+    except (ValueError, ZeroDivisionError):
+        share = -1.0
     if not 0 <= share <= 1:
         raise ValueError(f"{text!r} is no share of the blocks: 0 to 1")
     shape = shape_of(plan)
@@ -198,13 +222,13 @@ def _policy(text: str, plan: Plan) -> list[Values]:
 
 
 def _kv_heads(plan: Plan, shape: Preset, cores: int) -> list[Values]:
-    found = [one for one in range(1, shape.heads + 1) if not shape.heads % one]
-    return [_kv_head(one, shape) for one in found]
+    return [_kv_head(one, shape) for one in dividers(shape.heads)]
 
 
 def _kv_head(count: int, shape: Preset) -> Values:
     if shape.heads % count:
-        raise ValueError(f"{count} does not divide the {shape.heads} heads")
+        take = " or ".join(map(str, dividers(shape.heads)))
+        raise ValueError(f"{count} does not divide the {shape.heads} heads: take {take}")
     size = 4 if shape.precision == "fp32" else 2
     cache = 2 * shape.layers * count * (shape.width // shape.heads) * size
     return {"kv_heads": count, "cache_bytes": cache}
@@ -219,6 +243,10 @@ def _hooks(plan: Plan, shape: Preset, cores: int) -> list[Values]:
             "a sweep of comm-hook is of DDP between several ranks: --sharding ddp --ranks 2"
         )
     return [{"hook": one} for one in HOOKS if (one, plan.device) != ("bf16", "cpu")]
+
+
+def _hooks_without(plan: Plan, cores: int) -> str:
+    return "not tried: bf16, torch has that hook for NCCL only" if plan.device == "cpu" else ""
 
 
 def _hook(text: str, plan: Plan) -> list[Values]:
@@ -238,7 +266,8 @@ def _counted(make: Callable[[int, Preset], Values]) -> Callable[[str, Plan], lis
 
 
 AXES: dict[str, Axis] = {
-    "loader": Axis(_loader, _loader_read, _loader_of, _loader_base, _loader_name),
+    "loader": Axis(_loader, _loader_read, _loader_of, _loader_base, _loader_name,
+                   without=_loader_without),
     "length": Axis(
         _lengths, _counted(_length), _of_shape,
         lambda plan, shape: {"length": shape.length, "batch": shape.batch},
@@ -252,6 +281,7 @@ AXES: dict[str, Axis] = {
         _devices, _counted(lambda count, _: {"devices": count}), _devices_of,
         lambda plan, shape: {"devices": plan.ranks},
         lambda one: f"{one['devices']} device{'' if one['devices'] == 1 else 's'}",
+        more="--ranks 2",
     ),
     "recompute": Axis(
         _recomputed, _share,
@@ -272,5 +302,6 @@ AXES: dict[str, Axis] = {
     "comm-hook": Axis(
         _hooks, _hook, lambda plan, one: replace(plan, comm_hook=one["hook"]),
         lambda plan, shape: {"hook": plan.comm_hook}, lambda one: str(one["hook"]), STEPS_OF_LOSS,
+        without=_hooks_without,
     ),
 }  # fmt: skip

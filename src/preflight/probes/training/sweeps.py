@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 from typing import Any
 
-from preflight.facts.sweeps import Rounds, Scaled, Setting, Sweep
+from preflight.facts.sweeps import Rounds, Scaled, Setting, Sweep, options_of
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.training.lines import PROBE, Line, Told, finite
 
@@ -17,7 +17,7 @@ _SHARED = Missing(
 _NO_SCALING = Missing("not-asked", "needs --sweep scaling")
 _ONE = Missing("not-applicable", "fewer than two numbers of devices were trained")
 #: Of several rounds the middle counts; of memory the most.
-_MIDDLE = ("step_s", "data_percent", "loss", "loss_noise", "clipped_percent")
+_MIDDLE = ("step_s", "data_percent", "loss", "loss_noise", "norm", "clipped_percent")
 _MOST = ("peak_bytes", "host_bytes", "shm_bytes", "sent_bytes")
 
 
@@ -32,7 +32,8 @@ def _sweep(axis: str, told: Told) -> Sweep:
     names = dict.fromkeys(str(one["setting"]) for one in lines)
     found = tuple(_setting([one for one in lines if one["setting"] == name]) for name in names)
     at = lines[0]["line"] if lines else 0
-    return Sweep(axis, found, _broken(found, told), at, PROBE)
+    left_out = _said(told.where("sweep", axis=axis), "left_out")
+    return Sweep(axis, found, _broken(axis, found, told), left_out, at, PROBE)
 
 
 def _setting(rounds: list[Line]) -> Setting:
@@ -43,6 +44,7 @@ def _setting(rounds: list[Line]) -> Setting:
         {str(name): value for name, value in first["values"].items()},
         base=first.get("base") is True,
         limit=_said(rounds, "limit"),
+        met=any(one.get("met") is True for one in rounds),
         failed=_said(rounds, "failed"),
         steps=sum(int(one["steps"]) for one in rounds if finite(one.get("steps"))),
         tokens_per_s=_rounds(rates),
@@ -120,11 +122,29 @@ def _grown(before: Setting, after: Setting) -> str:
     return f"{part} is {after.shares[part]:.0f} % of the step, with {before.name} {first:.0f} %"
 
 
-def _broken(found: tuple[Setting, ...], told: Told) -> Known[tuple[str, ...]]:
-    """Those that failed. A limit is an answer, unless there is nothing else."""
+def _broken(axis: str, found: tuple[Setting, ...], told: Told) -> Known[tuple[str, ...]]:
+    """Those that failed. A limit is an answer, where it was met or others can be compared."""
     if not found or not told.of["end"]:
         return told.unfinished()
-    if all(isinstance(one.tokens_per_s, Missing) for one in found):
-        why = found[0].failed or found[0].limit
-        return Missing("exited", f"no setting could be trained: {found[0].name}: {why}"[:400])
-    return tuple(f"{one.name}: {one.failed}" for one in found if one.failed)
+    failed = tuple(
+        f"{one.name}: {one.failed}{_by_itself(axis, one, told)}" for one in found if one.failed
+    )
+    trained = [one for one in found if not isinstance(one.tokens_per_s, Missing)]
+    if failed or len(trained) > 1 or (trained and any(one.met for one in found)):
+        return failed
+    only = f"only {trained[0].name} was trained" if trained else "no setting could be trained"
+    why = [f"{one.name}: {one.limit}" for one in found if one.limit]
+    text = "; ".join([f"nothing to compare, {only}", *why[:1]])
+    return Missing("exited", text[:400])
+
+
+def _by_itself(axis: str, setting: Setting, told: Told) -> str:
+    """What to type for a whole run with it: that names the rank and why."""
+    values: dict[str, Any] = dict(setting.values)
+    options = options_of(axis, values)
+    if not options:
+        return ""
+    plan = told.plan
+    asked = [f"--preset {plan['preset']}"] if plan.get("preset") else []
+    asked += [f"--ranks {plan['ranks']}"] if plan.get("ranks") and axis != "scaling" else []
+    return f"; by itself: `{' '.join(['preflight micro-train', *asked, options])}`"
