@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -64,7 +65,17 @@ def test_news_are_in_words() -> None:
 def test_on_this_host_it_is_timed_and_proved() -> None:
     pytest.importorskip("torch")
     done = preflight(
-        "nccl-bench", "--collective", "all_reduce", "-b", "1K", "-e", "1K", "--format", "json"
+        "nccl-bench",
+        "--collective",
+        "all_reduce",
+        "-b",
+        "1K",
+        "-e",
+        "1K",
+        "--format",
+        "json",
+        "--python",
+        sys.executable,
     )
     assert done.rc == 0, done
     (host,) = json.loads(done.out)["hosts"]

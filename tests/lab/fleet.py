@@ -52,7 +52,7 @@ FAULTY = {
 NOWHERE = "nowhere"
 #: An answer is what is wrong with these, not the host.
 HANGS = LabHost(tools={"nvidia-smi": "touch /srv/home/dash/hangs; sleep 600"})
-FLOODS = LabHost(tools={"nvidia-smi": "head -c 250000000 /dev/zero | tr '\\0' x"})
+FLOODS = LabHost(tools={"nvidia-smi": "head -c 400000000 /dev/zero | tr '\\0' x"})
 TWIN = LabHost(hostname="twin", boot_id="11111111-2222-4333-8444-555555555555")
 #: Does as told, and tells what it was asked to run.
 SUDO = LabHost(tools={"sudo": 'echo "$*" >>/srv/home/dash/sudo.log; shift; exec "$@"'})

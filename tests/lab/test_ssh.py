@@ -114,14 +114,14 @@ def test_a_grandchild_that_holds_the_channel_open_is_not_waited_for(made: Lab) -
     assert judged(report["holds"]) == alone(made)
 
 
-def test_an_answer_of_250_mb_is_cut_and_told(made: Lab, tmp_path: Path) -> None:
+def test_an_answer_of_400_mb_is_cut_and_told(made: Lab, tmp_path: Path) -> None:
     words = ("run", "--hosts", "floods,node-1", "--format", "json", "--save")
     argv = made.inside(made.program(*words, str(tmp_path / "report.json")))
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode in REPORTED
-    assert used.ru_maxrss * 1024 < 400e6  # 320 MB however long it is; held whole, 180 MB more
+    assert used.ru_maxrss * 1024 < 550e6  # 320 to 460 MB; held whole, 330 MB more
     report = by_host(msgspec.json.decode((tmp_path / "report.json").read_bytes(), type=Report))
     assert "nvidia-smi" in {missing.probe for missing in report["floods"].missing}
     assert report["floods"].verdict in (Status.ERROR, Status.FAIL)

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from bench.fault_table import FAULTS, SHARDINGS, SMALL, Fault, Seen
-from bench.faults import checks, judged, rows, with_faults, without
+from bench.faults import judged, rows, with_faults, without
 from preflight.cli.stress import FAULTS as STRESS_FAULTS
 from preflight.expect.drills import SEEN_BY, STRESS_SEEN_BY
+from preflight.judge.load import load
 from tests.conftest import require
 
 #: One worker makes the runs of all tests here.
@@ -52,7 +53,7 @@ def test_the_table_names_every_fault() -> None:
 
 
 def test_the_table_names_checks_that_there_are() -> None:
-    ids = {check.id for check in checks()}
+    ids = {check.id for check in load(("training", "stress")).checks}
     everything = (*SEEN_BY.values(), *STRESS_SEEN_BY.values())
     assert {one for seen_by in everything for one in seen_by} <= ids
     assert {one for fault in FAULTS for one in fault.also} <= ids

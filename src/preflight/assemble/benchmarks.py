@@ -24,7 +24,7 @@ _NO_TEST = Missing(
     "`preflight nccl-bench --from bw.log`",
 )
 
-_NO_SEARCH = Missing("not-asked", "needs several hosts: preflight nccl-bench --hosts HOSTS")
+NO_SEARCH = Missing("not-asked", "needs several hosts: preflight nccl-bench --hosts HOSTS")
 _LED_ELSEWHERE = Missing("not-applicable", "told by the host that led the others")
 
 
@@ -41,7 +41,7 @@ def benchmark_facts(found: Mapping[str, Any], *, asked: bool) -> dict[str, Any]:
 def _located(answer: Known[Bench], *, asked: bool) -> Known[Localisation]:
     """What the search for a slow host told of this one."""
     if answer is NOT_IN_INPUT:
-        return _NO_SEARCH if asked else answer
+        return NO_SEARCH if asked else answer
     if isinstance(answer, Missing):
         return answer
     why = _unable(answer)
