@@ -276,8 +276,9 @@ OPTIONS: dict[str, Option] = {
         list[str], ("--sweep",),
         "Instead train a few steps with each setting of an axis, and say which to take: loader "
         "(values: workers, or workers x batches ahead), length (tokens), batch (sequences), "
-        "scaling (devices), recompute (shares of the blocks, 0 to 1), clip (as --clip), kv-heads "
-        "(that divide the heads), comm-hook (as --comm-hook). Repeatable.", "AXIS[=V,V]",
+        "scaling (devices), recompute (shares of the blocks, or operators), clip (as --clip), "
+        "kv-heads (that divide the heads), comm-hook (as --comm-hook). Repeatable.",
+        "AXIS[=V,V]",
     ),
     "inject": Option(
         list[str], ("--inject",),

@@ -80,6 +80,8 @@ def _loader(values: dict[str, Any]) -> str:
 
 
 def _recompute(values: dict[str, Any]) -> str:
+    if "operators" in values:
+        return ""
     return "--activation-checkpointing" if values["blocks"] == values["of"] else ""
 
 

@@ -133,6 +133,9 @@ def _typed(axis: str, setting: Setting) -> str:
         torch = f"num_workers={values['workers']}"
         torch += f", prefetch_factor={values['prefetch']}" if values["workers"] else ""
         return f"{options} (DataLoader: {torch}, pin_memory={values['pin']})"
+    if "operators" in values:
+        return ("checkpoint all blocks, products and attention kept "
+                "(torch.utils.checkpoint.create_selective_checkpoint_contexts)")  # fmt: skip
     if axis == "recompute" and not options:
         blocks = f"{values['blocks']} of the {values['of']} blocks"
         return f"checkpoint {blocks} (torch.utils.checkpoint)"

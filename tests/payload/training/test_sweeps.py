@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ pytest.importorskip("torch")
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from preflight.payload.training import clipping, comm_hooks, endings, fits, sweeping
+from preflight.payload.training import clipping, comm_hooks, endings, fits, sweeping, sweeps
+from preflight.payload.training.model import Decoder
 from preflight.payload.training.plan import Plan, PlanError
 from preflight.payload.training.sweeps import AXES, settings
 from tests.payload.training.runs import Line, of, told
@@ -164,15 +167,57 @@ def test_several_buckets_of_powersgd_do_not_mix_between_ranks() -> None:
 
 
 def test_recomputing_gives_the_loss_of_keeping() -> None:
-    found = of(swept("recompute", "0", "1/2", "1", changes={"layers": 2}), "setting", round=0)
-    assert [one["values"]["blocks"] for one in found] == [0, 1, 2]
+    lines = swept("recompute", "0", "1/2", "1", "operators", changes={"layers": 2})
+    found = of(lines, "setting", round=0)
+    assert [one["values"]["blocks"] for one in found] == [0, 1, 2, 2]
+    assert found[-1]["setting"] == "operators"
     assert len({one["loss"] for one in found}) == 1
+
+
+class Computed(TorchDispatchMode):
+    """Counts operators that are really computed: a mode above it that answers hides them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.counts[func.overloadpacket.__name__] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_by_operator_what_is_dear_is_computed_once() -> None:
+    def counted(share: float, *, dear: bool) -> Counter[str]:
+        model = Decoder(_shape(layers=2), recompute=share)
+        if dear:
+            model.keep_dear()
+        ids = torch.zeros((2, 8), dtype=torch.long)
+        with Computed() as seen:
+            model(ids, ids).backward()
+        return seen.counts
+
+    keeps, all_again, cheap = counted(0, dear=False), counted(1, dear=False), counted(1, dear=True)
+    attention = next(one for one in keeps if one.startswith("_scaled_dot_product"))
+    for name in ("mm", attention):
+        assert keeps[name] == cheap[name] < all_again[name]
+    assert keeps["silu"] < cheap["silu"] == all_again["silu"]
+
+
+def test_where_torch_cannot_select_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeps, "selects", lambda: False)
+    assert "operators" not in names(CPU, "recompute")
+    told = sweeps.left_out(Plan(**{**CPU.__dict__, "sweep": {"recompute": []}}), "recompute", 2)
+    assert told.startswith("not tried: operators, torch has selective checkpointing from 2.4")
+    with pytest.raises(PlanError, match=r"from 2\.4 on"):
+        names(CPU, "recompute", "operators")
 
 
 def test_recomputing_half_takes_memory_between() -> None:
     shape = _shape(layers=8)
     peaks = [fits.needs(Plan(recompute=share), shape).activations for share in (0.0, 0.5, 1.0)]
     assert peaks[0] > peaks[1] > peaks[2]
+    by_operator = fits.needs(Plan(recompute=1.0, operators=True), shape).activations
+    assert peaks[0] > by_operator > peaks[2]
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ class Plan:
     comm_hook: str = "none"  # of comm_hooks.py: what ddp makes of gradients on their way
     compiled: bool = False
     recompute: float = 0.0  # activation checkpointing: of so many of the blocks
+    operators: bool = False  # of a sweep: those blocks compute only what is cheap again
     clip: str = "global:1"  # a policy of clipping.py
     resume: bool = True  # kill a run and resume it
     changes: dict[str, Any] = field(default_factory=dict)
