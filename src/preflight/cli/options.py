@@ -246,7 +246,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "comm_hook": Option(
         str, ("--comm-hook",), "What DDP makes of gradients on their way.",
-        "none|bf16|fp16|powersgd|topk",
+        "none|bf16|fp16|powersgd|topk|onebit",
     ),
     "clip": Option(
         str, ("--clip",), "Of gradients: global:1, layer:1, quantile:0.9, none.", "POLICY",

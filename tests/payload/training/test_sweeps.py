@@ -161,6 +161,27 @@ def test_top_k_of_everything_is_no_hook_at_all(monkeypatch: pytest.MonkeyPatch) 
     assert found["topk"] == pytest.approx(found["none"], abs=1e-4)
 
 
+def test_one_bit_sends_signs_and_scales_once_it_has_averaged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(comm_hooks, "_PLAIN_STEPS", 4)
+    lines = swept("comm-hook", "onebit", ranks=2, changes={"width": 16, "layers": 2})
+    found = {one["setting"]: one for one in of(lines, "setting", round=0)}
+    plain, bits = found["none"], found["onebit"]
+    parameters, tensors = plain["sent_bytes"] // 4, 2 * 8 + 3
+    assert bits["sent_bytes"] - 4 * tensors == pytest.approx(parameters / 8, abs=1)
+    assert bits["loss"] != plain["loss"]
+    assert bits["loss"] == pytest.approx(plain["loss"], abs=0.1)
+
+
+def test_of_a_gradient_one_bit_keeps_sign_and_mean_magnitude() -> None:
+    whole = torch.tensor([1.0, -3.0, 0.5, 0.5, 0.5, -0.5, 0.0, -0.25, -0.25, 7.0])
+    sent, kept = comm_hooks.compressed(whole, [2, 5, 3])
+    assert len(sent) == 3 * 4 + 2
+    expected = [2.0, -2.0, 0.4, 0.4, 0.4, -0.4, 0.4, -2.5, -2.5, 2.5]
+    assert kept.tolist() == pytest.approx(expected)
+
+
 def test_several_buckets_of_powersgd_do_not_mix_between_ranks() -> None:
     lines = swept("comm-hook", "powersgd", ranks=2, changes={"width": 128, "hidden": 2048})
     assert not [one for one in of(lines, "setting") if "failed" in one]
@@ -174,7 +195,7 @@ def test_recomputing_gives_the_loss_of_keeping() -> None:
     assert len({one["loss"] for one in found}) == 1
 
 
-class Computed(TorchDispatchMode):
+class Computed(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
     """Counts operators that are really computed: a mode above it that answers hides them."""
 
     def __init__(self) -> None:
@@ -187,14 +208,14 @@ class Computed(TorchDispatchMode):
 
 
 def test_by_operator_what_is_dear_is_computed_once() -> None:
-    def counted(share: float, *, dear: bool) -> Counter[str]:
+    def counted(share: float, *, dear: bool) -> dict[str, int]:
         model = Decoder(_shape(layers=2), recompute=share)
         if dear:
             model.keep_dear()
         ids = torch.zeros((2, 8), dtype=torch.long)
         with Computed() as seen:
             model(ids, ids).backward()
-        return seen.counts
+        return dict(seen.counts)
 
     keeps, all_again, cheap = counted(0, dear=False), counted(1, dear=False), counted(1, dear=True)
     attention = next(one for one in keeps if one.startswith("_scaled_dot_product"))
