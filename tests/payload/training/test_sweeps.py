@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,9 +12,18 @@ pytest.importorskip("torch")
 
 import torch
 from torch import nn
+from torch.autograd import DeviceType
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from preflight.payload.training import clipping, comm_hooks, endings, fits, sweeping, sweeps
+from preflight.payload.training import (
+    clipping,
+    comm_hooks,
+    endings,
+    fits,
+    launches,
+    sweeping,
+    sweeps,
+)
 from preflight.payload.training.model import Decoder
 from preflight.payload.training.plan import Plan, PlanError
 from preflight.payload.training.sweeps import AXES, settings
@@ -239,6 +249,40 @@ def test_recomputing_half_takes_memory_between() -> None:
     assert peaks[0] > peaks[1] > peaks[2]
     by_operator = fits.needs(Plan(recompute=1.0, operators=True), shape).activations
     assert peaks[0] > by_operator > peaks[2]
+
+
+def test_what_a_step_asks_of_its_device_is_counted_once() -> None:
+    lines = of(swept("kv-heads", "1", "2", changes={"heads": 2, "kv_heads": 2}), "setting")
+    assert [one["round"] for one in lines if "operators" in one] == [0, 0]
+    one, two = (line for line in lines if not line["round"])
+    assert one["operators"] > 100
+    assert 2 * one["kv_cache_bytes"] == two["kv_cache_bytes"]
+    assert two["kv_cache_bytes"] == 2 * 4 * _shape().batch * _shape().length * _shape().width
+    assert len({one["loss"] for one in lines if one["setting"] == "2 KV heads"}) == 1
+
+
+def event(name: str, *, gpu: bool = False, span: tuple[float, float] = (0, 0)) -> Any:
+    device = DeviceType.CUDA if gpu else DeviceType.CPU
+    range_ = SimpleNamespace(start=span[0], end=span[1])
+    return SimpleNamespace(name=name, device_type=device, time_range=range_, cpu_parent=None)
+
+
+def test_kernels_that_run_at_once_are_busy_once_and_ranges_are_no_kernels() -> None:
+    events = [
+        event("cudaLaunchKernel"), event("cuLaunchKernelEx"), event("cudaMemcpyAsync"),
+        event("Optimizer.step"), event("Optimizer.step", gpu=True, span=(0, 9e6)),
+        event("gemm", gpu=True, span=(0, 2e6)), event("nccl", gpu=True, span=(1e6, 3e6)),
+        event("Memcpy HtoD", gpu=True, span=(5e6, 6e6)),
+    ]  # fmt: skip
+    assert launches.on_gpu(events) == {"launches": 2, "busy_s": 4.0}
+    assert launches.on_gpu(events[:4]) == {}
+
+
+def test_what_no_kernel_runs_in_is_bound_by_launches_but_not_the_wait_for_data() -> None:
+    counts = [{"counted": {"launches": 7, "busy_s": busy}} for busy in (0.2, 0.3)]
+    timed: Line = {"step_s": 0.8, "data_percent": 25.0}
+    assert sweeping._launched(timed, counts) == {"launches": 7, "launch_bound_percent": 50.0}
+    assert sweeping._launched(timed, [{"counted": {}}, {"peak_bytes": 1}]) == {}
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,13 @@ def parameters(shape: Preset) -> int:
     return shape.layers * _block(shape) + 2 * shape.width * shape.vocabulary + norms
 
 
+def kv_cache_bytes(shape: Preset) -> int:
+    """Of keys and values of all tokens of a pass, were they kept as one generates by them."""
+    size = 4 if shape.precision == "fp32" else 2
+    token = 2 * shape.layers * shape.kv_heads * (shape.width // shape.heads) * size
+    return shape.batch * shape.length * token
+
+
 def flops_per_token(shape: Preset, *, causal: bool = False) -> float:
     """Floating point operations of forward and backward for one token: 6 for each parameter that
     multiplies (not the embedding), and 12 x layers x width x length for attention (Narayanan et al.

@@ -42,6 +42,7 @@ class Plan:
     silent_s: float = 20.0  # a rank that says nothing for so long is lost, once it has trained
     #: Axes of a sweep and their values; none: the axis' own.
     sweep: dict[str, list[Any]] = field(default_factory=dict)
+    counts: bool = False  # of a sweep: count what a step launches, after the steps that are timed
     even_if_busy: bool = False  # beside somebody else's work on the GPUs
     job: str = ""  # of several hosts: what tells our own processes on one of them
     # One run over several hosts; all of them get the same plan.

@@ -11,7 +11,7 @@ import torch
 from .cannot import dividers
 from .clipping import policy
 from .comm_hooks import HOOKS
-from .model import selects
+from .model import kv_cache_bytes, selects
 from .plan import Plan, PlanError
 from .presets import Preset
 from .work import shape_of
@@ -161,6 +161,10 @@ def _of_shape(plan: Plan, values: Values) -> Plan:
     return replace(plan, changes={**plan.changes, **values})
 
 
+def _with_counts(plan: Plan, values: Values) -> Plan:
+    return replace(_of_shape(plan, values), counts=True)
+
+
 # Micro-batch: doubled until memory ends.
 
 
@@ -251,6 +255,7 @@ def _policy(text: str, plan: Plan) -> list[Values]:
 
 
 # Key and value heads: those that divide the heads. A cache of one token in bytes beside them.
+# Of these and of the length is counted what a step launches.
 
 
 def _kv_heads(plan: Plan, shape: Preset, cores: int) -> list[Values]:
@@ -261,9 +266,8 @@ def _kv_head(count: int, shape: Preset) -> Values:
     if shape.heads % count:
         take = " or ".join(map(str, dividers(shape.heads)))
         raise ValueError(f"{count} does not divide the {shape.heads} heads: take {take}")
-    size = 4 if shape.precision == "fp32" else 2
-    cache = 2 * shape.layers * count * (shape.width // shape.heads) * size
-    return {"kv_heads": count, "cache_bytes": cache}
+    token = replace(shape, kv_heads=count, batch=1, length=1)
+    return {"kv_heads": count, "cache_bytes": kv_cache_bytes(token)}
 
 
 # What DDP makes of gradients on their way.
@@ -301,7 +305,7 @@ AXES: dict[str, Axis] = {
     "loader": Axis(_loader, _loader_read, _loader_of, _loader_base, _loader_name,
                    without=_loader_without),
     "length": Axis(
-        _lengths, _counted(_length), _of_shape,
+        _lengths, _counted(_length), _with_counts,
         lambda plan, shape: {"length": shape.length, "batch": shape.batch},
         lambda one: f"length {one['length']} x batch {one['batch']}",
     ),
@@ -326,7 +330,7 @@ AXES: dict[str, Axis] = {
     ),
     "kv-heads": Axis(
         _kv_heads, _counted(_kv_head),
-        lambda plan, one: _of_shape(plan, {"kv_heads": one["kv_heads"]}),
+        lambda plan, one: _with_counts(plan, {"kv_heads": one["kv_heads"]}),
         lambda plan, shape: _kv_head(shape.kv_heads, shape),
         lambda one: f"{one['kv_heads']} KV heads",
     ),
