@@ -21,6 +21,7 @@ from preflight.payload.training import (
     endings,
     fits,
     launches,
+    recomputing,
     sweeping,
     sweeps,
 )
@@ -235,7 +236,7 @@ def test_by_operator_what_is_dear_is_computed_once() -> None:
 
 
 def test_where_torch_cannot_select_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweeps, "selects", lambda: False)
+    monkeypatch.setattr(recomputing, "selects", lambda: False)
     assert "operators" not in names(CPU, "recompute")
     told = sweeps.left_out(Plan(**{**CPU.__dict__, "sweep": {"recompute": []}}), "recompute", 2)
     assert told.startswith("not tried: operators, torch has selective checkpointing from 2.4")

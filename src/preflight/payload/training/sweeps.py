@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
-
+from . import recomputing
 from .cannot import dividers
 from .clipping import policy
 from .comm_hooks import HOOKS
-from .model import kv_cache_bytes, selects
+from .model import kv_cache_bytes
 from .plan import Plan, PlanError
 from .presets import Preset
 from .work import shape_of
@@ -187,60 +186,6 @@ def _devices_of(plan: Plan, values: Values) -> Plan:
     return replace(plan, ranks=values["devices"], sharding=sharding, mesh="", comm_hook=hook)
 
 
-# Recomputing: how many blocks keep only their inputs. They are alike: which of them is no matter.
-# Or all of them keep what is dear too: selective by operator.
-
-
-def _recomputed(plan: Plan, shape: Preset, cores: int) -> list[Values]:
-    found = dict.fromkeys(round(share * shape.layers) for share in (0.0, 0.25, 0.5, 1.0))
-    by_operator = [_by_operator(shape)] if selects() else []
-    return [*(_blocks(one, shape) for one in found), *by_operator]
-
-
-def _by_operator(shape: Preset) -> Values:
-    return {**_blocks(shape.layers, shape), "operators": True}
-
-
-def _recomputed_without(plan: Plan, cores: int) -> str:
-    return "" if selects() else f"not tried: {_OPERATORS}, {_NO_OPERATORS}"
-
-
-_OPERATORS = "operators"
-_NO_OPERATORS = f"torch has selective checkpointing from 2.4 on, and this is {torch.__version__}"
-
-
-def _recomputed_of(plan: Plan, values: Values) -> Plan:
-    share = values["blocks"] / values["of"]
-    return replace(plan, recompute=share, operators="operators" in values)
-
-
-def _recomputed_name(values: Values) -> str:
-    if "operators" in values:
-        return _OPERATORS
-    return f"{values['blocks']} of {values['of']} blocks"
-
-
-def _blocks(count: int, shape: Preset) -> Values:
-    return {"blocks": count, "of": shape.layers}
-
-
-def _share(text: str, plan: Plan) -> list[Values]:
-    """`0.25`, or `1/4`, or `operators`."""
-    if text == _OPERATORS:
-        if not selects():
-            raise ValueError(_NO_OPERATORS)
-        return [_by_operator(shape_of(plan))]
-    above, _, below = text.partition("/")
-    try:
-        share = float(above) / float(below or "1")
-    except (ValueError, ZeroDivisionError):
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise ValueError(f"{text!r} is no share of the blocks, 0 to 1, and not {_OPERATORS}")
-    shape = shape_of(plan)
-    return [_blocks(round(share * shape.layers), shape)]
-
-
 # Clipping, by policies of clipping.py.
 
 
@@ -319,11 +264,8 @@ AXES: dict[str, Axis] = {
         lambda one: f"{one['devices']} device{'' if one['devices'] == 1 else 's'}",
         more="--ranks 2",
     ),
-    "recompute": Axis(
-        _recomputed, _share, _recomputed_of,
-        lambda plan, shape: _blocks(round(plan.recompute * shape.layers), shape),
-        _recomputed_name, without=_recomputed_without,
-    ),
+    "recompute": Axis(recomputing.own, recomputing.read, recomputing.of, recomputing.base,
+                      recomputing.name, without=recomputing.without),
     "clip": Axis(
         _policies, _policy, lambda plan, one: replace(plan, clip=one["policy"]),
         lambda plan, shape: {"policy": plan.clip}, lambda one: str(one["policy"]), STEPS_OF_LOSS,
