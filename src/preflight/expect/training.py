@@ -24,7 +24,7 @@ _LEAST_STEPS = 30
 _LEARNED = {"cpu": 50.0, "cuda": 30.0}
 #: Hooks that hold back most of each gradient learn more slowly at first: to that part of the way
 #: they take so many steps. Measured with cpu-tiny are 36 % in 30 steps, 46 in 40, 68 in 60.
-_HELD_BACK = dict.fromkeys(("topk", "powersgd", "onebit"), 60)
+_HELD_BACK = dict.fromkeys(("topk", "powersgd"), 60)
 #: Percent. A GPU has its own time; processors are shared with loaders and with whoever else is
 #: there, and steps are of milliseconds.
 _BEHIND = {"cpu": 100.0, "cuda": 10.0}
