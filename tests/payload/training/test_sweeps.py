@@ -262,6 +262,17 @@ def test_what_a_step_asks_of_its_device_is_counted_once() -> None:
     assert len({one["loss"] for one in lines if one["setting"] == "2 KV heads"}) == 1
 
 
+def test_where_another_profiler_is_at_work_nothing_is_counted_and_nothing_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def busy(_: Any) -> None:
+        raise RuntimeError("profiler is already enabled")
+
+    monkeypatch.setattr(torch.profiler.profile, "start", busy)
+    lines = of(swept("kv-heads", "1"), "setting", round=0)
+    assert all("tokens_per_s" in one and "operators" not in one for one in lines)
+
+
 def event(name: str, *, gpu: bool = False, span: tuple[float, float] = (0, 0)) -> Any:
     device = DeviceType.CUDA if gpu else DeviceType.CPU
     range_ = SimpleNamespace(start=span[0], end=span[1])

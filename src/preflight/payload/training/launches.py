@@ -23,11 +23,24 @@ def counted(run: loop.Run, state: loop.State) -> dict[str, Any]:
     run = replace(run, settings=replace(run.settings, workers=1))
     steps = loop.steps(run, state, state.step + 2)
     next(steps).read()
-    with profile(activities=on) as seen:
-        for step in steps:
-            step.read()
+    seen = profile(activities=on)
+    begun = _begun(seen)
+    for step in steps:  # the other ranks wait for it, counted or not
+        step.read()
+    if not begun:
+        return {}
+    seen.stop()
     events = list(seen.events() or ())
     return on_gpu(events) if run.place.gpu else on_processors(events)
+
+
+def _begun(seen: profile) -> bool:
+    """Not where somebody else's profiler has the device."""
+    try:
+        seen.start()
+    except RuntimeError:
+        return False
+    return True
 
 
 def on_gpu(events: list[Any]) -> dict[str, Any]:
