@@ -42,7 +42,7 @@ def read(text: str, plan: Plan) -> list[Values]:
     except (ValueError, ZeroDivisionError):
         share = -1.0
     if not 0 <= share <= 1:
-        raise ValueError(f"{text!r} is no share of the blocks, 0 to 1, and not {_OPERATORS}")
+        raise ValueError(f"{text!r} is no share of the blocks: 0 to 1, or {_OPERATORS}")
     shape = shape_of(plan)
     return [_blocks(round(share * shape.layers), shape)]
 
