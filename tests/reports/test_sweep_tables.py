@@ -65,3 +65,38 @@ def test_a_setting_that_failed_says_what_to_type_for_it() -> None:
     (broken,) = run.sweeps[1].broken  # type: ignore[misc]
     assert broken.startswith("workers 2, pinned: rank 1 ended with -9; by itself: `preflight micro")
     assert broken.endswith("--preset gpu-small --ranks 4 --workers 2 --prefetch 2`")
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown_there", "not_there"),
+    [
+        ({"launches": 1204, "launch_bound_percent": 35.0}, ("1,204", "35.0 %"), ("operators",)),
+        ({"operators": 625}, ("operators", "625"), ("launches", "launch-bound")),
+    ],
+)
+def test_what_a_step_asks_of_its_device_stands_beside_its_cache(
+    asked: dict[str, Any], shown_there: tuple[str, ...], not_there: tuple[str, ...]
+) -> None:
+    lines = [json.loads(one) for one in swept().splitlines()]
+    lines[0]["plan"]["sweep"] = {"kv-heads": []}
+    for one in lines:
+        if one.get("axis") == "loader":
+            values = {"kv_heads": one["values"]["workers"] + 1}
+            one |= {"axis": "kv-heads", "values": values, "kv_cache_bytes": 3 << 20}
+            one |= asked if one["round"] == 0 else {}
+    told = shown(training("\n".join([*map(json.dumps, lines), ""])))
+    for word in ("KV cache", "3 MiB", *shown_there):
+        assert word in told
+    assert not [word for word in not_there if word in told]
+
+
+def test_checkpointing_by_operator_is_named_as_torch_calls_it() -> None:
+    lines = [json.loads(one) for one in swept().splitlines()]
+    lines[0]["plan"]["sweep"] = {"recompute": []}
+    for one in lines:
+        if one.get("axis") == "loader":
+            at = int(one["values"]["workers"])
+            values = {"blocks": 4, "of": 8, **({"operators": True} if at == 2 else {})}
+            one |= {"axis": "recompute", "values": values}
+    told = " ".join(shown(training("\n".join([*map(json.dumps, lines), ""]))).split())
+    assert "create_selective_checkpoint_contexts): +20.0 % tokens/s" in told

@@ -246,7 +246,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "comm_hook": Option(
         str, ("--comm-hook",), "What DDP makes of gradients on their way.",
-        "none|bf16|fp16|powersgd|topk",
+        "none|bf16|fp16|powersgd|topk|onebit",
     ),
     "clip": Option(
         str, ("--clip",), "Of gradients: global:1, layer:1, quantile:0.9, none.", "POLICY",
@@ -276,8 +276,9 @@ OPTIONS: dict[str, Option] = {
         list[str], ("--sweep",),
         "Instead train a few steps with each setting of an axis, and say which to take: loader "
         "(values: workers, or workers x batches ahead), length (tokens), batch (sequences), "
-        "scaling (devices), recompute (shares of the blocks, 0 to 1), clip (as --clip), kv-heads "
-        "(that divide the heads), comm-hook (as --comm-hook). Repeatable.", "AXIS[=V,V]",
+        "scaling (devices), recompute (shares of the blocks, or operators), clip (as --clip), "
+        "kv-heads (that divide the heads), comm-hook (as --comm-hook). Repeatable.",
+        "AXIS[=V,V]",
     ),
     "inject": Option(
         list[str], ("--inject",),

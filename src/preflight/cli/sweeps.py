@@ -30,7 +30,7 @@ class Axis(Struct, frozen=True):
 _WHOLE = r"[1-9]\d{0,6}"
 #: As --clip takes it.
 CLIP = r"none|(global|layer):(?!0*\.?0*$)\d{1,6}(\.\d{1,6})?|quantile:0?\.\d{1,6}"
-HOOKS = ("none", "bf16", "fp16", "powersgd", "topk")
+HOOKS = ("none", "bf16", "fp16", "powersgd", "topk", "onebit")
 #: Those of payload/training/sweeps.py.
 AXES = {
     "loader": Axis(5, r"\d{1,3}(x[1-9]\d{0,3})?", "workers of a rank, or workers x batches ahead",
@@ -38,11 +38,11 @@ AXES = {
     "length": Axis(5, _WHOLE, "tokens of a sequence, 8 or more", "512,1024"),
     "batch": Axis(8, _WHOLE, "sequences of a pass", "8,16,32", step_s=0.4),
     "scaling": Axis(3, _WHOLE, "devices", "1,2,4"),
-    "recompute": Axis(4, r"0|1|[01]\.0*|0?\.\d{1,6}|(?!0)\d{1,3}/[1-9]\d{0,2}",
-                      "shares of the blocks, 0 to 1", "0,0.5,1"),
+    "recompute": Axis(5, r"0|1|[01]\.0*|0?\.\d{1,6}|(?!0)\d{1,3}/[1-9]\d{0,2}|operators",
+                      "shares of the blocks, 0 to 1, or operators", "0,0.5,operators"),
     "clip": Axis(6, CLIP, "policies as --clip takes them", "none,global:1,quantile:0.9", 60),
     "kv-heads": Axis(3, _WHOLE, "key and value heads, which divide the heads", "1,4"),
-    "comm-hook": Axis(4, "|".join(HOOKS), f"{', '.join(HOOKS[:-1])} or {HOOKS[-1]}",
+    "comm-hook": Axis(5, "|".join(HOOKS), f"{', '.join(HOOKS[:-1])} or {HOOKS[-1]}",
                       "none,topk", 60),
 }  # fmt: skip
 #: Heads by preset, those of payload/training/presets.py; a test holds them together.

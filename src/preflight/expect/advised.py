@@ -13,7 +13,7 @@ OFTEN = "above 20 % the learning rate is too high, or gradients are summed and n
 #: A norm that is usual, and usually clipped to.
 _USUAL = 1.0
 #: Hooks that hold back a part of each gradient, and add it to the next ones.
-_HOLD_BACK = ("topk", "powersgd")
+_HOLD_BACK = ("topk", "powersgd", "onebit")
 #: payload/training/clipping.py: the norms that a quantile has to know before it clips.
 QUANTILE_FROM = 16
 #: A layer is clipped where its gradient is so many times as large as usual.

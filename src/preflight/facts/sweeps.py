@@ -38,6 +38,11 @@ class Setting(Struct, frozen=True):
     host_bytes: Known[int] = NOT_IN_INPUT
     shm_bytes: Known[int] = NOT_IN_INPUT
     sent_bytes: Known[int] = NOT_IN_INPUT  # by one rank in a step
+    kv_cache_bytes: Known[int] = NOT_IN_INPUT  # of all tokens of a pass
+    launches: Known[int] = NOT_IN_INPUT  # of kernels, in a step
+    #: Of a step without its wait for data, in which no kernel ran.
+    launch_bound_percent: Known[float] = NOT_IN_INPUT
+    operators: Known[int] = NOT_IN_INPUT  # of a step on processors
     loss: Known[float] = NOT_IN_INPUT  # of the last steps
     loss_noise: Known[float] = NOT_IN_INPUT
     norm: Known[float] = NOT_IN_INPUT  # of the gradients, the median of the steps
@@ -80,6 +85,8 @@ def _loader(values: dict[str, Any]) -> str:
 
 
 def _recompute(values: dict[str, Any]) -> str:
+    if "operators" in values:
+        return ""
     return "--activation-checkpointing" if values["blocks"] == values["of"] else ""
 
 

@@ -49,7 +49,8 @@ def _choice(run: Training, sweep: Sweep) -> Recommended:
 
 
 def _rows(sweep: Sweep, choice: Recommended) -> Iterator[Row]:
-    columns = _COLUMNS.get(sweep.name, ())
+    columns = [(name, cell) for name, cell in _COLUMNS.get(sweep.name, ())
+               if name not in _SOME or any(map(cell, sweep.settings))]  # fmt: skip
     # A way between memory and speed, of which no other is better in both.
     marks = dict.fromkeys(pareto(sweep), "on the Pareto front") if sweep.name == "recompute" else (
         unfit(sweep)
@@ -93,23 +94,25 @@ def _number(name: str, form: str) -> Cell:
     return lambda one: "" if isinstance(told := getattr(one, name), Missing) else format(told, form)
 
 
-def _value(name: str) -> Cell:
-    return lambda one: format_bytes(float(one.values.get(name, 0)))
-
-
 _WAIT = ("data wait", _percent("data_percent"))
 _PEAK = ("peak memory", _bytes("peak_bytes"))
+#: What a step asks of its device: of GPUs the first two, of processors the third.
+_ASKED = (("launches", _number("launches", ",")),
+          ("launch-bound", _percent("launch_bound_percent")),
+          ("operators", _number("operators", ",")))  # fmt: skip
+_SOME = {name for name, _ in _ASKED}
+_CACHE = ("KV cache", _bytes("kv_cache_bytes"))
 _LOSS = ("loss", _number("loss", ".3f"))
 #: What each axis is about.
 _COLUMNS: dict[str, tuple[tuple[str, Cell], ...]] = {
     "loader": (_WAIT, ("host memory", _bytes("host_bytes")), ("shared", _bytes("shm_bytes"))),
-    "length": (_PEAK, _WAIT),
+    "length": (_CACHE, _PEAK, *_ASKED),
     "batch": (_PEAK, _WAIT),
     "scaling": (_WAIT, ("communication", lambda one: _share(one, "communication"))),
     "recompute": (_PEAK,),
     "clip": (_LOSS, ("norm", _number("norm", ".3g")), ("noise", _number("loss_noise", ".4f")),
              ("clipped", _percent("clipped_percent"))),
-    "kv-heads": (("cache of a token", _value("cache_bytes")), _PEAK),
+    "kv-heads": (_CACHE, _PEAK, *_ASKED),
     "comm-hook": (("sent by a rank", _bytes("sent_bytes")),
                   ("communication", lambda one: _share(one, "communication")), _LOSS),
 }  # fmt: skip
@@ -133,6 +136,9 @@ def _typed(axis: str, setting: Setting) -> str:
         torch = f"num_workers={values['workers']}"
         torch += f", prefetch_factor={values['prefetch']}" if values["workers"] else ""
         return f"{options} (DataLoader: {torch}, pin_memory={values['pin']})"
+    if "operators" in values:
+        return ("checkpoint all blocks, products and attention kept "
+                "(torch.utils.checkpoint.create_selective_checkpoint_contexts)")  # fmt: skip
     if axis == "recompute" and not options:
         blocks = f"{values['blocks']} of the {values['of']} blocks"
         return f"checkpoint {blocks} (torch.utils.checkpoint)"

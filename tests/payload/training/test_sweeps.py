@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,8 +12,20 @@ pytest.importorskip("torch")
 
 import torch
 from torch import nn
+from torch.autograd import DeviceType
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from preflight.payload.training import clipping, comm_hooks, endings, fits, sweeping
+from preflight.payload.training import (
+    clipping,
+    comm_hooks,
+    endings,
+    fits,
+    launches,
+    recomputing,
+    sweeping,
+    sweeps,
+)
+from preflight.payload.training.model import Decoder
 from preflight.payload.training.plan import Plan, PlanError
 from preflight.payload.training.sweeps import AXES, settings
 from tests.payload.training.runs import Line, of, told
@@ -158,21 +172,129 @@ def test_top_k_of_everything_is_no_hook_at_all(monkeypatch: pytest.MonkeyPatch) 
     assert found["topk"] == pytest.approx(found["none"], abs=1e-4)
 
 
+def test_one_bit_sends_signs_and_scales_once_it_has_averaged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(comm_hooks, "_PLAIN_STEPS", 4)
+    lines = swept("comm-hook", "onebit", ranks=2, changes={"width": 16, "layers": 2})
+    found = {one["setting"]: one for one in of(lines, "setting", round=0)}
+    plain, bits = found["none"], found["onebit"]
+    parameters, tensors = plain["sent_bytes"] // 4, 2 * 8 + 3
+    assert bits["sent_bytes"] - 4 * tensors == pytest.approx(parameters / 8, abs=1)
+    assert bits["loss"] != plain["loss"]
+    assert bits["loss"] == pytest.approx(plain["loss"], abs=0.1)
+
+
+def test_of_a_gradient_one_bit_keeps_sign_and_mean_magnitude() -> None:
+    whole = torch.tensor([1.0, -3.0, 0.5, 0.5, 0.5, -0.5, 0.0, -0.25, -0.25, 7.0])
+    sent, kept = comm_hooks.compressed(whole, [2, 5, 3])
+    assert len(sent) == 3 * 4 + 2
+    expected = [2.0, -2.0, 0.4, 0.4, 0.4, -0.4, 0.4, -2.5, -2.5, 2.5]
+    assert kept.tolist() == pytest.approx(expected)
+
+
 def test_several_buckets_of_powersgd_do_not_mix_between_ranks() -> None:
     lines = swept("comm-hook", "powersgd", ranks=2, changes={"width": 128, "hidden": 2048})
     assert not [one for one in of(lines, "setting") if "failed" in one]
 
 
 def test_recomputing_gives_the_loss_of_keeping() -> None:
-    found = of(swept("recompute", "0", "1/2", "1", changes={"layers": 2}), "setting", round=0)
-    assert [one["values"]["blocks"] for one in found] == [0, 1, 2]
+    lines = swept("recompute", "0", "1/2", "1", "operators", changes={"layers": 2})
+    found = of(lines, "setting", round=0)
+    assert [one["values"]["blocks"] for one in found] == [0, 1, 2, 2]
+    assert found[-1]["setting"] == "operators"
     assert len({one["loss"] for one in found}) == 1
+
+
+class Computed(TorchDispatchMode):  # type: ignore[misc, unused-ignore]
+    """Counts operators that are really computed: a mode above it that answers hides them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.counts[func.overloadpacket.__name__] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_by_operator_what_is_dear_is_computed_once() -> None:
+    def counted(share: float, *, dear: bool) -> dict[str, int]:
+        model = Decoder(_shape(layers=2), recompute=share)
+        if dear:
+            model.keep_dear()
+        ids = torch.zeros((2, 8), dtype=torch.long)
+        with Computed() as seen:
+            model(ids, ids).backward()
+        return dict(seen.counts)
+
+    keeps, all_again, cheap = counted(0, dear=False), counted(1, dear=False), counted(1, dear=True)
+    attention = next(one for one in keeps if one.startswith("_scaled_dot_product"))
+    for name in ("mm", attention):
+        assert keeps[name] == cheap[name] < all_again[name]
+    assert keeps["silu"] < cheap["silu"] == all_again["silu"]
+
+
+def test_where_torch_cannot_select_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recomputing, "selects", lambda: False)
+    assert "operators" not in names(CPU, "recompute")
+    told = sweeps.left_out(Plan(**{**CPU.__dict__, "sweep": {"recompute": []}}), "recompute", 2)
+    assert told.startswith("not tried: operators, torch has selective checkpointing from 2.4")
+    with pytest.raises(PlanError, match=r"from 2\.4 on"):
+        names(CPU, "recompute", "operators")
 
 
 def test_recomputing_half_takes_memory_between() -> None:
     shape = _shape(layers=8)
     peaks = [fits.needs(Plan(recompute=share), shape).activations for share in (0.0, 0.5, 1.0)]
     assert peaks[0] > peaks[1] > peaks[2]
+    by_operator = fits.needs(Plan(recompute=1.0, operators=True), shape).activations
+    assert peaks[0] > by_operator > peaks[2]
+
+
+def test_what_a_step_asks_of_its_device_is_counted_once() -> None:
+    lines = of(swept("kv-heads", "1", "2", changes={"heads": 2, "kv_heads": 2}), "setting")
+    assert [one["round"] for one in lines if "operators" in one] == [0, 0]
+    one, two = (line for line in lines if not line["round"])
+    assert one["operators"] > 100
+    assert 2 * one["kv_cache_bytes"] == two["kv_cache_bytes"]
+    assert two["kv_cache_bytes"] == 2 * 4 * _shape().batch * _shape().length * _shape().width
+    assert len({one["loss"] for one in lines if one["setting"] == "2 KV heads"}) == 1
+
+
+def test_where_another_profiler_is_at_work_nothing_is_counted_and_nothing_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def busy(_: Any) -> None:
+        raise RuntimeError("profiler is already enabled")
+
+    monkeypatch.setattr(torch.profiler.profile, "start", busy)
+    lines = of(swept("kv-heads", "1"), "setting", round=0)
+    assert all("tokens_per_s" in one and "operators" not in one for one in lines)
+
+
+def event(name: str, *, gpu: bool = False, span: tuple[float, float] = (0, 0)) -> Any:
+    device = DeviceType.CUDA if gpu else DeviceType.CPU
+    range_ = SimpleNamespace(start=span[0], end=span[1])
+    return SimpleNamespace(name=name, device_type=device, time_range=range_, cpu_parent=None)
+
+
+def test_kernels_that_run_at_once_are_busy_once_and_ranges_are_no_kernels() -> None:
+    events = [
+        event("cudaLaunchKernel"), event("cuLaunchKernelEx"), event("cudaMemcpyAsync"),
+        event("Optimizer.step"), event("Optimizer.step", gpu=True, span=(0, 9e6)),
+        event("gemm", gpu=True, span=(0, 2e6)), event("nccl", gpu=True, span=(1e6, 3e6)),
+        event("Memcpy HtoD", gpu=True, span=(5e6, 6e6)),
+    ]  # fmt: skip
+    assert launches.on_gpu(events) == {"launches": 2, "busy_s": 4.0}
+    assert launches.on_gpu(events[:4]) == {}
+
+
+def test_what_no_kernel_runs_in_is_bound_by_launches_but_not_the_wait_for_data() -> None:
+    counts = [{"counted": {"launches": 7, "busy_s": busy}} for busy in (0.2, 0.3)]
+    timed: Line = {"step_s": 0.8, "data_percent": 25.0}
+    assert sweeping._launched(timed, counts) == {"launches": 7, "launch_bound_percent": 50.0}
+    assert sweeping._launched(timed, [{"counted": {}}, {"peak_bytes": 1}]) == {}
 
 
 @pytest.mark.parametrize(

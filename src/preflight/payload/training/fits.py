@@ -42,7 +42,8 @@ def needs(plan: Plan, shape: Preset) -> Needs:
     again = round(plan.recompute * shape.layers)
     kept = (shape.layers - again) * _block(plan, shape, size)
     if again:  # their inputs, and one block as it is computed again
-        kept += again * size * shape.width + _block(plan, shape, size)
+        each = _matrices(shape, size) if plan.operators else size * shape.width
+        kept += again * each + _block(plan, shape, size)
     # At the loss: the logits, and their gradient.
     logits = 2 * shape.vocabulary * (size if plan.compiled else 4)
     return Needs(_KEPT * count, _GRADIENT * count, shape.batch * shape.length * (kept + logits))
@@ -51,11 +52,17 @@ def needs(plan: Plan, shape: Preset) -> Needs:
 def _block(plan: Plan, shape: Preset, size: int) -> int:
     """Bytes for a token that backward needs of one block: the inputs of its matrices and of what
     is between them; compiled only those of its matrices, for the rest is computed again."""
-    heads = shape.width * shape.kv_heads // shape.heads
     if plan.compiled:
-        return size * (4 * shape.width + 2 * heads + 2 * shape.hidden)
+        return _matrices(shape, size)
+    heads = shape.width * shape.kv_heads // shape.heads
     width = 28 if size == 4 else 22  # the residual stream and the norms are in fp32
     return width * shape.width + size * (3 * heads + 4 * shape.hidden)
+
+
+def _matrices(shape: Preset, size: int) -> int:
+    """Of one block only the inputs of its matrices, or about as much: what they give."""
+    heads = shape.width * shape.kv_heads // shape.heads
+    return size * (4 * shape.width + 2 * heads + 2 * shape.hidden)
 
 
 def _pieces(plan: Plan) -> int:

@@ -55,6 +55,11 @@ def spread(model: Decoder, place: Place, how: Spread, precision: str) -> nn.Modu
     )  # fmt: skip
 
 
+def decoder(model: nn.Module) -> Decoder:
+    """The model itself, however it is spread."""
+    return next(one for one in model.modules() if isinstance(one, Decoder))
+
+
 def _replicated(model: Decoder, place: Place, how: Spread) -> nn.Module:
     on = [place.local_rank] if place.gpu else None
     # Its buffers are constants: to send them at each forward is a wait that looks like work.

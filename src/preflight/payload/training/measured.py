@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..ranks import Tell
-from . import loop
+from . import launches, layout, loop
 from .plan import Plan
 
 _PAGES = os.sysconf("SC_PAGE_SIZE")
@@ -18,6 +18,8 @@ def few_steps(run: loop.Run, plan: Plan, tell: Tell) -> None:
     """Train until the steps are over; each is told, and before the last what memory holds."""
     began = _resident()
     state = loop.begin(run, plan.seed)
+    if plan.operators:
+        layout.decoder(state.model).keep_dear()
     last = run.shape.steps
 
     def after(state: loop.State) -> None:
@@ -32,6 +34,8 @@ def few_steps(run: loop.Run, plan: Plan, tell: Tell) -> None:
         norms.append(step.norm)
     tell({"kind": "held", **_held(run, began, of_workers=False), **_sent(state)})
     tell({"kind": "clipped", "steps": run.clip.over(norms)})
+    if plan.counts and not plan.compiled:  # which might be compiled again
+        tell({"kind": "counted", **launches.counted(run, state)})
     tell({"kind": "done", "failed": ""})
 
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - as everywhere
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils import checkpoint
 
 from .presets import Preset
 
 #: Whether attention knows of heads that share keys and values: since torch 2.5.
 _GROUPED = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 5)
 _HAS_RMS_NORM = hasattr(F, "rms_norm")  # since torch 2.4
+#: Of a block that is computed again, what is kept: products with weights, and what attention gives.
+#: No other products: where attention is written out, theirs grow with the square of the length.
+_DEAR = (
+    "mm", "addmm", "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_fused_attention_overrideable",
+)  # fmt: skip
 
 
 class Norm(nn.Module):
@@ -114,6 +123,7 @@ class Decoder(nn.Module):
         super().__init__()
         #: Blocks whose activations are computed again in backward rather than kept.
         self.recomputed = round(recompute * shape.layers)
+        self.keeps: dict[str, Any] = {}  # of such a block, as torch wants to be told
         self.embedding = nn.Embedding(shape.vocabulary, shape.width)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.norm = Norm(shape.width)
@@ -132,23 +142,41 @@ class Decoder(nn.Module):
                 std = 0.02 / math.sqrt(2 * self.depth) if last else 0.02
                 nn.init.normal_(weight, std=std)
 
+    def keep_dear(self) -> None:
+        """Blocks that compute their activations again keep those of dear operators."""
+        found = [getattr(torch.ops.aten, name) for name in _DEAR if hasattr(torch.ops.aten, name)]
+        dear = [one.default for one in found]
+        self.keeps = {"context_fn": partial(checkpoint.create_selective_checkpoint_contexts, dear)}
+
     def forward(self, tokens: Tensor, targets: Tensor) -> Tensor:
         x = self.embedding(tokens)
         length = tokens.shape[1]
         cos, sin = self.cos[:length], self.sin[:length]
         for number, block in enumerate(self.blocks):
             if number < self.recomputed:
-                x = checkpoint(block, x, cos, sin, use_reentrant=False)
+                x = checkpoint.checkpoint(block, x, cos, sin, use_reentrant=False, **self.keeps)
             else:
                 x = block(x, cos, sin)
         logits = self.head(self.norm(x)).float()
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
+def selects() -> bool:
+    """Whether this torch can compute again some operators of a block and keep others: from 2.4."""
+    return hasattr(checkpoint, "create_selective_checkpoint_contexts")
+
+
 def parameters(shape: Preset) -> int:
     """All that is trained, the embedding and the norms too."""
     norms = (2 * shape.layers + 1) * shape.width
     return shape.layers * _block(shape) + 2 * shape.width * shape.vocabulary + norms
+
+
+def kv_cache_bytes(shape: Preset) -> int:
+    """Of keys and values of all tokens of a pass, were they kept as one generates by them."""
+    size = 4 if shape.precision == "fp32" else 2
+    token = 2 * shape.layers * shape.kv_heads * (shape.width // shape.heads) * size
+    return shape.batch * shape.length * token
 
 
 def flops_per_token(shape: Preset, *, causal: bool = False) -> float:

@@ -34,6 +34,7 @@ class Plan:
     comm_hook: str = "none"  # of comm_hooks.py: what ddp makes of gradients on their way
     compiled: bool = False
     recompute: float = 0.0  # activation checkpointing: of so many of the blocks
+    operators: bool = False  # of a sweep: those blocks compute only what is cheap again
     clip: str = "global:1"  # a policy of clipping.py
     resume: bool = True  # kill a run and resume it
     changes: dict[str, Any] = field(default_factory=dict)
@@ -41,6 +42,7 @@ class Plan:
     silent_s: float = 20.0  # a rank that says nothing for so long is lost, once it has trained
     #: Axes of a sweep and their values; none: the axis' own.
     sweep: dict[str, list[Any]] = field(default_factory=dict)
+    counts: bool = False  # of a sweep: count what a step launches, after the steps that are timed
     even_if_busy: bool = False  # beside somebody else's work on the GPUs
     job: str = ""  # of several hosts: what tells our own processes on one of them
     # One run over several hosts; all of them get the same plan.

@@ -7,12 +7,14 @@ import math
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from statistics import mean, median, pstdev
 from typing import Any
 
 from ..host_memory import available_bytes
 from ..ranks import Launch, Tell
 from . import cannot, endings, fits
+from .model import kv_cache_bytes
 from .plan import SWEPT, Plan, PlanError
 from .sweeps import AXES, Setting, left_out, settings
 from .work import shape_of, work
@@ -61,7 +63,8 @@ def _swept(
         line = _beyond(axis, one, before) or _told(one, gpus, current)
         tell(_line(axis, one, 0, line))
         if "limit" not in line and "failed" not in line:
-            again.append(one)
+            # What a step launches is the same in each round.
+            again.append(replace(one, plan=replace(one.plan, counts=False)))
         elif "limit" in line and AXES[axis].ends:
             break
         before = line
@@ -109,7 +112,8 @@ def _told(setting: Setting, gpus: list[dict[str, Any]], current: list[Launch]) -
         return ill
     if not steps or min(map(len, steps.values())) < _LEAST:
         return {"failed": "it ended before its steps were told"}
-    return {**_timed(setting.plan, steps), **_most(held)}
+    timed = _timed(setting.plan, steps)
+    return {**timed, **_most(held), **_launched(timed, held)}
 
 
 def _heard(launch: Launch) -> tuple[dict[int, list[Line]], list[Line], Line]:
@@ -127,6 +131,8 @@ def _heard(launch: Launch) -> tuple[dict[int, list[Line]], list[Line], Line]:
                 break
         elif line["kind"] == "held":
             held.append(line)
+        elif line["kind"] == "counted":
+            held.append({"counted": line})
         elif line["kind"] == "clipped":
             held.append({"clipped": line["steps"]})
         else:
@@ -152,6 +158,7 @@ def _timed(plan: Plan, steps: dict[int, list[Line]]) -> Line:
         "step_s": round(step_s, 6),
         "tokens_per_s": round(tokens / step_s, 1),
         "data_percent": shares["data"],
+        "kv_cache_bytes": kv_cache_bytes(shape),
         "shares": shares,
         **_losses(steps[min(steps)]),
         **_norm(steps[min(steps)]),
@@ -181,6 +188,20 @@ def _norm(steps: list[Line]) -> Line:
     """Of the gradients, where the scaler left no step out."""
     found = [float(one["norm"]) for one in steps if math.isfinite(one["norm"])]
     return {"norm": round(median(found), 6)} if found else {}
+
+
+def _launched(timed: Line, held: list[Line]) -> Line:
+    """What the rank that has most of them asks of its device in a step; and in which share of a
+    step, but for its wait for data, nothing ran there, for nothing was launched yet."""
+    counts = [one["counted"] for one in held if "counted" in one]
+    told: Line = {}
+    for name in ("launches", "operators"):
+        if found := [int(one[name]) for one in counts if name in one]:
+            told[name] = max(found)
+    if busy := [float(one["busy_s"]) for one in counts if "busy_s" in one]:
+        step_s = timed["step_s"] * (1.0 - timed["data_percent"] / 100.0)
+        told["launch_bound_percent"] = round(max(0.0, 100.0 * (1.0 - max(busy) / step_s)), 2)
+    return told
 
 
 def _most(held: list[Line]) -> Line:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from . import recomputing
 from .cannot import dividers
 from .clipping import policy
 from .comm_hooks import HOOKS
+from .model import kv_cache_bytes
 from .plan import Plan, PlanError
 from .presets import Preset
 from .work import shape_of
@@ -158,6 +160,10 @@ def _of_shape(plan: Plan, values: Values) -> Plan:
     return replace(plan, changes={**plan.changes, **values})
 
 
+def _with_counts(plan: Plan, values: Values) -> Plan:
+    return replace(_of_shape(plan, values), counts=True)
+
+
 # Micro-batch: doubled until memory ends.
 
 
@@ -180,31 +186,6 @@ def _devices_of(plan: Plan, values: Values) -> Plan:
     return replace(plan, ranks=values["devices"], sharding=sharding, mesh="", comm_hook=hook)
 
 
-# Recomputing: how many blocks keep only their inputs. They are alike: which of them is no matter.
-
-
-def _recomputed(plan: Plan, shape: Preset, cores: int) -> list[Values]:
-    found = dict.fromkeys(round(share * shape.layers) for share in (0.0, 0.25, 0.5, 1.0))
-    return [_blocks(one, shape) for one in found]
-
-
-def _blocks(count: int, shape: Preset) -> Values:
-    return {"blocks": count, "of": shape.layers}
-
-
-def _share(text: str, plan: Plan) -> list[Values]:
-    """`0.25`, or `1/4`."""
-    above, _, below = text.partition("/")
-    try:
-        share = float(above) / float(below or "1")
-    except (ValueError, ZeroDivisionError):
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise ValueError(f"{text!r} is no share of the blocks: 0 to 1")
-    shape = shape_of(plan)
-    return [_blocks(round(share * shape.layers), shape)]
-
-
 # Clipping, by policies of clipping.py.
 
 
@@ -219,6 +200,7 @@ def _policy(text: str, plan: Plan) -> list[Values]:
 
 
 # Key and value heads: those that divide the heads. A cache of one token in bytes beside them.
+# Of these and of the length is counted what a step launches.
 
 
 def _kv_heads(plan: Plan, shape: Preset, cores: int) -> list[Values]:
@@ -229,9 +211,8 @@ def _kv_head(count: int, shape: Preset) -> Values:
     if shape.heads % count:
         take = " or ".join(map(str, dividers(shape.heads)))
         raise ValueError(f"{count} does not divide the {shape.heads} heads: take {take}")
-    size = 4 if shape.precision == "fp32" else 2
-    cache = 2 * shape.layers * count * (shape.width // shape.heads) * size
-    return {"kv_heads": count, "cache_bytes": cache}
+    token = replace(shape, kv_heads=count, batch=1, length=1)
+    return {"kv_heads": count, "cache_bytes": kv_cache_bytes(token)}
 
 
 # What DDP makes of gradients on their way.
@@ -269,7 +250,7 @@ AXES: dict[str, Axis] = {
     "loader": Axis(_loader, _loader_read, _loader_of, _loader_base, _loader_name,
                    without=_loader_without),
     "length": Axis(
-        _lengths, _counted(_length), _of_shape,
+        _lengths, _counted(_length), _with_counts,
         lambda plan, shape: {"length": shape.length, "batch": shape.batch},
         lambda one: f"length {one['length']} x batch {one['batch']}",
     ),
@@ -283,19 +264,15 @@ AXES: dict[str, Axis] = {
         lambda one: f"{one['devices']} device{'' if one['devices'] == 1 else 's'}",
         more="--ranks 2",
     ),
-    "recompute": Axis(
-        _recomputed, _share,
-        lambda plan, one: replace(plan, recompute=one["blocks"] / one["of"]),
-        lambda plan, shape: _blocks(round(plan.recompute * shape.layers), shape),
-        lambda one: f"{one['blocks']} of {one['of']} blocks",
-    ),
+    "recompute": Axis(recomputing.own, recomputing.read, recomputing.of, recomputing.base,
+                      recomputing.name, without=recomputing.without),
     "clip": Axis(
         _policies, _policy, lambda plan, one: replace(plan, clip=one["policy"]),
         lambda plan, shape: {"policy": plan.clip}, lambda one: str(one["policy"]), STEPS_OF_LOSS,
     ),
     "kv-heads": Axis(
         _kv_heads, _counted(_kv_head),
-        lambda plan, one: _of_shape(plan, {"kv_heads": one["kv_heads"]}),
+        lambda plan, one: _with_counts(plan, {"kv_heads": one["kv_heads"]}),
         lambda plan, shape: _kv_head(shape.kv_heads, shape),
         lambda one: f"{one['kv_heads']} KV heads",
     ),

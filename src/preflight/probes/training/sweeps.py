@@ -17,8 +17,10 @@ _SHARED = Missing(
 _NO_SCALING = Missing("not-asked", "needs --sweep scaling")
 _ONE = Missing("not-applicable", "fewer than two numbers of devices were trained")
 #: Of several rounds the middle counts; of memory the most.
-_MIDDLE = ("step_s", "data_percent", "loss", "loss_noise", "norm", "clipped_percent")
-_MOST = ("peak_bytes", "host_bytes", "shm_bytes", "sent_bytes")
+_MIDDLE = ("step_s", "data_percent", "loss", "loss_noise", "norm", "clipped_percent",
+           "launch_bound_percent")  # fmt: skip
+_MOST = ("peak_bytes", "host_bytes", "shm_bytes", "sent_bytes", "kv_cache_bytes", "launches",
+         "operators")  # fmt: skip
 
 
 def sweeps(told: Told) -> tuple[Sweep, ...]:
