@@ -147,6 +147,17 @@ def test_a_host_that_could_not_take_part_says_why() -> None:
     assert "no torch" in one.reason
 
 
+def test_hosts_that_do_not_meet_say_whom_they_did_not_reach() -> None:
+    ways = {"preflight": "nccl-bench/1", "kind": "ways", "address": "10.0.0.1", "port": 1,
+            "ways": [{"host": "h2", "why": ""}, {"host": "h3", "why": "silent"}]}  # fmt: skip
+    apart = {"preflight": "nccl-bench/1", "kind": "unmet", "own": False, "text": "not all meet"}
+    report = judged(written([ways, apart]))
+    (one,) = [one for one in report.results if one.check == "collectives.host"]
+    assert (one.status, one.reason) == (
+        Status.ERROR, "not all meet; this host does not reach h3: silent",
+    )  # fmt: skip
+
+
 def test_with_one_gpu_there_is_nobody_to_send_to() -> None:
     few = {"preflight": "nccl-bench/1", "kind": "cannot", "why": "few-gpus", "text": "it takes 2"}
     assert set(statuses(judged(written([few]))).values()) == {Status.SKIP}

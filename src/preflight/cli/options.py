@@ -323,7 +323,8 @@ OPTIONS: dict[str, Option] = {
         "N",
     ),
     "pairwise": Option(
-        bool, ("--pairwise",), "Try each pair of hosts, as is done with up to six: a round for each host."
+        bool, ("--pairwise",),
+        "Try each pair of hosts, as is done with up to six: a round for each host.",
     ),
     "no_locate": Option(bool, ("--no-locate",), "Look for no slow host or link."),
 }  # fmt: skip

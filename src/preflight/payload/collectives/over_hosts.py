@@ -18,8 +18,9 @@ from .agents import Lead, Line
 from .plan import Plan
 from .served import LEAD_PORT, serve
 
-#: All sizes of all collectives; one test of a search.
-_SIZES_S, _TEST_S = 1800.0, 180.0
+#: All sizes of all collectives; one test of a search. Its agents end it then, and one that has not
+#: told that some time later is gone.
+_SIZES_S, _TEST_S, _LATE_S = 1800.0, 90.0, 60.0
 #: What is compared: the collective that loads every link of a ring in both directions. On
 #: processors a size that a link of 1 Gb/s carries in 70 ms.
 _COMPARED = "all_reduce"
@@ -70,8 +71,8 @@ def _agent_here(plan: Plan) -> Iterator[None]:
 
 def _sizes(plan: Plan, agents: Lead, hosts: list[int], tell: Tell) -> None:
     """Every collective in every size, over all hosts."""
-    order = {"test": 0, "do": "sizes", "hosts": hosts}
-    for _, at, line in agents.run([order], _SIZES_S):
+    order = {"test": 0, "do": "sizes", "hosts": hosts, "limit_s": _SIZES_S}
+    for _, at, line in agents.run([order], _SIZES_S + _LATE_S):
         if line["kind"] != "over":
             tell({**line, "of": plan.hosts[at]})
 
@@ -100,7 +101,7 @@ def _round(
     size = plan.locate_bytes or _BYTES[plan.device]
     orders: list[Line] = [
         {"test": one.number, "do": "compare", "hosts": [ring[node] for node in one.nodes],
-         "collective": _COMPARED, "bytes": size, "repeats": plan.repeats}
+         "collective": _COMPARED, "bytes": size, "repeats": plan.repeats, "limit_s": _TEST_S}
         for one in tests
     ]  # fmt: skip
     told = _told(plan, agents, orders)
@@ -125,7 +126,7 @@ def _round(
 def _told(plan: Plan, agents: Lead, orders: list[Line]) -> dict[int, list[Line]]:
     """What the ranks of each test told, with the name of their host."""
     told: dict[int, list[Line]] = {one["test"]: [] for one in orders}
-    for test, at, line in agents.run(orders, _TEST_S):
+    for test, at, line in agents.run(orders, _TEST_S + _LATE_S):
         told[test].append({**line, "of": plan.hosts[at]})
     return told
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import Any
 
 from ..ranks import Among, Launch, Tell
@@ -36,13 +37,23 @@ def _done(plan: Plan, at: int, order: Line, wire: Wire) -> None:
     launch = Launch(plan.ranks, _work_of(plan, order), silent_s=plan.silent_s, start_s=START_S,
                     among=_among(plan, at, order))  # fmt: skip
     number = {"test": order["test"]}
+    # Whoever waits for a host that comes to no end is there for the next test.
+    timer = threading.Timer(order["limit_s"], _end, [launch])
+    timer.daemon = True
+    timer.start()
     try:
         for line in launch.lines():
             if line["kind"] not in OF_ALL or line["rank"] == 0:
                 wire.send({**line, **number})
     finally:
+        timer.cancel()
         launch.kill()
     wire.send({"kind": "over", **number})
+
+
+def _end(launch: Launch) -> None:
+    for one in launch.ranks:
+        one.kill()
 
 
 def _work_of(plan: Plan, order: Line) -> Any:

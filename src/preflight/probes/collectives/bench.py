@@ -43,10 +43,18 @@ def _facts(told: Told) -> Bench:
         runs=_runs(told), located=located(told), cannot=told.text("cannot"),
         busy=told.text("busy"), lacks_torch=_why(told) == "no-torch",
         few_gpus=_why(told) == "few-gpus",
-        unmet=told.text("unmet"), interrupted=bool(told.of["interrupted"]),
+        unmet=_unmet(told), interrupted=bool(told.of["interrupted"]),
         leads=not told.plan.get("hosts") or told.plan["hosts"][0] == told.begin.get("host"),
         probe=PROBE,
     )  # fmt: skip
+
+
+def _unmet(told: Told) -> str:
+    """Why the hosts did not come together, and whom this one did not reach."""
+    text = told.text("unmet")
+    closed = [way for one in told.of["ways"] for way in one["ways"] if way["why"]]
+    told_of = "; ".join(f"{way['host']}: {way['why']}" for way in closed[:4])
+    return f"{text}; this host does not reach {told_of}" if text and told_of else text
 
 
 def _why(told: Told) -> str:
