@@ -134,6 +134,38 @@ def test_a_host_with_fewer_gpus_is_told() -> None:
     assert statuses(judged(written(told)))["collectives.even"] is Status.WARN
 
 
+@pytest.mark.parametrize("last", [None, {"kind": "interrupted"}])
+def test_what_lacks_its_end_does_not_pass_for_ended(last: Line | None) -> None:
+    told = [one for one in lines("one_host") if one["kind"] != "end"]
+    found = statuses(judged(written(told + ([last] if last else []))))
+    assert found["collectives.ended"] is Status.ERROR
+
+
+def test_where_no_size_was_measured_nothing_was_right() -> None:
+    told = [
+        {**{key: one[key] for key in ("kind", "collective", "bytes")}, "skipped": "no memory"}
+        if one["kind"] == "size" else one
+        for one in lines("one_host")
+    ]  # fmt: skip
+    assert statuses(judged(written(told)))["collectives.wrong"] is Status.ERROR
+
+
+def test_hosts_that_did_not_come_are_not_counted() -> None:
+    told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located")]
+    (run,) = bench(written([*told, {"kind": "absent", "of": "h4"}])).runs
+    assert (run.ranks, run.trouble) == (3, "h4 did not come")
+
+
+def test_a_search_that_is_none_is_told_to_nobody() -> None:
+    begin = next(one for one in lines("sound_h1") if one["kind"] == "begin")
+    assert told_to_each({"h1": written([begin, {"kind": "found", "nodes": 3}])}) == {}
+
+
+def test_without_torch_run_leaves_it_out_and_who_asks_is_told() -> None:
+    cannot = {"preflight": "nccl-bench/1", "kind": "cannot", "why": "no-torch", "text": "no torch"}
+    assert set(statuses(judged(written([cannot]))).values()) == {Status.SKIP}
+
+
 def test_a_search_without_an_end_is_undetermined() -> None:
     told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located", "found")]
     found = statuses(judged(written(told)))

@@ -175,7 +175,7 @@ def make_plan(question: Question, options: Options) -> Plan:
     checks = [one for one in catalogue.checks if _belongs(one, question)]
     checks = overrides.apply(checks, stated)
     # Who names the Python that trains wants it to be there.
-    named = ("stress.*", "training.*") if options.python != _PYTHON else ()
+    named = ("stress.*", "training.*", "collectives.*") if options.python != _PYTHON else ()
     none = _states_no_gpus(stated)
     asked = [one for one in question.asked if not (none and one == "gpu.present")]
     checks = overrides.mark(checks, (*asked, *named), asked=True)

@@ -110,7 +110,10 @@ class Lead:
     def _take(self, wire: Wire) -> None:
         """One that does not know the secret is somebody else's."""
         try:
-            (line,) = wire.received()
+            lines: list[Line] = []
+            while not lines:  # it may come in pieces
+                lines = wire.received()
+            (line,) = lines
             if line["secret"] == self.secret:
                 self.agents[int(line["at"])] = Agent(int(line["at"]), wire, list(line["ports"]))
                 return

@@ -72,6 +72,9 @@ def settled(plan: Plan) -> Plan:
         raise PlanError(f"no collective {unknown[0]}: there are {', '.join(COLLECTIVES)}")
     if plan.dtype not in TYPES:
         raise PlanError(f"no dtype {plan.dtype}: there are {', '.join(TYPES)}")
+    if device == "cuda" and not gpus:
+        built = torch.version.cuda or "none"
+        raise PlanError(f"torch {torch.__version__} (CUDA: {built}) finds no GPU")
     if device == "cuda" and ranks > gpus:
         raise PlanError(f"{ranks} ranks are asked for, and there are {gpus} GPUs")
     if ranks < 2 and len(plan.hosts) < 2:

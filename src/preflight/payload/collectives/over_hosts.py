@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -162,9 +163,9 @@ def _culprit(key: object, names: Callable[[Any], list[str]]) -> list[str]:
 
 def _hosts_in(plan: Plan, ring: list[int], text: str) -> str:
     """The search calls hosts n0, n1 ...: their names instead."""
-    words = text.split(" ")
-    return " ".join(
-        plan.hosts[ring[int(word[1:])]] if word[:1] == "n" and word[1:].isdigit()
-        and int(word[1:]) < len(ring) else word
-        for word in words
-    )  # fmt: skip
+    return re.sub(r"\bn(\d+)\b", lambda match: _host(plan, ring, match), text)
+
+
+def _host(plan: Plan, ring: list[int], match: re.Match[str]) -> str:
+    node = int(match[1])
+    return plan.hosts[ring[node]] if node < len(ring) else match[0]

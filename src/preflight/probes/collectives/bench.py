@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from preflight.errors import ParseError
 from preflight.facts.collectives import Bench, Collective, Side, SizeRow
-from preflight.model import Missing
+from preflight.model import Known, Missing
 from preflight.probes.collectives.derived import largest, numbered, shape_of, sides
 from preflight.probes.collectives.lines import PROBE, Line, Told, read, said
 from preflight.probes.collectives.located import located
@@ -23,6 +23,8 @@ _PROCESSORS = Missing(
     "not-applicable", "processors are shared with the rest of the host: shown only"
 )
 _ONE_SIDE = Missing("not-applicable", "torch has one form of each collective")
+_ONE_HOST = Missing("not-applicable", "one host")
+_NO_SIZE = Missing("unreadable", "no size was measured")
 _NO_LIMIT = Missing("not-applicable", "the bundled bench has no limit of its own")
 _LOST = ("failed", "died", "silent", "gone", "absent")
 
@@ -76,7 +78,7 @@ def _runs(told: Told) -> tuple[Collective, ...]:
 
 
 def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
-    plan, world = told.plan, int(told.begin["world"])
+    plan, world = told.plan, _world(told)
     rows = tuple(_row(one, name, world) for one in lines if "median_us" in one)
     hosts = tuple(map(str, plan.get("hosts") or ()))
     gpu = plan.get("device") == "cuda"
@@ -86,20 +88,36 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
     first = lines[0]["line"] if lines else told.begin["line"]
     return Collective(
         name, f"torch {told.begin['torch']}, {told.begin['backend']}", collective=name, ranks=world,
-        hosts=hosts or Missing("not-applicable", "one host"), host_count=max(1, len(hosts)),
+        hosts=hosts or _ONE_HOST, host_count=max(1, len(hosts)),
         ranks_per_host=int(plan["ranks"]), even=_even(told), rows=rows,
         reaches_own_limit=_NO_LIMIT,
         product=names.pop() if gpu and len(names) == 1 else _PROCESSORS if not gpu
         else Missing("unreadable", "GPUs of several models"),
-        ended=True, together=True, wrong=sum(int(one["wrong"]) for one in lines if "wrong" in one),
-        average_gbps=sum(shown) / len(shown) if shown else Missing("unreadable", "no size"),
+        ended=_ended(told), together=True,
+        wrong=sum(int(one["wrong"]) for one in lines if "wrong" in one) if rows else _NO_SIZE,
+        average_gbps=sum(shown) / len(shown) if shown else _NO_SIZE,
         busbw_gbps=busbw if gpu else _PROCESSORS, at_bytes=at if gpu else _PROCESSORS,
         shape=shape_of(rows, name, first, PROBE) if gpu else _PROCESSORS, line=first, probe=PROBE,
     )  # fmt: skip
 
 
-def _even(told: Told) -> bool:
+def _world(told: Told) -> int:
+    """Ranks of all hosts that came."""
+    return max(1, int(told.begin["world"]) - int(told.plan["ranks"]) * len(told.of["absent"]))
+
+
+def _ended(told: Told) -> Known[bool]:
+    """What is cut short, or was interrupted, may lack anything."""
+    if told.of["interrupted"]:
+        return Missing("exited", "the bench was interrupted")
+    cut = "no end was told: the bench was killed, or its recording is cut short"
+    return True if told.of["end"] else Missing("unreadable", cut)
+
+
+def _even(told: Told) -> Known[bool]:
     """Whether all hosts have as many GPUs: of the others only so many were used."""
+    if not told.plan.get("hosts"):
+        return _ONE_HOST
     gpus = next(iter(told.of["job"]), {}).get("gpus", {})
     return len(set(gpus.values())) < 2
 

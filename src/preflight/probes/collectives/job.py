@@ -11,7 +11,15 @@ Line = dict[str, Any]
 
 
 def told_to_each(texts: Mapping[str, str]) -> dict[str, Line]:
-    """A line for each host of the search, by their lines; none where no search came to its end."""
+    """A line for each host of the search, by their lines; none where no search came to its end, or
+    where what was told of it is none: the probe says so."""
+    try:
+        return _told(texts)
+    except (KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _told(texts: Mapping[str, str]) -> dict[str, Line]:
     for text in texts.values():
         lines = list(_lines(text))
         found = next((one for one in lines if one.get("kind") == "found"), None)
