@@ -25,6 +25,11 @@ _NO_TEST = Missing(
 )
 
 NO_SEARCH = Missing("not-asked", "needs several hosts: preflight nccl-bench --hosts HOSTS")
+_OF_ANOTHER = Missing(
+    "not-asked",
+    "nccl-tests measures all hosts at once; which is slow: preflight nccl-bench --hosts HOSTS "
+    "without --nccl-tests",
+)
 _LED_ELSEWHERE = Missing("not-applicable", "told by the host that led the others")
 
 
@@ -34,20 +39,20 @@ def benchmark_facts(found: Mapping[str, Any], *, asked: bool) -> dict[str, Any]:
     tests = _tests(_answers(found, "rdma_tests"), _NO_TEST if asked else NOT_IN_INPUT)
     return {
         "collectives": runs, "collective_shapes": _shapes(runs), "rdma_tests": tests,
-        "localisation": _located(found.get("nccl-bench", NOT_IN_INPUT), asked=asked),
+        "localisation": _located(found, asked=asked),
     }  # fmt: skip
 
 
-def _located(answer: Known[Bench], *, asked: bool) -> Known[Localisation]:
+def _located(found: Mapping[str, Any], *, asked: bool) -> Known[Localisation]:
     """What the search for a slow host told of this one."""
+    answer: Known[Bench] = found.get("nccl-bench", NOT_IN_INPUT)
+    if answer is NOT_IN_INPUT and asked:
+        return _OF_ANOTHER if "nccl-tests" in found else NO_SEARCH
     if answer is NOT_IN_INPUT:
-        return NO_SEARCH if asked else answer
+        return answer
     if isinstance(answer, Missing):
         return answer
-    why = _unable(answer)
-    if why:
-        return why
-    return answer.located
+    return _unable(answer) or answer.located
 
 
 def _unable(answer: Bench) -> Missing | None:

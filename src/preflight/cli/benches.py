@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from preflight.cli.nccl_tests.asked import questions as of_tests
+from preflight.cli.nccl_tests.asked import tests_of
 from preflight.cli.options import Options
 from preflight.errors import UsageError
+from preflight.model import Command
+from preflight.ship import bench_command
 from preflight.units import format_bytes, parse_bytes
 
 #: Those of payload/collectives; a test holds them together.
@@ -35,6 +39,7 @@ def plan_of(options: Options) -> dict[str, Any]:
         raise UsageError(f"-b {options.begin} is more than -e {options.end}", "-b 8 -e 1G")
     plan |= {"collectives": list(options.collective)} if options.collective else {}
     plan |= {"pairwise": True} if options.pairwise else {}
+    plan |= {"tests": tests} if (tests := tests_of(options)) else {}
     return plan | ({"locate": False} if options.no_locate else {})
 
 
@@ -62,6 +67,14 @@ def _hold(options: Options) -> None:
         value = getattr(options, name)
         if value is not None and not least <= value <= most:
             raise UsageError(f"--{name} {value} is out of range", f"--{name} {least} to {most}")
+
+
+def questions(plan: dict[str, Any], python: tuple[str, ...]) -> Iterator[Command]:
+    """What it asks, by the engine of the plan: the bundled one, or nccl-tests."""
+    if "tests" in plan:
+        yield from of_tests(plan, python)
+    else:
+        yield bench_command(plan, python, estimate(plan))
 
 
 def estimate(plan: dict[str, Any]) -> str:

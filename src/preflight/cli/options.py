@@ -89,6 +89,7 @@ class Options(Struct):
     repeats: int | None = None
     pairwise: bool = False
     no_locate: bool = False
+    nccl_tests: str | None = None
 
 
 def are_many(options: Options) -> bool:
@@ -327,6 +328,12 @@ OPTIONS: dict[str, Option] = {
         "Try each pair of hosts, as is done with up to six: a round for each host.",
     ),
     "no_locate": Option(bool, ("--no-locate",), "Look for no slow host or link."),
+    "nccl_tests": Option(
+        str, ("--nccl-tests",),
+        "Measure with the binaries of nccl-tests in DIR (or DIR/build, on every host) in place of "
+        "torch: one process on one host; on several mpirun of this machine, or srun, starts a "
+        "rank for each GPU.", "DIR",
+    ),
 }  # fmt: skip
 
 ARGUMENTS: dict[str, Option] = {
@@ -356,7 +363,7 @@ TRAIN = (
 STRESS = ("stress", "devices", "attention", "even_if_busy", "drill")
 BENCH = (
     "collective", "begin", "end", "factor", "dtype", "ranks", "threads", "repeats", "pairwise",
-    "no_locate", "interface", "even_if_busy",
+    "no_locate", "nccl_tests", "interface", "even_if_busy",
 )  # fmt: skip
 FIX = ("fix_script", "apply", "undo", "undo_file")
 

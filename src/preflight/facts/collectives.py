@@ -29,6 +29,10 @@ class SizeRow(Struct, frozen=True):
     line: int = 0
 
 
+#: Of a host that took part in a run which another host tells.
+TOLD_BY = "measured with the others, told by"
+
+
 class Shape(Struct, frozen=True):
     """How times go with sizes in one run."""
 
