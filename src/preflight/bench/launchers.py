@@ -48,12 +48,13 @@ def kind_of(version: str) -> str:
     return found
 
 
-def environment(of: Mapping[str, str], interface: str, *, root: bool) -> dict[str, str]:
+def environment(kind: str, of: Mapping[str, str], interface: str, *, root: bool) -> dict[str, str]:
     """Variables of mpirun itself; what the user has set stands."""
     wanted = dict(_REACHES)
     wanted |= dict.fromkeys(_INTERFACES, interface) if interface else {}
     wanted |= dict.fromkeys(_AS_ROOT, "1") if root else {}
-    return {name: text for name, text in wanted.items() if name not in of}
+    mine = [name for name in wanted if name.startswith("HYDRA_") == (kind == HYDRA)]
+    return {name: wanted[name] for name in mine if name not in of}
 
 
 def mpirun(
@@ -108,22 +109,19 @@ def srun(
 ) -> tuple[str, ...]:  # fmt: skip
     """srun of a step, or outside of a job of a job of its own; its environment is the ranks'.
 
-    Ours come last: of an option given twice the last holds. As many ranks on each node, or, where
-    they differ, in the order of the file that SLURM_HOSTFILE names (`host_lines`).
+    Ours come last: of an option given twice the last holds. There may be fewer processors than
+    GPUs where an allocation states none.
     """
-    counts = set(slots.values())
-    how = (
-        [f"--ntasks-per-node={counts.pop()}"] if len(counts) == 1 else ["--distribution=arbitrary"]
-    )
-    words = [f"--mpi={mpi}", f"--nodes={len(slots)}", f"--ntasks={_total(slots)}", *how,
-             "--kill-on-bad-exit=1", f"--job-name={name}"]  # fmt: skip
-    words += [f"--nodelist={','.join(slots)}"] if slots else []
+    words = [f"--mpi={mpi}", f"--nodes={len(slots)}", f"--ntasks={_total(slots)}", *_placed(slots)]
+    words += ["--kill-on-bad-exit=1", "--overcommit", f"--job-name={name}"]
     words += ["--overlap"] if job else []
     return ("srun", *args, *words, *argv)
 
 
-def host_lines(slots: Mapping[str, int]) -> str:
-    """A line for each rank, for srun's arbitrary distribution; "" where all hosts are alike."""
-    if len(set(slots.values())) < 2:
-        return ""
-    return "".join(f"{host}\n" * count for host, count in slots.items())
+def _placed(slots: Mapping[str, int | str]) -> list[str]:
+    """As many ranks on each node; where they differ a name for each rank."""
+    counts = set(slots.values())
+    if len(counts) == 1:
+        return [f"--ntasks-per-node={counts.pop()}", f"--nodelist={','.join(slots)}"]
+    each = [host for host, count in slots.items() for _ in range(int(count))]
+    return ["--distribution=arbitrary", f"--nodelist={','.join(each)}"]

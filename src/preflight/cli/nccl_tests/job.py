@@ -115,9 +115,9 @@ class Together(Struct):
                 yield Raw(host, probe_of(at), rc=None, missing=why)
                 continue
             words = arguments(able[0].paths[name], plan, 1)
-            with self.launcher.argv(slots, words, plan) as argv:
-                command = Command(probe_of(at), argv, timeout_s=tests[at].timeout_s)
-                raw = launched(command, host, self.interrupted)
+            argv = self.launcher.argv(slots, words, plan)
+            command = Command(probe_of(at), argv, timeout_s=tests[at].timeout_s)
+            raw = launched(command, host, self.interrupted)
             if raw.missing or raw.reached_limit:
                 self.launcher.ended(plan)
             before = hung(raw)

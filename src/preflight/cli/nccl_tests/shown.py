@@ -53,6 +53,7 @@ def _typed(
         return with_environment(own, arguments(path, plan, gpus))
     from preflight.cli.engines import launcher_for
 
-    slots = dict.fromkeys(many.hosts, gpus)
-    with launcher_for(options).argv(slots, arguments(path, plan, 1), plan) as argv:
-        return argv
+    slots = dict.fromkeys(many.hosts or ("NODES",), gpus)
+    typed = launcher_for(options).argv(slots, arguments(path, plan, 1), plan)
+    # Which nodes and how many is Slurm's choice.
+    return typed if many.hosts else tuple(one.replace("--nodes=1", "--nodes=N") for one in typed)

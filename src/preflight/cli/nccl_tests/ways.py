@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -29,11 +27,10 @@ _GET_MPI = (
 class Launcher(Protocol):
     """A way to start one program on several hosts."""
 
-    @contextmanager
     def argv(
         self, slots: Mapping[str, int | str], words: Sequence[str], plan: Mapping[str, Any]
-    ) -> Iterator[tuple[str, ...]]:
-        """The command line, for as long as what it refers to is there."""
+    ) -> tuple[str, ...]:
+        """The command line. `slots`: ranks of each host."""
 
     def ended(self, plan: Mapping[str, Any]) -> None:
         """Clear away what a launcher that was ended has left behind."""
@@ -45,17 +42,16 @@ class Mpirun(Struct, frozen=True):
     program: str
     kind: str
 
-    @contextmanager
     def argv(
         self, slots: Mapping[str, int | str], words: Sequence[str], plan: Mapping[str, Any]
-    ) -> Iterator[tuple[str, ...]]:
+    ) -> tuple[str, ...]:
         """mpirun with its own variables before it, and those of NCCL passed on."""
         interface = plan.get("interface", "")
-        own = launchers.environment(os.environ, interface, root=os.geteuid() == 0)
+        own = launchers.environment(self.kind, os.environ, interface, root=os.geteuid() == 0)
         passed = environment(os.environ, interface)
         passed |= {one: os.environ[one] for one in launchers.PASSED_ON if one in os.environ}
         line = launchers.mpirun(self.kind, self.program, slots, passed, words)
-        yield with_environment(own, line)
+        return with_environment(own, line)
 
     def ended(self, plan: Mapping[str, Any]) -> None:
         """It ends what it has started by itself."""
@@ -67,22 +63,18 @@ class Srun(Struct, frozen=True):
     mpi: str
     args: tuple[str, ...]
 
-    @contextmanager
     def argv(
         self, slots: Mapping[str, int | str], words: Sequence[str], plan: Mapping[str, Any]
-    ) -> Iterator[tuple[str, ...]]:
+    ) -> tuple[str, ...]:
         """srun without the variables that are options for other steps, and with those of NCCL."""
         ours = of_srun(os.environ)
-        unset = [word for name in os.environ if name not in ours for word in ("-u", name)]
+        unset = [f"--unset={name}" for name in os.environ if name not in ours]
         variables = environment(os.environ, plan.get("interface", ""))
         job = ours.get("SLURM_JOB_ID", "")
-        args = without_nodes(self.args) if slots else self.args
-        line = launchers.srun(self.mpi, ("--label", *args), job, _named(plan), slots, words)
-        known = {host: count for host, count in slots.items() if isinstance(count, int)}
-        with _host_file(launchers.host_lines(known)) as path:
-            variables |= {"SLURM_HOSTFILE": path} if path else {}
-            told = with_environment(variables, line)
-            yield (told[0], *unset, *told[1:])
+        args = ("--label", *without_nodes(self.args))
+        line = launchers.srun(self.mpi, args, job, _named(plan), slots, words)
+        first, *rest = with_environment(variables, line)
+        return (first, *unset, *rest)
 
     def ended(self, plan: Mapping[str, Any]) -> None:
         """A job of its own goes on without it; a step of ours ends with srun."""
@@ -94,22 +86,10 @@ def _named(plan: Mapping[str, Any]) -> str:
     return f"preflight-{plan.get('job') or 'nccl-tests'}"
 
 
-@contextmanager
-def _host_file(text: str) -> Iterator[str]:
-    """The path of a file with that text while it is needed; "" without any."""
-    if not text:
-        yield ""
-        return
-    with tempfile.NamedTemporaryFile("w", prefix="preflight-hosts-") as file:
-        file.write(text)
-        file.flush()
-        yield file.name
-
-
 def launcher_of(*, slurm: bool, slurm_args: Sequence[str] = ()) -> Launcher:
     """The one of this machine. UsageError where there is none that can be used."""
     if slurm:
-        return Srun(launchers.mpi_type(_said("srun", "--mpi=list")), tuple(slurm_args))
+        return Srun(_mpi_type(slurm_args), tuple(slurm_args))
     program = shutil.which("mpirun") or shutil.which("mpiexec")
     if program is None:
         raise UsageError(
@@ -117,6 +97,13 @@ def launcher_of(*, slurm: bool, slurm_args: Sequence[str] = ()) -> Launcher:
             _GET_MPI,
         )
     return Mpirun(program, launchers.kind_of(_said(program, "--version")))
+
+
+def _mpi_type(slurm_args: Sequence[str]) -> str:
+    """What the user has chosen, as srun takes it, else the best of those that srun has."""
+    told = [word.removeprefix("--mpi=") for word in slurm_args if word.startswith("--mpi=")]
+    chosen = (told or [os.environ.get("SLURM_MPI_TYPE", "")])[-1]
+    return chosen or launchers.mpi_type(_said("srun", "--mpi=list"))
 
 
 def _said(*argv: str) -> str:

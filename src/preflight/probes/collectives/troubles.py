@@ -27,7 +27,7 @@ _TYPED = (
     (r"(?:orted|prted|_perf): error while loading shared libraries",
      "export LD_LIBRARY_PATH=FOLDER of that library; the same on every host"),
     (r"srun: error: (?:Invalid MPI type|[Cc]ouldn't find the specified plugin name for mpi)",
-     "srun --mpi=list"),
+     "another of those that `srun --mpi=list` shows: export SLURM_MPI_TYPE=pmi2"),
 )  # fmt: skip
 #: Of launchers, then of the tests themselves (nccl-tests, src/common.h: NCCLCHECK, CUDACHECK, the
 #: time-out of -T) and of those who end them.
