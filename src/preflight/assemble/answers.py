@@ -163,7 +163,8 @@ def _measured_so_far(raw: Raw, probe: Probe, why: Missing) -> Collectives | Miss
     try:
         found: Collectives = probe.parse(answer_text(raw, probe))
     except ParseError:
-        return why
+        said = _first_line(raw.stderr)
+        return Missing(why.kind, f"{why.text}; it said: {said}") if said else why
     ended: Known[bool] = False if why.kind == "timeout" and not raw.missing else why
     return stopped(named(found, raw.argv), ended, why.text)
 

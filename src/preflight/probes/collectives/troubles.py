@@ -26,6 +26,8 @@ _TYPED = (
      "the MPI of this machine has to be on every host, under the same path"),
     (r"(?:orted|prted|_perf): error while loading shared libraries",
      "export LD_LIBRARY_PATH=FOLDER of that library; the same on every host"),
+    (r"HYDU_sock_connect .{0,80}unable to (?:get host address|connect)",
+     "each host has to reach this machine by its name: `getent hosts NAME` there, or --interface"),
     (r"srun: error: (?:Invalid MPI type|[Cc]ouldn't find the specified plugin name for mpi)",
      "another of those that `srun --mpi=list` shows: export SLURM_MPI_TYPE=pmi2"),
 )  # fmt: skip
