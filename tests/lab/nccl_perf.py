@@ -129,3 +129,62 @@ def binaries(
         path.write_text(text, encoding="utf-8")
         path.chmod(0o755)
     return folder
+
+
+_MPIRUN = r'''#!{python} -IS
+import os, subprocess, sys
+if sys.argv[1:] == ["--version"]:
+    print("{version}")
+    sys.exit(0)
+words = iter(sys.argv[1:])
+env, hosts, per = dict(os.environ), [], 0
+for word in words:
+    if word == "-np":
+        ranks = int(next(words))
+    elif word == "-H":
+        for one in next(words).split(","):
+            name, _, slots = one.partition(":")
+            hosts += [name] * int(slots)
+    elif word == "-ppn":
+        per = int(next(words))
+    elif word == "-hosts":
+        hosts = [one for one in next(words).split(",") for _ in range(per)]
+    elif word == "-x":
+        name, _, text = next(words).partition("=")
+        env[name] = text
+    elif word == "-genv":
+        env[next(words)] = next(words)
+    elif word in ("--map-by", "--bind-to"):
+        next(words)
+    elif word.startswith("-"):
+        sys.exit("mpirun: unrecognized option " + word)
+    else:
+        break
+if "{refuses}":
+    sys.stderr.write("""{refuses}""")
+    sys.exit(1)
+assert ranks == len(hosts), (ranks, hosts)
+argv, started = [word, *words], []
+for rank, host in enumerate(hosts):
+    env.update(SSH_CONNECTION="10.0.0.9 1 %s 22" % host, {prefix}RANK=str(rank),
+               {prefix}SIZE=str(ranks), {local}=str(hosts[:rank].count(host)))
+    started.append(subprocess.Popen(argv, env=env))
+status = [one.wait() for one in started]
+sys.exit(max(status))
+'''
+
+
+def mpirun(folder: Path, *, hydra: bool = False, refuses: str = "") -> Path:
+    """The folder with an mpirun in it that starts the ranks of all hosts here. `refuses`: what it
+    says in place of that."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "mpirun"
+    text = _MPIRUN.format(
+        python=sys.executable, refuses=refuses,
+        version="HYDRA build details:" if hydra else "mpirun (Open MPI) 4.1.4",
+        prefix="PMI_" if hydra else "OMPI_COMM_WORLD_",
+        local="MPI_LOCALRANKID" if hydra else "OMPI_COMM_WORLD_LOCAL_RANK",
+    )  # fmt: skip
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+    return folder
