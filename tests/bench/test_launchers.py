@@ -27,7 +27,7 @@ def test_whose_mpirun_it_is(version: str, kind: str) -> None:
 
 
 def test_one_that_is_nobodys_is_refused() -> None:
-    with pytest.raises(UsageError, match="says 'jsrun 10.3': neither Open MPI nor Hydra"):
+    with pytest.raises(UsageError, match=r"says 'jsrun 10\.3': neither Open MPI nor Hydra"):
         launchers.kind_of("jsrun 10.3\n")
 
 
@@ -35,7 +35,7 @@ def test_a_rank_for_each_gpu_by_open_mpi() -> None:
     line = launchers.mpirun(OPEN_MPI, "/usr/bin/mpirun", UNEVEN, {"NCCL_X": "a b"}, BINARY)
     assert line[:4] == ("/usr/bin/mpirun", "-np", "14", "-H")
     assert line[4] == "a:8,b:6"
-    assert ("-x", "NCCL_X=a b") == line[line.index("-x") : line.index("-x") + 2]
+    assert line[line.index("-x") : line.index("-x") + 2] == ("-x", "NCCL_X=a b")
     assert line[-3:] == BINARY
 
 

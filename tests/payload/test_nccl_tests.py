@@ -73,6 +73,7 @@ def test_mpi_is_what_its_binary_calls_and_a_library_that_is_not_there_is_named(
         "path": str(path), "mpi": True, "cannot": "",
     }  # fmt: skip
     library.unlink()
-    assert "libnccl-stand-in.so.2, and the loader does not find it: export LD_LIBRARY_PATH" in (
-        look(str(tmp_path), [NAME])["found"][NAME]["cannot"]
+    assert (
+        "libnccl-stand-in.so.2, and the loader does not find it: export LD_LIBRARY_PATH"
+        in (look(str(tmp_path), [NAME])["found"][NAME]["cannot"])
     )

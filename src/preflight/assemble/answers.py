@@ -20,7 +20,7 @@ from preflight.facts.stress import Stress
 from preflight.facts.training import Training
 from preflight.facts.watch import Watch
 from preflight.model import Known, Missing, Raw
-from preflight.probes.collectives.asked import named, stopped
+from preflight.probes.collectives.asked import named, not_run, stopped
 from preflight.probes.spec import Probe
 from preflight.probes.training.lines import ended_by
 
@@ -60,12 +60,15 @@ def read(raw: Raw) -> Any:
     probe = probe_of(raw.probe)
     if raw.truncated and raw.rc == 0 and probe and (log := _cut_log(raw, probe)):
         return log
+    if failed is not None and probe and raw.argv and raw.probe.startswith(_TESTS):
+        return _measured_so_far(raw, probe, failed)
     if failed is not None or probe is None:
         return _hung(raw, failed, probe)
     try:
         facts = probe.parse(answer_text(raw, probe))
     except ParseError as error:
-        return _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
+        why = _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
+        return not_run(raw.argv, why) if raw.probe.startswith(_TESTS) else why
     if isinstance(facts, Collectives) and raw.probe.startswith(_TESTS):
         facts = named(facts, raw.argv)
         return stopped(facts, ended=False, why=_with_rc(raw)) if raw.rc else facts
@@ -125,8 +128,6 @@ def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:
     over = raw.reached_limit and probe and raw.elapsed_s >= probe.command.timeout_s
     if raw.probe in ("watch", "stress", "micro-train") and probe and raw.stdout:
         return _seen_so_far(raw, probe, failed) or failed
-    if raw.probe.startswith(_TESTS) and raw.argv and failed is not None and probe and raw.stdout:
-        return _measured_so_far(raw, probe, failed)
     if failed is None or raw.probe != "nvidia-smi" or not over:
         return failed
     return NvidiaSmi(Driver("hangs", failed.text, line=1, probe=raw.probe), failed, ())
@@ -164,7 +165,8 @@ def _measured_so_far(raw: Raw, probe: Probe, why: Missing) -> Collectives | Miss
         found: Collectives = probe.parse(answer_text(raw, probe))
     except ParseError:
         said = _first_line(raw.stderr)
-        return Missing(why.kind, f"{why.text}; it said: {said}") if said else why
+        told = Missing(why.kind, f"{why.text}; it said: {said}") if said else why
+        return not_run(raw.argv, told)
     ended: Known[bool] = False if why.kind == "timeout" and not raw.missing else why
     return stopped(named(found, raw.argv), ended, why.text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from msgspec.structs import replace
 
@@ -10,8 +11,9 @@ from preflight.model import Raw
 from preflight.nccl_text import PROBE, speaks, taken_out
 from preflight.ship import TESTS
 
-#: In the command line of what runs a program (payload/program.py), before its own.
-_WRAPPED = "env"
+#: In the command line of what runs a program (payload/program.py): before its own words, and with
+#: what these begin.
+_WRAPS, _WRAPPED = ("-", "program"), "env"
 
 
 def as_recorded(raw: Raw) -> list[Raw]:
@@ -19,8 +21,7 @@ def as_recorded(raw: Raw) -> list[Raw]:
     in place of what has started it."""
     if raw.probe.partition("#")[0] != TESTS:
         return [raw]
-    at = raw.argv.index(_WRAPPED) if _WRAPPED in raw.argv else 0
-    raw = replace(raw, argv=raw.argv[at:])
+    raw = replace(raw, argv=_own(raw.argv))
     text = raw.stdout if isinstance(raw.stdout, str) else raw.stdout.decode(errors="replace")
     logs, rest = taken_out(text, "")
     if not logs:
@@ -28,6 +29,13 @@ def as_recorded(raw: Raw) -> list[Raw]:
     log = replace(raw, probe=raw.probe.replace(TESTS, PROBE, 1), stdout=logs[0].stdout, stderr="",
                   rc=0, missing=None)  # fmt: skip
     return [replace(raw, stdout=rest), *([log] if speaks(str(log.stdout)) else [])]
+
+
+def _own(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The words of the program itself; --python may begin with env too."""
+    pairs = pairwise(argv)
+    wrapped = next((at for at, pair in enumerate(pairs) if pair == _WRAPS), None)
+    return argv if wrapped is None else argv[argv.index(_WRAPPED, wrapped) :]
 
 
 def with_logs(raws: Iterable[Raw]) -> list[Raw]:

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from preflight.bench.nccl_tests import arguments, collectives_of, probe_of, without_mpi
+from preflight.bench.nccl_tests import BINARIES, arguments, collectives_of, probe_of, without_mpi
 from preflight.cli.nccl_tests.answers import as_recorded, hung, with_logs
 from preflight.cli.nccl_tests.asked import is_of_tests, question
 from preflight.cli.nccl_tests.sites import Tested, left_out, tested
@@ -112,7 +112,7 @@ class Together(Struct):
             lacking = next((one for one in able if name in one.lacks), None)
             if lacking or before:
                 why = _lacked(lacking, name) if lacking else Missing("timeout", before)
-                yield Raw(host, probe_of(at), rc=None, missing=why)
+                yield Raw(host, probe_of(at), (BINARIES[name],), None, missing=why)
                 continue
             words = arguments(able[0].paths[name], plan, 1)
             argv = self.launcher.argv(slots, words, plan)
@@ -150,7 +150,7 @@ def _not_run(
     done = {command.probe for command in asked}
     names = collectives_of(plan)
     return [
-        Raw(one.host, command.probe, rc=None, missing=one.lacks[names[at]])
+        Raw(one.host, command.probe, (BINARIES[names[at]],), None, missing=one.lacks[names[at]])
         for at, command in enumerate(tests) if command.probe not in done
     ]  # fmt: skip
 

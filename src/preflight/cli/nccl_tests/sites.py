@@ -77,8 +77,8 @@ def _lack(name: str, one: Mapping[str, Any] | None, plan: Mapping[str, Any]) -> 
     folder = plan["tests"]["folder"]
     return Missing(
         "no-tool",
-        f"there is no {BINARIES[name]} in {folder}: `make` in nccl-tests builds it, or name what "
-        "is wanted: --collective all_reduce",
+        f"it is not in {folder}: `make` in nccl-tests builds it, or name what is wanted: "
+        "--collective all_reduce",
     )
 
 

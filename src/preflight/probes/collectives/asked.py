@@ -10,18 +10,31 @@ from msgspec.structs import replace
 from preflight.facts.collectives import Collective, Collectives
 from preflight.model import Known, Missing
 
+TOOL = "nccl-tests"
 _BINARY = "_perf"
 
 
 def named(found: Collectives, argv: Sequence[str]) -> Collectives:
     """Two collectives have one form of a table; the command line tells which it is."""
-    binary = next((word for word in argv if word.endswith(_BINARY)), "")
-    name = binary.rpartition("/")[2].removesuffix(_BINARY)
+    name = _name(argv)
     if not name or len(found.runs) != 1:
         return found
     (run,) = found.runs
     shape = run.shape if isinstance(run.shape, Missing) else replace(run.shape, name=name)
     return replace(found, runs=(replace(run, name=name, collective=name, shape=shape),))
+
+
+def _name(argv: Sequence[str]) -> str:
+    """What the binary in it measures; "" where there is none."""
+    binary = next((word for word in argv if word.endswith(_BINARY)), "")
+    return binary.rpartition("/")[2].removesuffix(_BINARY)
+
+
+def not_run(argv: Sequence[str], why: Missing) -> Collectives | Missing:
+    """One that was wanted and came to no table: beside others that did it must be seen."""
+    name = _name(argv)
+    run = Collective(name, TOOL, name, ended=why, line=1, probe=TOOL)
+    return Collectives((run,), probe=TOOL) if name else why
 
 
 def stopped(found: Collectives, ended: Known[bool], why: str) -> Collectives:
