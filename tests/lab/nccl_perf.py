@@ -131,7 +131,7 @@ def binaries(
     return folder
 
 
-_MPIRUN = r'''#!{python} -IS
+_MPIRUN = r"""#!{python} -IS
 import os, subprocess, sys
 if sys.argv[1:] == ["--version"]:
     print("{version}")
@@ -153,25 +153,26 @@ for word in words:
         name, _, text = next(words).partition("=")
         env[name] = text
     elif word == "-genv":
-        env[next(words)] = next(words)
+        name = next(words)
+        env[name] = next(words)
     elif word in ("--map-by", "--bind-to"):
         next(words)
     elif word.startswith("-"):
         sys.exit("mpirun: unrecognized option " + word)
     else:
         break
-if "{refuses}":
-    sys.stderr.write("""{refuses}""")
+if {refuses!r}:
+    sys.stderr.write({refuses!r})
     sys.exit(1)
 assert ranks == len(hosts), (ranks, hosts)
 argv, started = [word, *words], []
 for rank, host in enumerate(hosts):
-    env.update(SSH_CONNECTION="10.0.0.9 1 %s 22" % host, {prefix}RANK=str(rank),
-               {prefix}SIZE=str(ranks), {local}=str(hosts[:rank].count(host)))
+    env.update(SSH_CONNECTION="10.0.0.9 1 %s 22" % host, {prefix}_RANK=str(rank),
+               {prefix}_SIZE=str(ranks), {local}=str(hosts[:rank].count(host)))
     started.append(subprocess.Popen(argv, env=env))
 status = [one.wait() for one in started]
 sys.exit(max(status))
-'''
+"""
 
 
 def mpirun(folder: Path, *, hydra: bool = False, refuses: str = "") -> Path:
@@ -182,7 +183,7 @@ def mpirun(folder: Path, *, hydra: bool = False, refuses: str = "") -> Path:
     text = _MPIRUN.format(
         python=sys.executable, refuses=refuses,
         version="HYDRA build details:" if hydra else "mpirun (Open MPI) 4.1.4",
-        prefix="PMI_" if hydra else "OMPI_COMM_WORLD_",
+        prefix="PMI" if hydra else "OMPI_COMM_WORLD",
         local="MPI_LOCALRANKID" if hydra else "OMPI_COMM_WORLD_LOCAL_RANK",
     )  # fmt: skip
     path.write_text(text, encoding="utf-8")

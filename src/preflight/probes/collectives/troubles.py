@@ -40,6 +40,7 @@ _NEVER = (
     r"mpirun was unable to (?:find|launch) the specified",
     r"srun: error: Unable to (?:create step|allocate resources)",
     r"execvp? error on file ",
+    r"srun: error: task \d{1,7} launch failed",
     r"ORTE was unable to reliably start one or more daemons",
     r"PRTE (?:was unable to|has lost communication with a remote daemon)",
     *(pattern for pattern, _ in _TYPED),
