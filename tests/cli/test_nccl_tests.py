@@ -8,23 +8,28 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from msgspec import Struct
 from msgspec.structs import replace
 
+from preflight.capture import Reader
 from preflight.cli.benches import plan_of
 from preflight.cli.nccl_tests import instead
-from preflight.cli.nccl_tests.asked import found_here, questions
+from preflight.cli.nccl_tests.asked import found_here, is_of_tests, questions
 from preflight.cli.nccl_tests.job import Here
 from preflight.cli.options import Options
 from preflight.collect import examine_one_of_many
 from preflight.errors import UsageError
-from preflight.judge import load
-from preflight.model import Raw, Status
+from preflight.judge import load, overrides
+from preflight.model import Command, Raw, Result, Status
+from preflight.ship import SITE
 from preflight.transports.local import Local
+from tests import collective_text as text
 from tests.cli.command import Ran, preflight
 from tests.lab.nccl_perf import binaries
 from tests.lab.nvml_library import nvml_library
@@ -54,62 +59,117 @@ def run(folder: str, *words: str, **env: Any) -> Ran:
     )
 
 
-def results(report: str) -> dict[str, Any]:
-    (host,) = json.loads(report)["hosts"]
-    return {one["check"]: one for one in host["results"]}
-
-
 def flat(told: str) -> str:
     return " ".join(told.split())
 
 
-def test_all_collectives_are_measured_judged_and_judged_alike_from_the_capture(
+def test_what_is_measured_is_judged_and_judged_alike_from_the_capture(
     folder: str, gpus: dict[str, Any], tmp_path: Path
 ) -> None:
     kept = tmp_path / "kept.capture.gz"
-    ran = run(folder, *SIZES, "--save", str(kept), **gpus)
+    words = ("--collective", "all_to_all", "--collective", "all_reduce", *SIZES)
+    ran = run(folder, *words, "--save", str(kept), **gpus, NCCL_IB_HCA="mlx5_0")
     assert ran.rc == 0, ran
-    for name in ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce",
-                 "sendrecv"):  # fmt: skip
+    for name in ("alltoall", "all_reduce"):
         assert f"{name}: 2 ranks on 1 host, NVIDIA H100 80GB HBM3, by nccl-tests" in flat(ran.out)
     assert "excellent (18 NVLinks" in flat(ran.out)
+    assert "NCCL 2.21.5 log" in flat(ran.out)
     again = preflight("nccl-bench", "--from", str(kept))
     assert again.rc == 0
     assert again.out.splitlines()[1:] == ran.out.splitlines()[1:]
+    _, argv = [raw.argv for raw in Reader(kept.read_bytes(), "kept") if is_of_tests(raw)]
+    assert argv == (
+        "env", "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH", "NCCL_IB_HCA=mlx5_0",
+        f"{folder}/all_reduce_perf", "-b", "1048576", "-e", "1073741824", "-f", "32", "-d",
+        "float", "-c", "1", "-g", "2",
+    )  # fmt: skip
 
 
-def test_what_nccl_told_meanwhile_is_judged_and_what_was_in_force_is_kept(
-    folder: str, gpus: dict[str, Any], tmp_path: Path
+def test_one_that_dies_in_the_middle_has_failed_and_says_why(
+    folder: str, gpus: dict[str, Any]
 ) -> None:
-    kept = tmp_path / "kept.capture.gz"
-    words = ("--collective", "all_reduce", *SIZES, "--format", "json", "--save", str(kept))
-    told = results(run(folder, *words, **gpus, NCCL_IB_HCA="mlx5_0").out)
-    assert told["nccl.versions"]["status"] == "PASS"
-    assert told["collectives.wrong"]["measured"] == 0
-    listed = subprocess.run(["zcat", kept], capture_output=True, text=True, check=True).stdout
-    raws = [json.loads(line) for line in listed.splitlines()]
-    (argv,) = [one["argv"] for one in raws if one.get("probe") == "nccl-tests"]
-    assert argv[:4] == ["env", "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT,ENV,NET,GRAPH",
-                        "NCCL_IB_HCA=mlx5_0"]  # fmt: skip
-    assert argv[4:] == [f"{folder}/all_reduce_perf", "-b", "1048576", "-e", "1073741824", "-f",
-                        "32", "-d", "float", "-c", "1", "-g", "2"]  # fmt: skip
+    ran = run(folder, *ONE, **gpus, NCCL_STAND_IN="dies")
+    assert ran.rc == 1
+    assert "collectives.ended all_gather" in flat(ran.out)
+    assert "Test NCCL failure common.cu:303" in flat(ran.out)
+    assert "32 MiB" in ran.out and "1 GiB" not in ran.out
+
+
+class Canned(Struct):
+    """A transport to a host that has told what is given, and answers with the same text always."""
+
+    site: dict[str, Any]
+    answer: dict[str, Any]
+    host: str = "here"
+
+    def run(self, commands: Sequence[Command]) -> Iterator[Raw]:
+        for one in commands:
+            told = {"stdout": json.dumps(self.site)} if one.probe == SITE else self.answer
+            yield Raw(self.host, one.probe, one.argv, **told)
+
+
+def judged(site: dict[str, Any], answer: dict[str, Any], *names: str) -> dict[str, Result]:
+    """What came of collectives.ended, by collective; where none was measured by the host."""
+    plan = plan_of(Options(nccl_tests="/nt", collective=list(names)))
+    asked = list(questions(plan, ("python3",)))
+    raws = list(Here(Canned(site, answer), plan, ("python3",)).run(asked))
+    return ends_of(raws)
+
+
+def ends_of(raws: Sequence[Raw]) -> dict[str, Result]:
+    checks = overrides.mark(load.load(("collectives",), []).checks, ["collectives.*"], asked=True)
+    found = examine_one_of_many("here", raws, checks).report.results
+    return {one.subject: one for one in found if one.check == "collectives.ended"}
+
+
+def site(*names: str, **more: Any) -> dict[str, Any]:
+    found = {
+        f"{one}_perf": {"path": f"/nt/{one}_perf", "mpi": False, "cannot": ""} for one in names
+    }
+    return {"gpus": 8, "tests": {"cannot": "", "found": found}, "nccl": {}, **more}
 
 
 @pytest.mark.parametrize(
-    ("mode", "rc", "check", "text"),
+    ("answer", "status", "reason"),
     [
-        ("dies", 1, "collectives.ended", "Test NCCL failure common.cu:303"),
-        ("wrong", 1, "collectives.wrong", "14, expected at most 0"),
-        ("status", 1, "collectives.ended", "all_gather_perf exited with 9"),
-        ("silent", 3, "collectives.ended", "expected a table of nccl-tests"),
+        ({"stdout": text.nccl_tests(), "rc": 9, "stderr": "----\nstrange words\n"}, Status.FAIL,
+         "all_reduce_perf exited with 9: strange words"),
+        ({"stdout": text.nccl_tests(wrong="7"), "rc": 1}, Status.PASS, ""),  # that is another check
+        ({"stdout": ""}, Status.ERROR, "expected a table of nccl-tests"),
+        ({"stdout": "", "rc": 127, "stderr": "/nt/all_reduce_perf: error while loading shared "
+          "libraries: libcudart.so.12: cannot open"}, Status.ERROR, "export LD_LIBRARY_PATH"),
+        ({"stdout": "", "rc": 75, "stderr": "not started: GPU 3 holds process 4711"}, Status.ERROR,
+         "not started: GPU 3 holds process 4711"),
     ],
-)
-def test_what_goes_wrong_is_told(
-    folder: str, gpus: dict[str, Any], mode: str, rc: int, check: str, text: str
+)  # fmt: skip
+def test_how_it_ended_counts_whatever_it_printed(
+    answer: dict[str, Any], status: Status, reason: str
 ) -> None:
-    ran = run(folder, *ONE, **gpus, NCCL_STAND_IN=mode)
-    assert ran.rc == rc
-    assert check in ran.out and text in flat(ran.out)
+    found = judged(site("all_reduce"), answer, "all_reduce")["all_reduce"]
+    assert found.status is status and reason in found.reason
+
+
+def test_one_that_is_not_there_is_told_and_the_others_are_measured() -> None:
+    answer = {"stdout": text.nccl_tests()}
+    found = judged(site("all_reduce"), answer, "all_reduce", "reduce")
+    assert found["all_reduce"].status is Status.PASS
+    assert found["reduce"].status is Status.ERROR
+    assert "reduce_perf: it is not in /nt: `make` in nccl-tests" in found["reduce"].reason
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        (site(gpus=0), "no GPU can be used here; `nvidia-smi -L` lists"),
+        (site(gpus=0, granted=""), "(CUDA_VISIBLE_DEVICES is '')"),
+        (site(busy="GPU 0 holds process 4711 (alice)"), "GPU 0 holds process 4711 (alice)"),
+        (site(tests={"cannot": "there is no folder /nt", "found": {}}), "there is no folder /nt"),
+        ({}, "it told nothing"),
+    ],
+)  # fmt: skip
+def test_where_nothing_can_be_run_it_says_why(told: dict[str, Any], reason: str) -> None:
+    (found,) = judged(told, {}, "all_reduce").values()
+    assert found.status in (Status.ERROR, Status.SKIP) and reason in found.reason
 
 
 def here(folder: str, gpus: dict[str, Any], limit_s: int, **options: Any) -> list[Raw]:
@@ -124,10 +184,8 @@ def test_one_that_hangs_has_failed_and_the_others_are_not_asked(
     folder: str, gpus: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NCCL_STAND_IN", "hang")
-    raws = here(folder, gpus, 2, collective=["all_reduce", "reduce"], end="1G")
-    checks = [one for one in load.load(("collectives",), []).checks if one.across != "fleet"]
-    found = examine_one_of_many("here", raws, checks).report
-    told = {one.subject: one for one in found.results if one.check == "collectives.ended"}
+    raws = here(folder, gpus, 4, collective=["all_reduce", "reduce"], end="1G")
+    told = ends_of(raws)
     assert told["all_reduce"].status is Status.FAIL
     assert "all_reduce_perf did not end within" in told["all_reduce"].reason
     assert told["reduce"].status is Status.ERROR
@@ -163,36 +221,10 @@ def test_interrupted_nothing_is_left_running(
     assert ran.returncode == 130 and not _running(folder)
 
 
-def test_one_that_is_not_there_is_told_and_the_others_are_measured(
-    gpus: dict[str, Any], tmp_path: Path
-) -> None:
-    folder = str(binaries(tmp_path / "nt", names=["all_reduce_perf"]))
-    ran = run(folder, "--collective", "all_reduce", "--collective", "reduce", *SIZES, **gpus)
-    assert "all_reduce: 2 ranks" in ran.out
+def test_without_a_gpu_nothing_hangs(folder: str, gpus: dict[str, Any]) -> None:
+    ran = run(folder, *ONE, **{**gpus, "CUDA_VISIBLE_DEVICES": ""})
     assert ran.rc == 3
-    assert f"collectives.ended reduce reduce_perf: it is not in {folder}: `make`" in flat(ran.out)
-
-
-@pytest.mark.parametrize(
-    ("more", "text"),
-    [
-        ({"NVML_STAND_IN": "0"}, "no GPU can be used here; `nvidia-smi -L` lists"),
-        ({"CUDA_VISIBLE_DEVICES": ""}, "(CUDA_VISIBLE_DEVICES is '')"),
-        ({"NVML_STAND_IN": "2"}, "GPU 0 is 99 % in use"),
-    ],
-)
-def test_without_a_gpu_that_is_free_it_is_not_begun(
-    folder: str, gpus: dict[str, Any], more: dict[str, str], text: str
-) -> None:
-    ran = run(folder, *ONE, **{**gpus, **more})
-    assert "PASS" not in ran.out and ran.rc in (0, 3)
-    assert text in flat(ran.out)
-
-
-def test_a_folder_that_is_none_is_told(gpus: dict[str, Any], tmp_path: Path) -> None:
-    ran = run(str(tmp_path / "none"), *ONE, **gpus)
-    assert ran.rc == 3
-    assert f"there is no folder {tmp_path}/none" in flat(ran.out)
+    assert "no GPU can be used here (CUDA_VISIBLE_DEVICES is '')" in flat(ran.out)
 
 
 def test_a_dry_run_prints_the_command_line_and_runs_nothing(folder: str) -> None:

@@ -200,7 +200,7 @@ def test_one_that_hangs_is_ended_and_the_others_are_not_begun(
 ) -> None:
     monkeypatch.setenv("NCCL_STAND_IN", "hang")
     sites = {"h1": site("h1", lab.nt), "h2": site("h2", lab.nt)}
-    answers, _ = run(lab, sites, "all_reduce", "reduce", limit_s=2)
+    answers, _ = run(lab, sites, "all_reduce", "reduce", limit_s=4)
     ends = {one.subject: one for one in report("h1", answers["h1"]).results
             if one.check == "collectives.ended"}  # fmt: skip
     assert ends["all_reduce"].status is Status.FAIL

@@ -84,6 +84,7 @@ COMMANDS = (
         ("preflight nccl-bench", "preflight nccl-bench --collective all_reduce -e 8G",
          "preflight nccl-bench --hosts 'node[01-16]' --interface bond0",
          "preflight nccl-bench --slurm --pairwise",
+         "preflight nccl-bench --nccl-tests ~/nccl-tests --hosts 'node[01-16]' -e 8G",
          "all_reduce_perf -b 8 -e 8G -f 2 -g 8 | preflight nccl-bench --from -",
          "preflight nccl-bench --from nccl.log --from ibstat.txt",
          "preflight nccl-bench --from write_bw.log --from ibstat.txt"),

@@ -19,7 +19,7 @@ from preflight.bench.nccl_tests import (
 )
 from preflight.cli.options import Options
 from preflight.errors import UsageError
-from preflight.model import Command
+from preflight.model import Command, Raw
 from preflight.ship import TESTS, program_command
 
 #: Options that are of the bundled engine alone.
@@ -56,8 +56,8 @@ def found_here() -> str:
     return str(Path(there).parent) if there else ""
 
 
-def is_of_tests(command: Command) -> bool:
-    """Whether it runs one of the binaries."""
+def is_of_tests(command: Command | Raw) -> bool:
+    """Whether it runs one of the binaries, or is what one said."""
     return command.probe.partition("#")[0] == TESTS
 
 
