@@ -375,7 +375,8 @@ def _judge(name: str, key: str) -> list[Result]:
         checks += [one for one in _checks().values() if one.id in entry["others"]]
     if entry.get("asked"):
         checks = mark(checks, [name], asked=True)
-    report = examine(entry.get("host", "node-07"), _raws(entry, entry.get(key) or {}), checks)
+    raws, nics = _raws(entry, entry.get(key) or {}), entry.get("nics", "")
+    report = examine(entry.get("host", "node-07"), raws, checks, nics=nics)
     subject = entry.get("subject")
     mine = [one for one in report.results if one.check == name]
     return [one for one in mine if subject in (None, one.subject)]

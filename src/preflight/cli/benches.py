@@ -27,7 +27,9 @@ _LEAST_BYTES, _MOST_BYTES = 4, 1 << 36
 def plan_of(options: Options) -> dict[str, Any]:
     """The plan: what was asked for, and nothing that was left open. Raises UsageError."""
     _hold(options)
-    names = ("ranks", "factor", "repeats", "threads", "dtype", "interface", "even_if_busy")
+    names = (
+        "ranks", "factor", "repeats", "threads", "dtype", "interface", "even_if_busy", "nics",
+    )  # fmt: skip
     plan = {name: value for name in names if (value := getattr(options, name))}
     sizes = {"begin_bytes": options.begin, "end_bytes": options.end}
     plan |= {name: _bytes(name, text) for name, text in sizes.items() if text is not None}

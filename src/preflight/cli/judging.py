@@ -140,7 +140,11 @@ def _examined(
     raws = ask_here(plan.commands(), options, streams, captures)
     facts, drawn = _wants_facts(options), bool(plan.facts)
     checks = _checks_of(plan, options, many)
-    return [examine_one_of_many(raws[0].host, raws, checks, facts=facts, drawn=drawn)]
+    return [
+        examine_one_of_many(
+            raws[0].host, raws, checks, facts=facts, drawn=drawn, nics=options.nics or ""
+        )
+    ]
 
 
 def _checks_of(plan: Plan, options: Options, many: Asking | None) -> list[Check]:
@@ -188,7 +192,9 @@ def _asked(
     found: dict[str, Examined] = {}
     # The processes start before the first thread.
     workers = 0 if 0 < len(many.hosts) < FIRST_HOSTS else None
-    with Examiner(plan.checks, facts=facts, drawn=bool(plan.facts), workers=workers) as examiner:
+    with Examiner(
+        plan.checks, facts=facts, drawn=bool(plan.facts), nics=options.nics or "", workers=workers
+    ) as examiner:
         for name, raws in many.answers(plan.commands(), options, streams, captures):
             examiner.put(name, raws)
             found |= {one.report.host: one for _, one in examiner.poll()}
@@ -213,6 +219,7 @@ def _recorded(
             all_facts=options.facts,
             one_hosts_facts=_wants_facts(options),
             drawn=bool(plan.facts),
+            nics=options.nics or "",
         )
     for note in source.notes():
         streams.note(f"note: {note}")

@@ -31,6 +31,7 @@ class Options(Struct):
     skip: list[str] = []
     set_: list[str] = []
     checks: list[str] = []
+    nics: str | None = None
     format: str = "text"
     save: list[str] = []
     save_hosts: str | None = None
@@ -167,6 +168,12 @@ OPTIONS: dict[str, Option] = {
     ),
     "checks": Option(
         list[str], ("--checks",), "A site's own checks, *.yaml. Repeatable.", "DIR"
+    ),
+    "nics": Option(
+        str, ("--nics",),
+        "The adapters for training, as in NCCL_IB_HCA: mlx5_0,mlx5_1:1, =mlx5_0, ^mlx5_4 (all "
+        "but). Else those that NCCL_IB_HCA names here, else those near the GPUs. They are judged, "
+        "advised, measured.", "LIST",
     ),
     "format": Option(
         str, ("--format",), "What goes to standard output.", "text|json|jsonl|junit|markdown"
