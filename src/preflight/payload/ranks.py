@@ -130,6 +130,7 @@ class Among:
     master: str = "127.0.0.1"
     port: int = 0  # 0: one that is free now
     environment: dict[str, str] = field(default_factory=dict)
+    devices: list[int] = field(default_factory=list)  # of each rank; none: numbered from 0
 
 
 ALONE = Among()
@@ -148,11 +149,11 @@ class Launch:
         self.ranks = [
             Rank(among.first + local, {
                 **among.environment,
-                "RANK": str(among.first + local), "LOCAL_RANK": str(local),
+                "RANK": str(among.first + local), "LOCAL_RANK": str(device),
                 "WORLD_SIZE": str(among.world or ranks), "LOCAL_WORLD_SIZE": str(ranks),
                 "MASTER_ADDR": among.master, "MASTER_PORT": str(port),
             }, work)
-            for local in range(ranks)
+            for local, device in enumerate(among.devices or range(ranks))
         ]  # fmt: skip
 
     def lines(self) -> Iterator[dict[str, Any]]:
