@@ -12,13 +12,15 @@ import torch
 import torch.distributed as dist
 
 from ..places import PlaceError, place_of
-from ..ranks import Among, Launch, Tell
+from ..ranks import Tell
 from .agents import GoneError
+from .bench import Bench, Here
 from .operations import COLLECTIVES
 from .over_hosts import lead
+from .parts import parts
 from .plan import Plan, PlanError
-from .served import OF_ALL, START_S, serve, socket_names
-from .work import TYPES, work
+from .served import serve
+from .work import TYPES
 
 FORM = "nccl-bench/1"
 
@@ -43,23 +45,11 @@ def harness(plan: Plan, tell: Tell) -> None:
 
 def _benched(plan: Plan, at: int, tell: Tell) -> None:
     if len(plan.hosts) < 2:
-        _on_this_host(plan, tell)
+        parts(Bench(plan, tell, Here(plan)))
     elif at == 0:
         lead(plan, tell)
     else:
         serve(plan, at)
-
-
-def _on_this_host(plan: Plan, tell: Tell) -> None:
-    launch = Launch(plan.ranks, lambda tell_it: work(plan, tell_it), silent_s=plan.silent_s,
-                    start_s=START_S, among=Among(environment=socket_names(plan.interface)),
-                    )  # fmt: skip
-    try:
-        for line in launch.lines():
-            if line["kind"] not in OF_ALL or line["rank"] == 0:
-                tell(line)
-    finally:
-        launch.kill()
 
 
 def settled(plan: Plan) -> Plan:
