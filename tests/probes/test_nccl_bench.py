@@ -51,6 +51,14 @@ def test_a_table_is_like_one_of_nccl_tests() -> None:
     assert side.algbw_gbps == pytest.approx(16777216 / side.time_us / 1e3)
 
 
+def test_variables_of_the_ranks_are_told_with_what_was_asked_for() -> None:
+    told = lines("one_host")
+    told[0]["environment"] = {"NCCL_IB_HCA": "mlx5_9", "NCCL_ALGO": "Ring"}
+    assert bench(written(told)).runs[0].variables == ("NCCL_ALGO=Ring", "NCCL_IB_HCA=mlx5_9")
+    told[0]["plan"]["nics"] = "=mlx5_0"
+    assert bench(written(told)).runs[0].variables == ("NCCL_ALGO=Ring", "NCCL_IB_HCA==mlx5_0")
+
+
 def test_processors_are_shown_and_not_judged() -> None:
     found = statuses(judged(sample("nccl_bench/one_host.jsonl")))
     assert found["collectives.wrong"] is Status.PASS

@@ -68,6 +68,7 @@ class Collective(Struct, frozen=True):
     busbw_gbps: Known[float] = NOT_IN_INPUT
     at_bytes: Known[int] = NOT_IN_INPUT
     shape: Known[Shape] = NOT_IN_INPUT
+    variables: tuple[str, ...] = ()  # NCCL_ALGO=Ring: those of its ranks, where the tool tells them
     line: int = 0
     probe: str = ""
 

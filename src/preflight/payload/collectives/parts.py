@@ -20,5 +20,5 @@ def _sizes(bench: Bench) -> None:
     """Every collective in every size, over all hosts."""
     if bench.plan.hosts and len(bench.hosts) < 2:
         return
-    for _, line in bench.heard([bench.order("sizes", bench.hosts, _SIZES_S)]):
+    for _, line in bench.heard([bench.order("sizes", bench.hosts, _SIZES_S, log=True)]):
         bench.tell(line)

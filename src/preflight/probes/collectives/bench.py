@@ -97,8 +97,16 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
         wrong=sum(int(one["wrong"]) for one in lines if "wrong" in one) if rows else _NO_SIZE,
         average_gbps=sum(shown) / len(shown) if shown else _NO_SIZE,
         busbw_gbps=busbw if gpu else _PROCESSORS, at_bytes=at if gpu else _PROCESSORS,
-        shape=shape_of(rows, name, first, PROBE) if gpu else _PROCESSORS, line=first, probe=PROBE,
+        shape=shape_of(rows, name, first, PROBE) if gpu else _PROCESSORS,
+        variables=_variables(told), line=first, probe=PROBE,
     )  # fmt: skip
+
+
+def _variables(told: Told) -> tuple[str, ...]:
+    """Of NCCL: what the host that leads found set, and what the plan sets above it."""
+    asked = {"NCCL_IB_HCA": told.plan["nics"]} if told.plan.get("nics") else {}
+    named = {**told.begin.get("environment", {}), **asked}
+    return tuple(f"{name}={value}" for name, value in sorted(named.items()))
 
 
 def _world(told: Told) -> int:
