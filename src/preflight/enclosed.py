@@ -1,6 +1,6 @@
-"""Answers that stand in others: the matrix of `nvidia-smi topo -m` in a report of the software, below
-a heading of vllm's collect_env and of sglang's check_env; what NCCL wrote while a bench was timed,
-in its lines."""
+"""Answers that stand in others: the matrix of `nvidia-smi topo -m` in a report of the software,
+below a heading of vllm's collect_env and of sglang's check_env; what NCCL wrote while a bench was
+timed, in its lines."""
 
 from __future__ import annotations
 

@@ -81,6 +81,7 @@ def test_a_wrong_sum_fails() -> None:
         ({"kind": "failed", "rank": 3, "text": "out of memory"}, "rank 3: out of memory"),
         ({"kind": "silent", "suspects": [1], "after_s": 60.0}, "rank 1 said nothing for 60 s"),
         ({"kind": "absent", "of": "h4"}, "h4 did not come"),
+        ({"kind": "absent", "of": "h4", "text": "no GPU"}, "h4 did not come: no GPU"),
     ],
 )
 def test_what_stopped_it_is_named_and_what_came_before_is_kept(line: Line, text: str) -> None:
@@ -162,6 +163,16 @@ def test_hosts_that_did_not_come_are_not_counted() -> None:
     told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located")]
     (run,) = bench(written([*told, {"kind": "absent", "of": "h4"}])).runs
     assert (run.ranks, run.trouble) == (3, "h4 did not come")
+
+
+def test_a_host_with_another_nccl_was_left_out_and_the_others_measured() -> None:
+    told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located")]
+    unlike = {"kind": "unlike", "of": "h4", "text": "it has NCCL 2.20.5, and h1 NCCL 2.21.5"}
+    (run,) = bench(written([*told, unlike])).runs
+    assert (run.ranks, run.ended, run.trouble) == (3, True, "")
+    sizes = ("size", "test", "found")
+    (run,) = bench(written([*(one for one in told if one["kind"] not in sizes), unlike])).runs
+    assert (run.ended, run.trouble) == (False, "h4: it has NCCL 2.20.5, and h1 NCCL 2.21.5")
 
 
 def test_a_search_that_is_none_is_told_to_nobody() -> None:

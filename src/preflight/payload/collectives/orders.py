@@ -85,9 +85,15 @@ def _among(plan: Plan, at: int, order: Line, log: dict[str, str]) -> Among:
     return Among(
         first=hosts.index(at) * len(devices), world=len(hosts) * len(devices),
         master=plan.addresses[hosts[0]] if many else "127.0.0.1", port=order.get("port", 0),
-        environment={**sockets, **_adapters(plan), **log, **order.get("environment", {})},
+        environment={**sockets, **_names(plan, hosts), **_adapters(plan), **log,
+                     **order.get("environment", {})},
         devices=devices,
     )  # fmt: skip
+
+
+def _names(plan: Plan, hosts: list[int]) -> dict[str, str]:
+    """What a rank calls the hosts of the others (group/join.py)."""
+    return {"PREFLIGHT_HOSTS": ",".join(plan.hosts[at] for at in hosts)} if plan.hosts else {}
 
 
 def _adapters(plan: Plan) -> dict[str, str]:
