@@ -26,12 +26,14 @@ def test_one_bound_alone_never_lies_beyond_the_other() -> None:
 
 
 def test_nccl_tells_its_ways_unless_the_user_has_chosen() -> None:
-    told = environment({"NCCL_IB_HCA": "mlx5", "PATH": "/bin", "NCCL_DEBUG_FILE": "/tmp/x"}, "ib0")
+    told = environment({"NCCL_IB_HCA": "mlx5", "PATH": "/bin", "NCCL_DEBUG_FILE": "/tmp/x"},
+                       {"interface": "ib0", "nics": ""})  # fmt: skip
     assert told == {
         "NCCL_IB_HCA": "mlx5", "NCCL_SOCKET_IFNAME": "ib0", "NCCL_DEBUG": "INFO",
         "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET,GRAPH",
     }  # fmt: skip
-    assert environment({"NCCL_DEBUG": "WARN"}) == {"NCCL_DEBUG": "WARN"}
+    assert environment({"NCCL_DEBUG": "WARN"}, {}) == {"NCCL_DEBUG": "WARN"}
+    assert environment({"NCCL_IB_HCA": "mlx5"}, {"nics": "^mlx5_4"})["NCCL_IB_HCA"] == "^mlx5_4"
 
 
 def test_a_build_without_mpi_is_told_with_how_to_build_it() -> None:

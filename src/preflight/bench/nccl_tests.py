@@ -18,6 +18,8 @@ TYPES = {"float32": "float", "float16": "half", "bfloat16": "bfloat16"}
 _BEGIN_BYTES, _END_BYTES, _FACTOR = 8, 1 << 32, 2
 #: NCCL tells its ways in the same text, and they are judged with the numbers.
 _TOLD = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET,GRAPH"}
+#: What the options name.
+_ASKED = {"NCCL_SOCKET_IFNAME": "interface", "NCCL_IB_HCA": "nics"}
 #: Would lead what NCCL tells away from that text.
 _ELSEWHERE = "NCCL_DEBUG_FILE"
 #: Where Debian and Ubuntu have Open MPI.
@@ -46,12 +48,12 @@ def arguments(binary: str, plan: Mapping[str, Any], gpus: int | str) -> tuple[st
     return (binary, *(str(word) for pair in words.items() for word in pair))
 
 
-def environment(of: Mapping[str, str], interface: str = "") -> dict[str, str]:
-    """The variables of NCCL that are in force, of those in `of`: named one by one, so that they
-    stand in the record."""
+def environment(of: Mapping[str, str], plan: Mapping[str, Any]) -> dict[str, str]:
+    """The variables of NCCL that are in force, of those in `of` and of the plan's interface and
+    adapters: named one by one, so that they stand in the record."""
     mine = {name: text for name, text in of.items() if name.startswith("NCCL_")}
     mine.pop(_ELSEWHERE, None)
-    mine |= {"NCCL_SOCKET_IFNAME": interface} if interface else {}
+    mine |= {name: plan[key] for name, key in _ASKED.items() if plan.get(key)}
     return mine if "NCCL_DEBUG" in mine else {**mine, **_TOLD}
 
 

@@ -14,7 +14,9 @@ from preflight.cli.plan import Question, hold
 from preflight.cli.streams import Streams
 
 #: A fast enough number over a wrong way is a fault too: NCCL's own lines are judged with it.
-DOMAINS = ("collectives", "nccl")
+DOMAINS = ("collectives", "nccl", "network")
+#: Of the network whether there is a port for it, and whether those that are named are.
+PARTS: dict[str, tuple[str, ...]] = {"network": ("network.ports.any", "network.ports.stated")}
 
 
 def run(options: Options, streams: Streams) -> int:
@@ -22,6 +24,6 @@ def run(options: Options, streams: Streams) -> int:
     hold(options)
     options = with_engine(options, tuple(shlex.split(options.python)), streams)
     benches = None if options.from_ else plan_of(options)
-    question = Question("nccl-bench", DOMAINS, ("collectives.*",), benches=benches)
+    question = Question("nccl-bench", DOMAINS, ("collectives.*",), parts=PARTS, benches=benches)
     # Whoever types the name of active work asks for it.
     return judge_and_report(question, replace(options, level="standard"), streams)

@@ -31,6 +31,7 @@ class Options(Struct):
     skip: list[str] = []
     set_: list[str] = []
     checks: list[str] = []
+    nics: str | None = None
     format: str = "text"
     save: list[str] = []
     save_hosts: str | None = None
@@ -89,6 +90,9 @@ class Options(Struct):
     repeats: int | None = None
     pairwise: bool = False
     no_locate: bool = False
+    settings: list[str] = []
+    lasting: str | None = None
+    wire: str | None = None
     nccl_tests: str | None = None
 
 
@@ -168,6 +172,12 @@ OPTIONS: dict[str, Option] = {
     ),
     "checks": Option(
         list[str], ("--checks",), "A site's own checks, *.yaml. Repeatable.", "DIR"
+    ),
+    "nics": Option(
+        str, ("--nics",),
+        "The adapters for training, as in NCCL_IB_HCA: mlx5_0,mlx5_1:1, =mlx5_0, ^mlx5_4 (all "
+        "but). Else those that NCCL_IB_HCA names here, else those near the GPUs. They are judged, "
+        "advised, measured.", "LIST",
     ),
     "format": Option(
         str, ("--format",), "What goes to standard output.", "text|json|jsonl|junit|markdown"
@@ -328,6 +338,19 @@ OPTIONS: dict[str, Option] = {
         "Try each pair of hosts, as is done with up to six: a round for each host.",
     ),
     "no_locate": Option(bool, ("--no-locate",), "Look for no slow host or link."),
+    "settings": Option(
+        list[str], ("--sweep",),
+        "Time a variable of NCCL with each of these values, in fresh processes and in turns; which "
+        "is faster is told only where it is by more than the spread. Repeatable.", "NAME=V,V",
+    ),
+    "lasting": Option(
+        str, ("--duration",), "Repeat one collective for so long: trend, drops and errors.", "TIME"
+    ),
+    "wire": Option(
+        str, ("--wire",),
+        "Time the links too, without collectives: RDMA by perftest, or TCP where there is none.",
+        "auto|rdma|tcp",
+    ),
     "nccl_tests": Option(
         str, ("--nccl-tests",),
         "Measure with the binaries of nccl-tests in DIR (or DIR/build, on every host) in place of "
@@ -363,7 +386,7 @@ TRAIN = (
 STRESS = ("stress", "devices", "attention", "even_if_busy", "drill")
 BENCH = (
     "collective", "begin", "end", "factor", "dtype", "ranks", "threads", "repeats", "pairwise",
-    "no_locate", "nccl_tests", "interface", "even_if_busy",
+    "no_locate", "nccl_tests", "interface", "even_if_busy", "settings", "lasting", "wire",
 )  # fmt: skip
 FIX = ("fix_script", "apply", "undo", "undo_file")
 

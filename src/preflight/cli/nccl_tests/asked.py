@@ -25,7 +25,7 @@ from preflight.ship import TESTS, program_command
 #: Options that are of the bundled engine alone.
 _NOT_OF_IT = {
     "pairwise": "--pairwise", "repeats": "--repeats", "threads": "--threads",
-    "no_locate": "--no-locate",
+    "no_locate": "--no-locate", "settings": "--sweep", "lasting": "--duration", "wire": "--wire",
 }  # fmt: skip
 
 
@@ -33,8 +33,7 @@ def tests_of(options: Options) -> dict[str, Any]:
     """What of the plan is of this engine; empty where it was not asked for."""
     if options.nccl_tests is None:
         return {}
-    wrong = next((flag for name, flag in _NOT_OF_IT.items() if getattr(options, name)), "")
-    if wrong:
+    if wrong := is_of_the_other(options):
         raise UsageError(
             f"{wrong} is of the bundled engine, and --nccl-tests names another",
             f"leave one of them out: preflight nccl-bench {wrong} ... looks for slow hosts itself",
@@ -47,6 +46,11 @@ def tests_of(options: Options) -> dict[str, Any]:
     folder = str(Path(os.path.expanduser(options.nccl_tests)).absolute())  # noqa: PTH111
     names = [BINARIES[one] for one in options.collective or BINARIES]
     return {"folder": folder, "names": names}
+
+
+def is_of_the_other(options: Options) -> str:
+    """The option that only the bundled engine has; "" where none is given."""
+    return next((flag for name, flag in _NOT_OF_IT.items() if getattr(options, name)), "")
 
 
 def found_here() -> str:
@@ -75,7 +79,7 @@ def question(
     """The one of a collective, on one host. `nccl`: variables of NCCL that are set there."""
     return program_command(
         probe_of(at),
-        with_environment(environment(nccl, plan.get("interface", "")), argv),
+        with_environment(environment(nccl, plan), argv),
         python,
         plan.get("job", ""),
         even_if_busy=bool(plan.get("even_if_busy")),

@@ -49,7 +49,7 @@ def _typed(
     """The command line; of one host alone that of the binary itself."""
     path, gpus = likely_path(plan, name), plan.get("ranks", GPUS)
     if many is None:
-        own = environment(os.environ, plan.get("interface", ""))
+        own = environment(os.environ, plan)
         return with_environment(own, arguments(path, plan, gpus))
     from preflight.cli.engines import launcher_for
 

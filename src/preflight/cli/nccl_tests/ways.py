@@ -48,7 +48,7 @@ class Mpirun(Struct, frozen=True):
         """mpirun with its own variables before it, and those of NCCL passed on."""
         interface = plan.get("interface", "")
         own = launchers.environment(self.kind, os.environ, interface, root=os.geteuid() == 0)
-        passed = environment(os.environ, interface)
+        passed = environment(os.environ, plan)
         passed |= {one: os.environ[one] for one in launchers.PASSED_ON if one in os.environ}
         line = launchers.mpirun(self.kind, self.program, slots, passed, words)
         return with_environment(own, line)
@@ -69,7 +69,7 @@ class Srun(Struct, frozen=True):
         """srun without the variables that are options for other steps, and with those of NCCL."""
         ours = of_srun(os.environ)
         unset = [f"--unset={name}" for name in os.environ if name not in ours]
-        variables = environment(os.environ, plan.get("interface", ""))
+        variables = environment(os.environ, plan)
         job = ours.get("SLURM_JOB_ID", "")
         args = ("--label", *without_nodes(self.args))
         line = launchers.srun(self.mpi, args, job, _named(plan), slots, words)
