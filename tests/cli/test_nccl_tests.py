@@ -26,7 +26,7 @@ from preflight.cli.options import Options
 from preflight.collect import examine_one_of_many
 from preflight.errors import UsageError
 from preflight.judge import load, overrides
-from preflight.model import Command, Raw, Result, Status
+from preflight.model import Command, Missing, Raw, Result, Status
 from preflight.ship import SITE
 from preflight.transports.local import Local
 from tests import collective_text as text
@@ -156,6 +156,24 @@ def test_one_that_is_not_there_is_told_and_the_others_are_measured() -> None:
     assert found["all_reduce"].status is Status.PASS
     assert found["reduce"].status is Status.ERROR
     assert "reduce_perf: it is not in /nt: `make` in nccl-tests" in found["reduce"].reason
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "reason"),
+    [
+        ({"rc": 124, "elapsed_s": 600.0}, Status.FAIL, "did not end within 600 s; it said: srun"),
+        ({"rc": None, "missing": Missing("timeout", "it was interrupted")}, Status.ERROR,
+         "it was interrupted; it said: srun"),
+    ],
+)  # fmt: skip
+def test_what_a_launcher_says_of_our_ending_it_is_not_the_cause(
+    more: dict[str, Any], status: Status, reason: str
+) -> None:
+    raw = Raw("here", "nccl-tests", ("srun", "/nt/all_reduce_perf"), limit_s=600, **more,
+              stdout=text.nccl_tests(ends=False), stderr="srun: error: n1: task 0: Terminated\n",
+              )  # fmt: skip
+    (found,) = ends_of([raw]).values()
+    assert found.status is status and reason in found.reason
 
 
 @pytest.mark.parametrize(

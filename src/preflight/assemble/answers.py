@@ -20,7 +20,7 @@ from preflight.facts.stress import Stress
 from preflight.facts.training import Training
 from preflight.facts.watch import Watch
 from preflight.model import Known, Missing, Raw
-from preflight.probes.collectives.asked import named, not_run, stopped
+from preflight.probes.collectives.asked import ended_by_us, named, not_run, stopped
 from preflight.probes.spec import Probe
 from preflight.probes.training.lines import ended_by
 
@@ -71,7 +71,7 @@ def read(raw: Raw) -> Any:
         return not_run(raw.argv, why) if raw.probe.startswith(_TESTS) else why
     if isinstance(facts, Collectives) and raw.probe.startswith(_TESTS):
         facts = named(facts, raw.argv)
-        return stopped(facts, ended=False, why=_with_rc(raw)) if raw.rc else facts
+        return stopped(facts, _with_rc(raw)) if raw.rc else facts
     # A tool that failed may have told half of it; of nvidia-smi the text says what is wrong.
     if raw.rc == 0 or _explains(facts):
         return _timed(facts, raw)
@@ -167,8 +167,7 @@ def _measured_so_far(raw: Raw, probe: Probe, why: Missing) -> Collectives | Miss
         said = _first_line(raw.stderr)
         told = Missing(why.kind, f"{why.text}; it said: {said}") if said else why
         return not_run(raw.argv, told)
-    ended: Known[bool] = False if why.kind == "timeout" and not raw.missing else why
-    return stopped(named(found, raw.argv), ended, why.text)
+    return ended_by_us(named(found, raw.argv), why, hangs=raw.reached_limit)
 
 
 def answer_text(raw: Raw, probe: Probe | None) -> str:

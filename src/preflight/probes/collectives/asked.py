@@ -37,12 +37,22 @@ def not_run(argv: Sequence[str], why: Missing) -> Collectives | Missing:
     return Collectives((run,), probe=TOOL) if name else why
 
 
-def stopped(found: Collectives, ended: Known[bool], why: str) -> Collectives:
+def stopped(found: Collectives, why: str) -> Collectives:
     """With the reason why it came to no good end, unless it tells one itself."""
     *before, last = found.runs
     if tells(last):
         return found
-    return replace(found, runs=(*before, replace(last, ended=ended, trouble=why)))
+    return replace(found, runs=(*before, replace(last, ended=False, trouble=why)))
+
+
+def ended_by_us(found: Collectives, why: Missing, *, hangs: bool) -> Collectives:
+    """What was measured until it was ended. One that hangs has failed, unless it never began; of
+    one that was interrupted nobody knows. What it then says of its end is not the cause."""
+    *before, last = found.runs
+    text = f"{why.text}; it said: {last.trouble}" if last.trouble else why.text
+    never = isinstance(last.ended, Missing) and last.ended.kind == "exited"
+    ended: Known[bool] = False if hangs and not never else Missing(why.kind, text)
+    return replace(found, runs=(*before, replace(last, ended=ended, trouble=text)))
 
 
 def tells(run: Collective) -> bool:
