@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ from msgspec.structs import replace
 
 from preflight.bench.nccl_tests import BINARIES
 from preflight.cli.benches import plan_of
+from preflight.cli.engines import as_one_bench
+from preflight.cli.hosts import Asking
 from preflight.cli.nccl_tests.asked import is_of_tests, questions
 from preflight.cli.nccl_tests.job import Together
 from preflight.cli.nccl_tests.ways import launcher_of
 from preflight.cli.options import Options
+from preflight.cli.plan import Question, make_plan
 from preflight.collect import examine_one_of_many
 from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
@@ -217,10 +221,20 @@ def test_interrupted_nothing_is_started(lab: Setup) -> None:
     assert "interrupted" in ended("h1", answers["h1"]).reason
 
 
-def test_without_mpirun_it_is_told_what_to_install(
+def test_only_several_hosts_take_an_mpirun_and_where_there_is_none_it_is_told_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("one", "one,two"):
+        options = Options(nccl_tests="/nt", hosts=[name])
+        plan = make_plan(Question("nccl-bench", (), benches=plan_of(options)), options)
+        many = Asking(tuple(name.split(",")), "over SSH", Hosts((), {}))
+        with closing(many.spool):
+            if "," not in name:
+                as_one_bench(many, plan, options)
+                continue
+            with pytest.raises(UsageError, match="started by mpirun, and there is none"):
+                as_one_bench(many, plan, options)
     with pytest.raises(UsageError, match="started by mpirun, and there is none") as error:
         launcher_of(slurm=False)
     assert "openmpi-bin" in error.value.hint

@@ -23,7 +23,9 @@ def as_one_bench(many: Asking, plan: Plan, options: Options) -> None:
     if "tests" not in benches:
         as_one_job(many, plan.python, BENCH)
         return
-    many.fleet = Together(many.fleet, many.interrupted, benches, plan.python, launcher_for(options))
+    # One host has a process of its own: it takes no launcher.
+    launcher = None if len(many.hosts) == 1 else launcher_for(options)
+    many.fleet = Together(many.fleet, many.interrupted, benches, plan.python, launcher)
 
 
 def launcher_for(options: Options) -> Launcher:

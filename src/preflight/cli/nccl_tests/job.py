@@ -63,7 +63,7 @@ class Together(Struct):
     interrupted: threading.Event
     plan: Mapping[str, Any]
     python: tuple[str, ...]
-    launcher: Launcher
+    launcher: Launcher | None  # None for one host alone
 
     def run(self, commands: Sequence[Command]) -> Answered:
         """Each host with its answers; of those that take no part why. UsageError where the binaries
@@ -106,6 +106,7 @@ class Together(Struct):
         self, able: Sequence[Tested], plan: Mapping[str, Any], tests: Sequence[Command]
     ) -> Iterator[Raw]:
         """The binaries one after the other, over all hosts."""
+        assert self.launcher is not None
         host, slots = able[0].host, {one.host: one.gpus for one in able}
         before = ""
         for at, name in enumerate(collectives_of(plan)):
