@@ -67,6 +67,8 @@ class Collective(Struct, frozen=True):
     #: At the largest size, where that is 1 GB or more: the better of both sides.
     busbw_gbps: Known[float] = NOT_IN_INPUT
     at_bytes: Known[int] = NOT_IN_INPUT
+    #: The median over the sizes from 8 B to 4 KiB, of each the quicker side.
+    small_us: Known[float] = NOT_IN_INPUT
     shape: Known[Shape] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""
