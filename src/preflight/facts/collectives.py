@@ -119,7 +119,8 @@ class Localisation(Struct, frozen=True):
     undetermined: str = ""  # what the tests could not tell, and why; "" where they told all
     covered: str = ""
     level_gbps: dict[str, float] = {}  # of healthy tests, by kind
-    matrix: tuple[tuple[str, str, float], ...] = ()  # of each pair, where all were tried
+    #: GB/s of each pair, where all were tried; on the host that led.
+    matrix: tuple[tuple[str, str, float], ...] = ()
     size_bytes: int = 0
     line: int = 0
     probe: str = ""
