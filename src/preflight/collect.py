@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight.assemble.host import assemble
+from preflight.enclosed import with_log
 from preflight.facts.host import Host
 from preflight.faults import CONNECTION
 from preflight.judge.causes import attribute
@@ -85,6 +86,7 @@ def examine_one_of_many(
     faults = tuple(_faults(raws))
     if faults and all(raw.missing for raw in raws):
         return Examined(HostReport(name, host_verdict((), faults), faults), Readings(name))
+    raws = with_log(raws)
     assembled = assemble(name, raws, nics)
     results = judge(assembled.host, checks)
     attribute(results)

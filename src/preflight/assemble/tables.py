@@ -288,6 +288,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "collectives": ("collectives", "nics", "nccl"),
     "collective_shapes": ("collectives",),
     "localisation": ("localisation",),
+    "bench_stack": ("localisation",),
     "rdma_tests": ("rdma_tests", "nics"),
     "told": (),  # of what is asked for other checks
     "site": (),

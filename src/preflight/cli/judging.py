@@ -291,7 +291,7 @@ def _hints(
         yield SWEPT_ALONE_HINT
     if _finds_variables(hosts) and not (options.from_ or options.pid):
         yield SHELL_HINT
-    if any(map(_is_log_alone, hosts)):
+    if options.from_ and any(map(_is_log_alone, hosts)):
         yield LOG_HINT
     if not options.from_ and options.level == "quick":
         yield LEVEL_HINT

@@ -90,6 +90,9 @@ class Options(Struct):
     repeats: int | None = None
     pairwise: bool = False
     no_locate: bool = False
+    settings: list[str] = []
+    lasting: str | None = None
+    wire: str | None = None
 
 
 def are_many(options: Options) -> bool:
@@ -335,6 +338,19 @@ OPTIONS: dict[str, Option] = {
         "map; --save heat.svg draws it.",
     ),
     "no_locate": Option(bool, ("--no-locate",), "Look for no slow host or link."),
+    "settings": Option(
+        list[str], ("--sweep",),
+        "Time a variable of NCCL with each of these values, in fresh processes and in turns; which "
+        "is faster is told only where it is by more than the spread. Repeatable.", "NAME=V,V",
+    ),
+    "lasting": Option(
+        str, ("--duration",), "Repeat one collective for so long: trend, drops and errors.", "TIME"
+    ),
+    "wire": Option(
+        str, ("--wire",),
+        "Time the links too, without collectives: RDMA by perftest, or TCP where there is none.",
+        "auto|rdma|tcp",
+    ),
 }  # fmt: skip
 
 ARGUMENTS: dict[str, Option] = {
@@ -364,7 +380,7 @@ TRAIN = (
 STRESS = ("stress", "devices", "attention", "even_if_busy", "drill")
 BENCH = (
     "collective", "begin", "end", "factor", "dtype", "ranks", "threads", "repeats", "pairwise",
-    "no_locate", "interface", "even_if_busy",
+    "no_locate", "interface", "even_if_busy", "settings", "lasting", "wire",
 )  # fmt: skip
 FIX = ("fix_script", "apply", "undo", "undo_file")
 

@@ -70,6 +70,7 @@ class Collective(Struct, frozen=True):
     #: The median over the sizes from 8 B to 4 KiB, of each the quicker side.
     small_us: Known[float] = NOT_IN_INPUT
     shape: Known[Shape] = NOT_IN_INPUT
+    variables: tuple[str, ...] = ()  # NCCL_ALGO=Ring: those of its ranks, where the tool tells them
     line: int = 0
     probe: str = ""
 
@@ -126,10 +127,20 @@ class Localisation(Struct, frozen=True):
     probe: str = ""
 
 
+class BenchStack(Struct, frozen=True):
+    """What the ranks of this host ran with."""
+
+    torch: Known[str] = NOT_IN_INPUT
+    nccl: Known[str] = NOT_IN_INPUT
+    line: int = 0
+    probe: str = ""
+
+
 class Bench(Collectives, frozen=True):
     """What the bundled engine told."""
 
     located: Known[Localisation] = NOT_IN_INPUT
+    stack: Known[BenchStack] = NOT_IN_INPUT
     cannot: str = ""  # why nothing was timed
     busy: str = ""  # whose work it did not disturb
     lacks_torch: bool = False
