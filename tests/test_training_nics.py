@@ -169,6 +169,7 @@ def test_the_list_to_type_is_told_where_storage_is_in_it() -> None:
 
 def test_named_adapters_fail_where_the_host_has_none_and_are_no_pass_where_none_is_known() -> None:
     without = judged("mlx5_0", "", **_NO_RDMA)["network.ports.stated"]
+    assert "[HCAS]" not in " ".join(without.fix) and without.fix[0].startswith("mlx5_1 means")
     assert (without.status, without.reason) == (
         Status.FAIL, "not there: the host has no adapter of RDMA",
     )  # fmt: skip
