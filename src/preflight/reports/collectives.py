@@ -63,10 +63,10 @@ def _notes(host: Host, run: Collective) -> Iterator[str]:
     if not isinstance(run.busbw_gbps, Missing) and not isinstance(run.at_bytes, Missing):
         reached = f"{run.busbw_gbps:g} GB/s at {format_bytes(run.at_bytes)}"
         yield f"{reached}: {_held(run.busbw_gbps, collective_busbw(host, run))}"
-    if not isinstance(run.small_us, Missing):
-        yield f"8 B to 4 KiB: {run.small_us:g} us: {_within(run, collective_latency(host, run))}"
     if run.variables:
         yield f"variables of its ranks: {', '.join(run.variables)}"
+    if not isinstance(run.small_us, Missing):
+        yield f"8 B to 4 KiB: {run.small_us:g} us: {_within(run, collective_latency(host, run))}"
     if run.trouble:
         ranks = ", ".join(map(str, run.trouble_ranks))
         yield f"{run.trouble}{f' (told by rank {ranks})' if ranks else ''}"
