@@ -19,9 +19,10 @@ COLLECTIVES = (
 )  # fmt: skip
 DTYPES = ("float32", "float16", "bfloat16")
 WIRES = ("auto", "rdma", "tcp")
-#: What `run --level standard` times, on hosts with several GPUs: the plateau and what leads to it.
+#: What `run --level standard` times, on hosts with several GPUs: a small size, where the steps
+#: count, the plateau and what leads to it.
 BETWEEN_GPUS: dict[str, Any] = {
-    "device": "cuda", "least_gpus": 2, "collectives": ["all_reduce"], "begin_bytes": 1 << 20,
+    "device": "cuda", "least_gpus": 2, "collectives": ["all_reduce"], "begin_bytes": 1 << 12,
     "end_bytes": 1 << 32, "factor": 16,
 }  # fmt: skip
 #: Least and most of numbers.
