@@ -22,7 +22,7 @@ from bench.table import Row, show
 from bench.turns import Rounds, ratio
 from preflight.payload.collectives import timing
 from preflight.payload.collectives.operations import COLLECTIVES, Ring
-from preflight.payload.collectives.served import socket_names
+from preflight.payload.collectives.orders import socket_names
 from preflight.payload.group.join import Place, join
 from preflight.payload.ranks import Among, Launch
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from preflight.cli.hosts import Fleet
 from preflight.faults import CONNECTION
 from preflight.model import Command, Raw
-from preflight.probes.collectives.job import told_to_each
+from preflight.probes.collectives.job import split, told_to_each
 from preflight.probes.training.job import Part, job_line
 from preflight.ship import BENCHES, TRAINS
 
@@ -88,7 +88,7 @@ def _ended_with(raws: list[Raw]) -> list[Raw]:
 
 def _cut(raw: Raw) -> Raw:
     line = {"kind": _INTERRUPTED, "by": "job"}
-    return replace(raw, rc=130, missing=None, stdout=_with(raw, line))
+    return replace(raw, rc=130, missing=None, stdout=_with(_text(raw), line))
 
 
 def told_of_others(
@@ -102,7 +102,9 @@ def told_of_others(
     line = {**job_line(of, parts), **({"interrupted": True} if interrupted else {})}
     return {
         host: [
-            replace(raw, stdout=_with(raw, {**line, "host": host})) if raw.probe == TRAINS else raw
+            replace(raw, stdout=_with(_text(raw), {**line, "host": host}))
+            if raw.probe == TRAINS
+            else raw
             for raw in raws
         ]
         for host, raws in found.items()
@@ -114,12 +116,12 @@ def as_told(
 ) -> dict[str, list[Raw]]:
     """The answers, each with a line that tells the job, and one of the search: each host is judged
     by itself, and only the first of them knows which is slow."""
-    benches = {host: _answer(raws, BENCHES) for host, raws in found.items()}
-    located = told_to_each({host: _text(raw) for host, raw in benches.items()})
+    texts = {host: _text(_answer(raws, BENCHES)) for host, raws in found.items()}
+    own, located = split(texts), told_to_each(texts)
     job = {"kind": "job", **of}
     return {
         host: [
-            replace(raw, stdout=_with(raw, job, *filter(None, (located.get(host),))))
+            replace(raw, stdout=_with(own[host], job, *filter(None, (located.get(host),))))
             if raw.probe == BENCHES else raw
             for raw in raws
         ]
@@ -158,8 +160,8 @@ def _text(raw: Raw | None) -> str:
     return text[: text.rfind("\n") + 1]
 
 
-def _with(raw: Raw, *lines: Mapping[str, Any]) -> str:
-    return _text(raw) + "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in lines)
+def _with(text: str, *lines: Mapping[str, Any]) -> str:
+    return text + "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in lines)
 
 
 def _lines(text: str) -> list[dict[str, Any]]:

@@ -130,9 +130,14 @@ class Among:
     master: str = "127.0.0.1"
     port: int = 0  # 0: one that is free now
     environment: dict[str, str] = field(default_factory=dict)
+    devices: list[int] = field(default_factory=list)  # of each rank; none: numbered from 0
 
 
 ALONE = Among()
+#: torch asks for the name of whoever connects, to write it into a log that nobody sees. Where no
+#: server of names answers, each start of ranks would wait for it: for 10 s by default. An address
+#: needs none (resolv.conf(5)).
+_NAMES = "timeout:1 attempts:1"
 
 
 class Launch:
@@ -147,12 +152,13 @@ class Launch:
         self._oom_kills = oom_kills()
         self.ranks = [
             Rank(among.first + local, {
+                **({} if "RES_OPTIONS" in os.environ else {"RES_OPTIONS": _NAMES}),
                 **among.environment,
-                "RANK": str(among.first + local), "LOCAL_RANK": str(local),
+                "RANK": str(among.first + local), "LOCAL_RANK": str(device),
                 "WORLD_SIZE": str(among.world or ranks), "LOCAL_WORLD_SIZE": str(ranks),
                 "MASTER_ADDR": among.master, "MASTER_PORT": str(port),
             }, work)
-            for local in range(ranks)
+            for local, device in enumerate(among.devices or range(ranks))
         ]  # fmt: skip
 
     def lines(self) -> Iterator[dict[str, Any]]:

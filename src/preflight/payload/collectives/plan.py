@@ -39,3 +39,9 @@ class Plan:
     pairwise: bool = False  # try each pair of hosts
     locate_bytes: int = 0  # of the collective that is compared; 0: by the device
     repeats: int = 7  # of each test, of which the median counts
+    # What more is done (parts.py).
+    nics: str = ""  # NCCL_IB_HCA of all ranks
+    sweep: list[str] = field(default_factory=list)  # NAME=value,value: settings set side by side
+    lasting_s: float = 0.0  # one collective again and again for so long
+    wire: str = ""  # rdma, tcp, or auto: the links by themselves, without collectives
+    inside: bool = True  # GPUs, fabrics and rails of what is slow

@@ -1,5 +1,5 @@
-"""What each host of a bench is told of the search that the first of them led: whether it is one of
-those that are slow, and by which tests."""
+"""What each host of a bench is told of what the first of them led: what was measured of it, and of
+the search whether it is one of those that are slow, and by which tests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,26 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Line = dict[str, Any]
+
+#: What is of the host that stands in its `of`, and of nobody else.
+OWN = ("counters", "nccl_log")
+
+
+def split(texts: Mapping[str, str]) -> dict[str, str]:
+    """The lines of each host: those that the first told of another are that one's."""
+    found = dict.fromkeys(texts, "")
+    for host, text in texts.items():
+        for line in text.splitlines(keepends=True):
+            found[_whose(line, host, found)] += line
+    return found
+
+
+def _whose(line: str, host: str, hosts: Mapping[str, str]) -> str:
+    if not any(f'"kind":"{one}"' in line for one in OWN):
+        return host
+    told = next(_lines(line), {})
+    of = told.get("of")
+    return of if isinstance(of, str) and of in hosts and told.get("kind") in OWN else host
 
 
 def told_to_each(texts: Mapping[str, str]) -> dict[str, Line]:
