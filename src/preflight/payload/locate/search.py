@@ -31,6 +31,8 @@ _AGAIN = 3
 _MANY = 6
 #: A group of so many differs from a pair. Pairs of each kind that are compared with each other.
 _MANY_IN_GROUP, _PROBES = 4, 64
+#: Tests of two sides that are told.
+_PROOFS = 4
 #: Groups beside them, which tell whether that round was slow as a whole.
 _GROUPS = 3
 
@@ -174,7 +176,7 @@ class _Search:
         if proof.sides:
             runs["boundary"] = sorted(
                 number for two in combinations(proof.sides, 2)
-                for one in proof.slow_bridges(*two) for number in one.numbers
+                for one in proof.slow_bridges(*two)[:_PROOFS] for number in one.numbers
             )  # fmt: skip
         return self._found(tuple(sorted(proof.bad)), tuple(sorted(proof.bad_links)), proof.sides,
                            runs, self._undetermined())  # fmt: skip
