@@ -28,7 +28,7 @@ from .scale import Scale
 #: A round whose tests are all slow, or all fast, tells of itself: it is measured again so often.
 _AGAIN = 3
 #: Of fewer tests each may hold a culprit; so many that are all slow were measured at a bad time.
-_MANY = 6
+_MANY = 3
 #: A group of so many differs from a pair. Pairs of each kind that are compared with each other.
 _MANY_IN_GROUP, _PROBES = 4, 64
 #: Tests of two sides that are told.
