@@ -21,8 +21,8 @@ from preflight.model import Known, Missing
 
 #: What a collective takes by itself, and each step of a ring or tree over NVLink.
 _BASE_US, _NVLINK_US = 6.8, 0.6
-#: So long eight A100 that one thread launches take more than their steps (35 us in all); the
-#: process group of torch adds a call of its own, and an event.
+#: So long eight A100 that one thread launches take more than their steps (35 us in all: samples).
+#: The process group of torch adds a call of its own and an event: an estimate, and a generous one.
 _LAUNCH_US, _LAUNCH_TORCH_US = 20.0, 60.0
 #: More than this many times the bound alarms on no machine that was measured: see `_SLOW`.
 WARN, FAIL = 1.5, 2.5

@@ -91,9 +91,11 @@ def chosen(heat: Heat, most: int) -> list[int]:
     if len(heat.hosts) <= most:
         return list(everyone)
 
+    ends = {end for name in heat.culprits for end in name.split(" to ")}
+
     def urgency(a: int) -> tuple[bool, bool, float, int]:
         shares = [share for b in everyone if (share := heat.share(a, b)) is not None]
-        of_link = any(heat.is_culprit(a, b) for b in everyone if b != a)
+        of_link = heat.hosts[a] in ends
         return not heat.is_culprit(a), not of_link, min(shares, default=0.0), a
 
     return sorted(sorted(everyone, key=urgency)[:most])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
 
 from preflight.model import Report
+from preflight.printable import printable
 from preflight.reports.heat import Heat, chosen, heat_of, legend
 from preflight.reports.machine.svg_grid import head
 from preflight.reports.machine.svg_shapes import (
@@ -52,10 +54,17 @@ def heat_map(title: str, heat: Heat, left: float, top: float) -> Iterator[Shape]
         for column, b in enumerate(hosts):
             yield from _square(heat, a, b, left + broad + side * column, y, side)
         y += 20
-    for line in legend(heat, hosts):
+    for line in _below(heat, hosts, int((WIDTH - left) / letters("n", 11))):
         y += 16
-        yield text(left, y, line.replace(": . 95 % and more, 9 to 0 tenths of it", ", in percent"),
-                   size=11, fill=FAINT)  # fmt: skip
+        yield text(left, y, line, size=11, fill=FAINT)
+
+
+def _below(heat: Heat, hosts: Sequence[int], most: int) -> Iterator[str]:
+    """What the squares mean, in lines that fit."""
+    first, *rest = legend(heat, hosts)
+    first = f"{first.partition(':')[0]}, in percent; ? not measured; red: found slow"
+    for line in (first, *rest):
+        yield from textwrap.wrap(printable(line), most)
 
 
 def _square(heat: Heat, a: int, b: int, x: float, y: float, side: float) -> Iterator[Shape]:
