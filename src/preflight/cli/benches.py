@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from preflight.cli.nccl_tests.asked import questions as of_tests
 from preflight.cli.nccl_tests.asked import tests_of
 from preflight.cli.options import Options
 from preflight.errors import UsageError
-from preflight.model import Command
+from preflight.model import Check, Command
 from preflight.ship import bench_command
 from preflight.units import format_bytes, parse_bytes, parse_duration
 
@@ -28,6 +28,7 @@ BETWEEN_GPUS: dict[str, Any] = {
 #: Least and most of numbers.
 _RANGES = {"ranks": (1, 1024), "factor": (2, 1 << 20), "repeats": (3, 1000), "threads": (1, 1024)}
 _LEAST_BYTES, _MOST_BYTES = 4, 1 << 36
+_LEAST_PERCENT, _MOST_PERCENT = 1, 60
 
 
 def plan_of(options: Options) -> dict[str, Any]:
@@ -48,6 +49,19 @@ def plan_of(options: Options) -> dict[str, Any]:
     plan |= {"wire": options.wire} if options.wire else {}
     plan |= {"tests": tests} if (tests := tests_of(options)) else {}
     return plan | ({"locate": False} if options.no_locate else {})
+
+
+def looks_for(checks: Sequence[Check]) -> dict[str, Any]:
+    """How far below the others what is slow may be: of the checks on what a search finds the one
+    with the least. Raises UsageError."""
+    found = {one.id: one.fail_unless["max"] for one in checks if one.rule == "located"}
+    for name, percent in found.items():
+        if not _LEAST_PERCENT <= percent <= _MOST_PERCENT:
+            raise UsageError(
+                f"{name}={percent} is out of range: it is percent below the others",
+                f"{_LEAST_PERCENT} to {_MOST_PERCENT}, such as --set {name}=8",
+            )
+    return {"behind_percent": min(found.values())} if found else {}
 
 
 def _bytes(name: str, text: str) -> int:

@@ -221,6 +221,10 @@ def _work(
 ) -> dict[str, Any] | None:
     """What was asked for; else what checks of this level need. What is recorded needs no work."""
     needing = (one for one in checks if one.domain == domain and one.level != "quick")
+    if domain == "collectives" and asked is not None:
+        from preflight.cli.benches import looks_for
+
+        return asked | looks_for(checks)
     if asked is not None or options.from_ or not any(needing):
         return asked
     if domain == "collectives":

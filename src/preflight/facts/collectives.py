@@ -127,6 +127,7 @@ class Localisation(Struct, frozen=True):
     #: GB/s of each pair, where all were tried; on the host that led.
     matrix: tuple[tuple[str, str, float], ...] = ()
     size_bytes: int = 0
+    looked_for_percent: float = 8.0  # what is so far below the level is slow
     line: int = 0
     probe: str = ""
 
