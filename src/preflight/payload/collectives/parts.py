@@ -3,6 +3,7 @@ it, and tells what it found."""
 
 from __future__ import annotations
 
+from ..wire.part import wire
 from .bench import Bench
 from .slow import slow
 
@@ -12,7 +13,7 @@ _SIZES_S = 1800.0
 
 def parts(bench: Bench) -> None:
     """All of them."""
-    for part in (_sizes, slow):
+    for part in (_sizes, slow, wire):
         part(bench)
 
 
