@@ -116,6 +116,8 @@ SHARED_WITHIN = {
     "expect.training": "bounds of a topic of their own, listed with the others",
     "expect.stress": "bounds of a topic of their own, listed with the others",
     "expect.pcie": "what a link carries, for bounds on what goes over it",
+    "facts.wire": "a host holds what its links carry, told by the same bench",
+    "expect.wire": "bounds of a topic of their own, listed with the others",
     "expect.heat": "bounds of a topic of their own, listed with the others",
     "probes.nvidia_smi.topo_table": "the table that both questions of nvidia-smi topo print",
     "probes.training.lines": "numbers and words in the lines of active work",

@@ -17,6 +17,7 @@ DOMAINS = ("collectives", "nccl")
 def run(options: Options, streams: Streams) -> int:
     """Time collectives, on one host or on all of them as one job, and judge what was told."""
     benches = None if options.from_ else plan_of(options)
-    question = Question("nccl-bench", DOMAINS, ("collectives.*",), benches=benches)
+    asked = ("collectives.*", "wire.*") if options.wire else ("collectives.*",)
+    question = Question("nccl-bench", DOMAINS, asked, benches=benches)
     # Whoever types the name of active work asks for it.
     return judge_and_report(question, replace(options, level="standard"), streams)

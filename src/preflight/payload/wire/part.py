@@ -19,14 +19,15 @@ _LATE_S = 120.0
 
 
 class Choice(NamedTuple):
-    """By what links are timed, and why not by RDMA. `tool`: rdma, tcp, or "" for nothing; then
-    `lacks` tells whether that is for want of a program."""
+    """By what links are timed: rdma, tcp, or "" for nothing. `hosts`: those that take part; `why`:
+    of each host why it does not, or why not by RDMA. `rails`: of each its adapters, of which
+    those at one place are timed with each other."""
 
     tool: str
-    why: str = ""
-    rails: int = 0
+    hosts: list[int]
+    why: dict[int, str]
+    rails: dict[int, list[str]] = {}  # noqa: RUF012 - nobody changes it
     gpu: bool = False
-    lacks: bool = False
 
 
 def wire(bench: Bench) -> None:
@@ -34,10 +35,11 @@ def wire(bench: Bench) -> None:
     if not bench.plan.wire:
         return
     sites = _looked(bench)
-    choice = chosen(bench.plan.wire, sites, len(bench.hosts))
+    choice = chosen(bench.plan.wire, sites)
     for at, site in sites.items():
-        bench.tell({**site, "of": bench.name(at), "tool": choice.tool, "why": choice.why,
-                    "lacks": choice.lacks})  # fmt: skip
+        tool = choice.tool if at in choice.hosts else ""
+        bench.tell({**site, "of": bench.name(at), "tool": tool, "why": choice.why.get(at, ""),
+                    "asked": bench.plan.wire})  # fmt: skip
     tests: list[Line] = []
     for number, orders in enumerate(_rounds(bench, choice), 1):
         bench.tell({"kind": "wire_round", "number": number, "tool": choice.tool,
@@ -56,52 +58,65 @@ def _looked(bench: Bench) -> dict[int, Line]:
     return dict(sorted(told.items()))
 
 
-def chosen(asked: str, sites: dict[int, Line], hosts: int) -> Choice:
-    """By what links are timed: RDMA where every host has it, unless TCP was asked for."""
-    why = _without_rdma(sites) if asked != "tcp" else ""
-    if asked != "tcp" and not why:
-        rails = min(len(one["nics"]) for one in sites.values())
-        return Choice("rdma", "", rails, all(one["cuda"] for one in sites.values()))
-    if asked == "rdma":
-        lacks = any(one["nics"] and not one["perftest"] for one in sites.values())
-        return Choice("", f"--wire rdma: {why}", lacks=lacks)
-    if hosts < 2:
+def chosen(asked: str, sites: dict[int, Line]) -> Choice:
+    """By what links are timed: RDMA where several hosts have it, unless TCP was asked for."""
+    without = {at: told for at, one in sites.items() if (told := _without_rdma(one))}
+    able = [at for at in sites if at not in without]
+    if asked != "tcp" and (len(able) > 1 or len(able) == len(sites) or asked == "rdma"):
+        if not able:
+            return Choice("", [], without)
+        cuda = all(sites[at]["cuda"] for at in able)
+        return Choice("rdma", able, without, _rails({at: sites[at] for at in able}), cuda)
+    why: dict[int, str] = {} if asked == "tcp" else without
+    if len(sites) < 2:
         alone = "TCP of a host with itself passes no adapter; it takes two: --hosts 'node[01-02]'"
-        return Choice("", f"{why}; {alone}" if why else alone)
-    return Choice("tcp", why)
+        return Choice("", [], {at: "; ".join(filter(None, (why.get(at), alone))) for at in sites})
+    return Choice("tcp", list(sites), why)
 
 
-def _without_rdma(sites: dict[int, Line]) -> str:
-    """Why RDMA cannot be timed; "" where it can."""
-    if not sites:
-        return "no host told what it has"
-    for one in sites.values():
-        name = one.get("of") or "this host"
-        if not one["nics"]:
-            return f"{name} has no RDMA port that is up (`ibv_devinfo`), or none that was chosen"
-        if not one["perftest"]:
-            return f"{name} has no ib_write_bw: apt-get install perftest, or dnf install perftest"
+def _rails(sites: dict[int, Line]) -> dict[int, list[str]]:
+    """By their order; where some hosts have fewer, those that all have by name: a rail is one
+    network, and its numbers must not shift where an adapter is down."""
+    names = {at: [str(nic["nic"]) for nic in one["nics"]] for at, one in sites.items()}
+    least = min(map(len, names.values()))
+    common = set.intersection(*map(set, names.values()))
+    if any(len(one) > least for one in names.values()) and common:
+        return {at: [nic for nic in one if nic in common] for at, one in names.items()}
+    return {at: one[:least] for at, one in names.items()}
+
+
+def _without_rdma(site: Line) -> str:
+    """Why RDMA cannot be timed there; "" where it can."""
+    if not site["nics"]:
+        return "no RDMA port that is up, or none that was chosen: `ibv_devinfo`"
+    if not site["perftest"]:
+        return "no ib_write_bw: apt-get install perftest, or dnf install perftest"
     return ""
 
 
 def _rounds(bench: Bench, choice: Choice) -> Iterator[list[Line]]:
     """Orders that are done at the same time."""
-    more: dict[str, Any] = {"share": SHARE}
+    many = min(map(len, choice.rails.values()), default=0)
     if choice.tool == "rdma":
-        more = {"rails": choice.rails, "gpu": choice.gpu}
-        limit_s = _LATE_S + rdma.seconds(choice.rails, gpu=choice.gpu, loopback=True)
-        yield [bench.order("rdma", [at], limit_s, **more) for at in bench.hosts]
-    hosts = bench.hosts
+        limit_s = _LATE_S + rdma.seconds(many, gpu=choice.gpu, loopback=True)
+        yield [_order(bench, choice, [at], limit_s) for at in choice.hosts]
+    hosts = [at for at in choice.hosts if at in bench.hosts]
     if not choice.tool or len(hosts) < 2:
         return
     limit_s = _TCP_S
     if choice.tool == "rdma":
-        limit_s = _LATE_S + 2 * rdma.seconds(choice.rails, gpu=choice.gpu, loopback=False)
+        limit_s = _LATE_S + 2 * rdma.seconds(many, gpu=choice.gpu, loopback=False)
     for pairs in (_all if bench.plan.pairwise else _ring)(len(hosts)):
         there = [pair for pair in pairs if all(hosts[one] in bench.hosts for one in pair)]
         if there:
-            yield [bench.order(choice.tool, [hosts[one] for one in pair], limit_s, **more)
-                   for pair in there]  # fmt: skip
+            yield [_order(bench, choice, [hosts[one] for one in pair], limit_s) for pair in there]
+
+
+def _order(bench: Bench, choice: Choice, hosts: list[int], limit_s: float) -> Line:
+    more: dict[str, Any] = {"share": SHARE}
+    if choice.tool == "rdma":
+        more = {"nics": [choice.rails[at] for at in hosts], "gpu": choice.gpu}
+    return bench.order(choice.tool, hosts, limit_s, **more)
 
 
 def _ring(many: int) -> list[list[tuple[int, ...]]]:

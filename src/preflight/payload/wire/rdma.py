@@ -61,8 +61,9 @@ def seconds(rails: int, *, gpu: bool, loopback: bool) -> float:
 
 def rdma(plan: Plan, at: int, order: Line) -> Iterator[Line]:
     """The part of host number `at` in its pair, or with itself. What it sends it tells."""
-    mine = adapters(plan.nics)[: order["rails"]]
     hosts = order["hosts"]
+    by_name = {one["nic"]: one for one in adapters(plan.nics)}
+    mine = [by_name[nic] for nic in order["nics"][hosts.index(at)] if nic in by_name]
     names = [plan.hosts[one] if plan.hosts else "" for one in hosts]
     if len(hosts) < 2:
         for test in tests(len(mine), gpu=order["gpu"], loopback=True):
@@ -98,10 +99,12 @@ def _sent(
     """This side's programs call those of the other side, whose ports and troubles it tells."""
     heard = side.hear()
     ends = list(map(End, rails, nics, heard["ports"]))
-    if not heard["troubles"]:
-        yield from _measured(test, ends, side.other, (names[side.number], names[1 - side.number]),
-                             versions)  # fmt: skip
-    side.say(over=True)
+    called = (names[side.number], names[1 - side.number])
+    ended = not heard["troubles"]
+    for line in _measured(test, ends, side.other, called, versions) if ended else ():
+        ended = ended and "trouble" not in line
+        yield line
+    side.say(ended=ended)
     for end in ends if heard["troubles"] else ():
         line = _line(test, end, names[side.number], names[1 - side.number])
         told = heard["troubles"].get(str(end.rail), "another adapter's server did not come up")
@@ -114,8 +117,8 @@ def _received(side: Side, test: Test, nics: Sequence[Line], rails: Sequence[int]
     try:
         troubles = _not_listening(servers)
         side.say(ports=[one.port for one in ends], troubles=troubles)
-        side.hear(_LIMIT_S + _LAST_S)
-        for _, program in servers:
+        ended = side.hear(_LIMIT_S + _LAST_S)["ended"]
+        for _, program in servers if ended else ():
             program.waited(time.monotonic() + _LAST_S)
     finally:
         for _, program in servers:
