@@ -116,6 +116,7 @@ SHARED_WITHIN = {
     "expect.training": "bounds of a topic of their own, listed with the others",
     "expect.stress": "bounds of a topic of their own, listed with the others",
     "expect.pcie": "what a link carries, for bounds on what goes over it",
+    "probes.collectives.wire_ends": "what the tests of a host's links tell of their ends",
     "facts.wire": "a host holds what its links carry, told by the same bench",
     "expect.wire": "bounds of a topic of their own, listed with the others",
     "expect.heat": "bounds of a topic of their own, listed with the others",

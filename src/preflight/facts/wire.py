@@ -23,6 +23,7 @@ class WireTest(Struct, frozen=True):
     gbits: Known[float] = NOT_IN_INPUT  # the median
     repeats: int = 0
     spread_gbits: Known[float] = NOT_IN_INPUT  # from the least to the most
+    again_percent: Known[float] = NOT_IN_INPUT  # of TCP: packets that were sent once more
     p50_us: Known[float] = NOT_IN_INPUT  # TCP: there and back; RDMA: one way
     p99_us: Known[float] = NOT_IN_INPUT
     processor_bound: bool = False  # then the link carries so much at least
@@ -43,6 +44,8 @@ class WireEnd(Struct, frozen=True):
     gbits: Known[float] = NOT_IN_INPUT
     ways_apart: Known[float] = NOT_IN_INPUT  # the faster way is so many times as fast
     flows_apart: Known[float] = NOT_IN_INPUT  # many connections are so many times as fast as one
+    #: Of TCP with one connection packets that were sent once more, in the worse way.
+    lost_percent: Known[float] = NOT_IN_INPUT
     #: Both ways at once, or all adapters, as a share of what they reach one by one.
     together_share: Known[float] = NOT_IN_INPUT
     #: Below the middle of all hosts, in that way and number of connections in which it is worst.

@@ -31,6 +31,7 @@ def wire_tables(host: Host) -> tuple[dict[str, Any], ...]:
         rows = [_test(one) for one in tests]
         notes = [
             "Gb/s of data; spread: from the least to the most of the repeats",
+            *_again(wire),
             *(f"{one.name}: {one.trouble}" for one in tests if _failed(one)),
         ]
         title = f"tests of links by {what}"
@@ -47,10 +48,12 @@ def _failed(test: WireTest) -> bool:
 
 
 def _end(end: WireEnd) -> Row:
+    lost = {"% lost": _told(end.lost_percent)} if end.tool == "tcp" else {}
     return {
         "end": end.name, "sends Gb/s": _told(end.sends_gbits),
         "receives Gb/s": _told(end.receives_gbits), "% slower": _told(end.slower_percent),
-        "many/one": _told(end.flows_apart), "all at once": _told(end.together_share),
+        "many/one": _told(end.flows_apart),
+        **lost, "all at once": _told(end.together_share),
         "us": _told(end.latency_us),
     }  # fmt: skip
 
@@ -65,6 +68,11 @@ def _about(wire: Wire) -> Iterator[str]:
             f"{wire.loopback_gbits:g} Gb/s is what the processors of this host carry without its "
             "interface; us: there and back"
         )
+
+
+def _again(wire: Wire) -> Iterator[str]:
+    if wire.tool == "tcp":
+        yield "% again: packets that were sent once more; of many flows that fill a link, some are"
 
 
 def _held(host: Host, end: WireEnd) -> Iterator[str]:
@@ -87,8 +95,9 @@ def _held(host: Host, end: WireEnd) -> Iterator[str]:
 
 def _test(test: WireTest) -> Row:
     least = ">= " if test.processor_bound and not isinstance(test.gbits, Missing) else ""
+    again = {"% again": _told(test.again_percent)} if test.tool == "tcp" else {}
     return {
         "test": test.name, "Gb/s": f"{least}{_told(test.gbits)}",
-        "spread": _told(test.spread_gbits), "us": _told(test.p50_us),
+        "spread": _told(test.spread_gbits), **again, "us": _told(test.p50_us),
         "us, 99 %": _told(test.p99_us),
     }  # fmt: skip

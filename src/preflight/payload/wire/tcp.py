@@ -52,24 +52,35 @@ def _tested(side: Side, test: Test, names: Sequence[str], share: float) -> Itera
     before, began_s = processors.look(), time.monotonic()
     flows = _connected(side, test)
     receives = [flow for flow, sends in flows if not sends]
+    ramp_s, each_s = _RAMP_S * share, _EACH_S * share
+    time.sleep(ramp_s)  # the slow start is left out
+    sent = _packets(flows)
     if receives:
-        gbits = counted(receives, _RAMP_S * share, _EACH_S * share, _TIMES)
+        gbits = counted(receives, each_s, _TIMES)
     else:
-        time.sleep((_RAMP_S + _TIMES * _EACH_S) * share)
+        time.sleep(_TIMES * each_s)
         gbits = []
+    packets = [after - one for one, after in zip(sent, _packets(flows))]  # noqa: B905 - Python 3.9
     side.swap(over=True)
     busy = processors.busiest(before, processors.look())
     for flow, _ in flows:
         flow.stop()
     spent_s = time.monotonic() - began_s
     busy = max([busy, *(flow.cpu_s / spent_s for flow, _ in flows)])
-    heard = side.swap(busy=busy)
+    heard = side.swap(busy=busy, packets=packets)
     if receives:
         yield {
             **_named(side, names, test.flows), "together": len(test.sends) > 1,
             "gbits": [round(one, 4) for one in gbits], "median_gbits": round(median(gbits), 4),
-            "busy": round(max(busy, heard["busy"]), 3),
+            "busy": round(max(busy, heard["busy"]), 3), "sent": heard["packets"][0],
+            "again": heard["packets"][1],
         }  # fmt: skip
+
+
+def _packets(flows: Sequence[tuple[Flow, bool]]) -> list[int]:
+    """What this side has sent, and how much of it once more."""
+    told = [flow.packets() for flow, sends in flows if sends]
+    return [sum(one[at] for one in told) for at in (0, 1)]
 
 
 def _named(side: Side, names: Sequence[str], flows: int) -> Line:

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from preflight.errors import ParseError
 from preflight.facts.collectives import RdmaTest
-from preflight.facts.wire import Wire, WireEnd, WireLink, WireTest
+from preflight.facts.wire import Wire, WireEnd, WireTest
 from preflight.model import Known, Missing
 from preflight.probes.collectives.lines import PROBE, Line, Told, said
 from preflight.probes.collectives.perftest import perftest
+from preflight.probes.collectives.wire_ends import (
+    NO_LINE,
+    ONE,
+    TWO,
+    end_of,
+    link_of,
+    share_of,
+)
 
 #: A test in which processors were busy for this share of the time was limited by them; the payload
 #: compares ends by the same (payload/wire/ends.py).
 _BOUND = 0.65
 _LATENCY = "ib_write_lat"
-_NO_LINE = Missing("unreadable", "no test of that kind came to its end")
 _NO_END = Missing("exited", "no test between two hosts came to its end, or it was cut short")
 _ALONE = Missing("not-applicable", "one host: its links to others take --hosts 'node[01-02]'")
-_ONE = Missing("not-applicable", "one adapter")
 _SLOW_END = Missing("not-applicable", "one end of each is slow with all: judged as wire.host")
 _LEAST = 3
-_TWO = Missing("not-applicable", "of two hosts neither can be told from the other; it takes three")
-_BY_PROCESSORS = Missing(
-    "not-applicable", "processors were the limit: the link carries what was measured, or more"
-)
 
 
 def wire(told: Told) -> Known[Wire]:
@@ -48,11 +50,11 @@ def wire(told: Told) -> Known[Wire]:
     behind = {str(one) for end in told.of["wire_end"] for one in end["peers_behind"]}
     host = str(site.get("of", ""))
     tests = tuple(_test(one, host, str(site["interface"]), behind) for one in told.of["wire"])
-    ends = tuple(_end(one, site, tests) for one in told.of["wire_end"])
-    links = tuple(map(_link, told.of["wire_link"]))
+    ends = tuple(end_of(one, site, tests) for one in told.of["wire_end"])
+    links = tuple(map(link_of, told.of["wire_link"]))
     return Wire(
         str(site["tool"]), str(site["why"]), float(site["loopback_gbits"]),
-        _numbered(tests) or _NO_LINE, ends or _without(told, _NO_END),
+        _numbered(tests) or NO_LINE, ends or _without(told, _NO_END),
         links or _no_link(told, ends),
         _loopback(str(site["tool"]), tests), tuple(map(_adapter, site["nics"])), site["line"],
         PROBE,
@@ -73,7 +75,7 @@ def _without(told: Told, alone: Missing) -> Missing:
 
 def _no_link(told: Told, ends: Sequence[WireEnd]) -> Missing:
     if ends and len(told.plan.get("hosts") or ()) < _LEAST:
-        return _TWO
+        return TWO
     return _without(told, _SLOW_END if ends else _NO_END)
 
 
@@ -81,7 +83,7 @@ def _loopback(tool: str, tests: Sequence[WireTest]) -> Known[float]:
     if tool == "tcp":
         return Missing("not-applicable", "by TCP a host talks to itself without its adapters")
     mine = [one for one in tests if one.loopback]
-    return _share(mine) if any(one.together for one in mine) or not mine else _ONE
+    return share_of(mine) if any(one.together for one in mine) or not mine else ONE
 
 
 def _test(one: Line, host: str, interface: str, behind: set[str]) -> WireTest:
@@ -96,12 +98,13 @@ def _test(one: Line, host: str, interface: str, behind: set[str]) -> WireTest:
         trouble = Missing(
             "not-applicable", f"{peer} is slow or fails with others too: judged there"
         )
-    figure: Known[float] = float(one["median_gbits"]) if "median_gbits" in one else _NO_LINE
+    figure: Known[float] = float(one["median_gbits"]) if "median_gbits" in one else NO_LINE
     return WireTest(
         _name(one, nic, host), sender, receiver, str(one["tool"]), nic, int(one["rail"]),
         int(one["flows"]), str(one.get("memory", "host")), bool(one.get("together")),
         sender == receiver, figure, len(gbits) or int("median_gbits" in one),
-        round(max(gbits) - min(gbits), 4) if gbits else _NO_LINE,
+        round(max(gbits) - min(gbits), 4) if gbits else NO_LINE,
+        round(100 * one["again"] / one["sent"], 2) if one.get("sent") else NO_LINE,
         processor_bound=float(one.get("busy", 0.0)) >= _BOUND, trouble=trouble,
         line=one["line"], probe=PROBE, **measures,
     )  # fmt: skip
@@ -140,124 +143,6 @@ def _numbered(tests: Sequence[WireTest]) -> tuple[WireTest, ...]:
         again = f"{one.name}, {seen[one.name]}" if seen[one.name] > 1 else one.name
         named.append(replace(one, name=again))
     return tuple(named)
-
-
-def _end(one: Line, site: Line, tests: Sequence[WireTest]) -> WireEnd:
-    host, tool, rail = str(one["of"]), str(one["tool"]), int(one["rail"])
-    rates = {str(key): float(gbits) for key, gbits in one["gbits"].items()}
-    bound = set(map(str, one["bound"]))
-    mine = [test for test in tests if test.rail == rail and not test.loopback]
-    ways = {way: _best(rates, way) for way in ("sends", "receives")}
-    slower = min(filter(None, ways.values()), key=lambda key: rates[key], default="")
-    pair = [
-        [test for test in mine if peer in (test.sender, test.receiver)]
-        for peer in {test.receiver if test.sender == host else test.sender for test in mine}
-    ]
-    shares = [share for each in pair if not isinstance(share := _share(each), Missing)]
-    return WireEnd(
-        str(site["interface"] if tool == "tcp" else one["nic"]), tool, rail,
-        rates[ways["sends"]] if ways["sends"] else _NO_LINE,
-        rates[ways["receives"]] if ways["receives"] else _NO_LINE,
-        gbits=_NO_LINE if not slower else _BY_PROCESSORS if slower in bound else rates[slower],
-        ways_apart=_ways_apart(rates, ways, bound),
-        flows_apart=_flows_apart(rates, bound, site["rates_gbits"]),
-        together_share=max(shares, default=_NO_LINE) if tool == "tcp" else _rails(tests, host),
-        slower_percent=_behind(one, bound), slower_where=str(one.get("where", "")),
-        latency_us=_latency_of(mine), physical=bool(site["physical"]),
-        mtu_bytes=int(site["mtu_bytes"]),
-        rates_gbits=tuple(float(rate) for rate in site["rates_gbits"]),
-        line=one["line"], probe=PROBE,
-    )  # fmt: skip
-
-
-def _best(rates: dict[str, float], way: str) -> str:
-    """The number of connections in which this way is fastest."""
-    mine = [key for key in rates if key.startswith(f"{way},")]
-    return max(mine, key=lambda key: rates[key], default="")
-
-
-def _ways_apart(rates: dict[str, float], ways: dict[str, str], bound: set[str]) -> Known[float]:
-    if not all(ways.values()):
-        return _NO_LINE
-    slow, fast = sorted(ways.values(), key=lambda key: rates[key])
-    if slow in bound:
-        return _BY_PROCESSORS
-    return round(rates[fast] / rates[slow], 2) if rates[slow] else _NO_LINE
-
-
-def _flows_apart(
-    rates: dict[str, float], bound: set[str], members: Sequence[float]
-) -> Known[float]:
-    """Of the way in which it is more. One connection takes one member of a bond."""
-    if len(members) > 1:
-        return Missing("not-applicable", "a bond: one connection takes one of its members")
-    found = []
-    for way in ("sends", "receives"):
-        one, most = f"{way}, 1 flow", _best(rates, way)
-        if one in bound:
-            return _BY_PROCESSORS
-        if rates.get(one) and most:
-            found.append(rates[most] / rates[one])
-    return round(max(found), 2) if found else _NO_LINE
-
-
-def _behind(one: Line, bound: set[str]) -> Known[float]:
-    if "behind_percent" not in one:
-        return _TWO
-    if one.get("undetermined"):
-        return Missing("unreadable", str(one["undetermined"]))
-    return _BY_PROCESSORS if one["where"] in bound else float(one["behind_percent"])
-
-
-def _share(tests: Sequence[WireTest]) -> Known[float]:
-    """What ran together over what the same did one by one: of the number of connections for which
-    it is more."""
-    found = []
-    for flows in {one.flows for one in tests if one.together}:
-        mine = [one for one in tests if one.flows == flows and one.memory == "host"]
-        together = [one for one in mine if one.together]
-        alone = [one for one in mine if not one.together]
-        if any(one.processor_bound for one in together):
-            return _BY_PROCESSORS
-        least = sum(_figures(alone))
-        if least and len(list(_figures(together))) == len(list(_figures(alone))):
-            found.append(sum(_figures(together)) / least)
-    return round(max(found), 2) if found else _NO_LINE
-
-
-def _rails(tests: Sequence[WireTest], host: str) -> Known[float]:
-    """Of RDMA all adapters at once, with the best of the peers and in the worse way."""
-    by: dict[tuple[str, str], list[WireTest]] = defaultdict(list)
-    for one in tests:
-        if not one.loopback and one.flows == 1:
-            by[one.sender, one.receiver].append(one)
-    ways = []
-    for at in (0, 1):
-        shares = [_share(each) for pair, each in by.items() if pair[at] == host]
-        known = [share for share in shares if not isinstance(share, Missing)]
-        ways += [max(known)] if known else []
-    if not ways and not any(one.together for one in tests):
-        return _ONE
-    return min(ways, default=_NO_LINE)
-
-
-def _figures(tests: Iterable[WireTest]) -> Iterator[float]:
-    for one in tests:
-        if not isinstance(one.gbits, Missing):
-            yield one.gbits
-
-
-def _latency_of(tests: Sequence[WireTest]) -> Known[float]:
-    told = [one.p50_us for one in tests if not isinstance(one.p50_us, Missing)]
-    return min(told) if told else _NO_LINE
-
-
-def _link(one: Line) -> WireLink:
-    rail = f", rail {one['rail']}" if one["tool"] == "rdma" else ""
-    return WireLink(
-        f"{one['from']} to {one['to']}{rail}", float(one["gbits"]), float(one["behind_percent"]),
-        one["line"], PROBE,
-    )  # fmt: skip
 
 
 def rdma_of(told: Told) -> tuple[RdmaTest, ...]:
