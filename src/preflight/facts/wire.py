@@ -48,7 +48,8 @@ class WireEnd(Struct, frozen=True):
     lost_percent: Known[float] = NOT_IN_INPUT
     #: Both ways at once, or all adapters, as a share of what they reach one by one.
     together_share: Known[float] = NOT_IN_INPUT
-    #: Below the middle of all hosts, in that way and number of connections in which it is worst.
+    #: Below what three of four hosts do not exceed, where it is worst:
+    #: a way and a number of connections.
     slower_percent: Known[float] = NOT_IN_INPUT
     slower_where: str = ""
     latency_us: Known[float] = NOT_IN_INPUT

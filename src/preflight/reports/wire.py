@@ -63,7 +63,7 @@ def _about(wire: Wire) -> Iterator[str]:
         yield f"not by RDMA: {wire.why}"
     if wire.tool == "rdma":
         yield f"adapter k with adapter k: {', '.join(wire.adapters)}; us: one way"
-    else:
+    elif wire.loopback_gbits:
         yield (
             f"{wire.loopback_gbits:g} Gb/s is what the processors of this host carry without its "
             "interface; us: there and back"

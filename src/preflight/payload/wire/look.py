@@ -27,10 +27,11 @@ def look(plan: Plan, at: int, _order: Line) -> Iterator[Line]:
     nics = [{name: one[name] for name in _TOLD} for one in adapters(plan.nics)]
     address = plan.addresses[at] if plan.addresses else address_of(plan.interface)
     cuda = bool(nics) and plan.device == "cuda" and knows_cuda() and bool(gpus.places())
+    by_tcp = len(plan.hosts) > 1 and (plan.wire == "tcp" or not nics)
     yield {
         "kind": "wire_site", "perftest": version(), "cuda": cuda, "nics": nics,
         **interface(plan.interface or interface_of(address)),
-        "loopback_gbits": max(map(_loopback, (1, MANY))) if len(plan.hosts) > 1 else 0.0,
+        "loopback_gbits": max(map(_loopback, (1, MANY))) if by_tcp else 0.0,
     }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
 from ..collectives.agents import free_ports
@@ -66,63 +66,98 @@ def rdma(plan: Plan, at: int, order: Line) -> Iterator[Line]:
     mine = [by_name[nic] for nic in order["nics"][hosts.index(at)] if nic in by_name]
     names = [plan.hosts[one] if plan.hosts else "" for one in hosts]
     if len(hosts) < 2:
-        for test in tests(len(mine), gpu=order["gpu"], loopback=True):
-            for rails in _rounds(test, len(mine)):
-                yield from _with_itself(test, [mine[one] for one in rails], rails, names[0])
+        yield from _alone(mine, names[0], gpu=order["gpu"])
         return
     number = hosts.index(at)
     own, other = (plan.addresses[hosts[one]] for one in (number, 1 - number))
     try:
         with met(number, own, other, order["port"]) as side:
-            versions = (version(), str(side.swap(version=version())["version"]))
-            for test in tests(len(mine), gpu=order["gpu"], loopback=False):
-                for sender in (0, 1):
-                    for rails in _rounds(test, len(mine)):
-                        nics = [mine[one] for one in rails]
-                        if sender == number:
-                            yield from _sent(side, test, nics, rails, names, versions)
-                        else:
-                            _received(side, test, nics, rails)
+            yield from _with_other(side, mine, names, gpu=order["gpu"])
     except (ApartError, OSError) as error:
         yield {"kind": "wire", "tool": BANDWIDTH, "from": names[number], "to": names[1 - number],
                "rail": 0, "flows": 1, "trouble": str(error)}  # fmt: skip
 
 
-def _rounds(test: Test, many: int) -> list[list[int]]:
-    return [list(range(many))] if test.together else [[one] for one in range(many)]
+def _with_other(
+    side: Side, mine: Sequence[Line], names: Sequence[str], *, gpu: bool
+) -> Iterator[Line]:
+    """What failed once is not tried in other tests: each would take its time."""
+    versions = (version(), str(side.swap(version=version())["version"]))
+    bad: dict[int, set[int]] = {0: set(), 1: set()}
+    for test in tests(len(mine), gpu=gpu, loopback=False):
+        for sender in (0, 1):
+            for rails in _rounds(test, set(range(len(mine))) - bad[sender]):
+                nics = [mine[one] for one in rails]
+                if sender == side.number:
+                    failed = yield from _sent(side, test, nics, rails, names, versions)
+                else:
+                    failed = _received(side, test, nics, rails)
+                bad[sender].update(() if test.gpu else failed)
+
+
+def _alone(mine: Sequence[Line], name: str, *, gpu: bool) -> Iterator[Line]:
+    bad: set[int] = set()
+    for test in tests(len(mine), gpu=gpu, loopback=True):
+        for rails in _rounds(test, set(range(len(mine))) - bad):
+            for line in _with_itself(test, [mine[one] for one in rails], rails, name):
+                bad |= {line["rail"]} if "trouble" in line and not test.gpu else set()
+                yield line
+
+
+def _rounds(test: Test, rails: set[int]) -> list[list[int]]:
+    """One after another, or all at once where there are several."""
+    if test.together:
+        return [sorted(rails)] if len(rails) > 1 else []
+    return [[one] for one in sorted(rails)]
 
 
 def _sent(
     side: Side, test: Test, nics: Sequence[Line], rails: Sequence[int], names: Sequence[str],
     versions: tuple[str, str],
-) -> Iterator[Line]:  # fmt: skip
-    """This side's programs call those of the other side, whose ports and troubles it tells."""
+) -> Generator[Line, None, list[int]]:  # fmt: skip
+    """This side's programs call those of the other side, whose ports and troubles it tells. The
+    rails that failed."""
     heard = side.hear()
     ends = list(map(End, rails, nics, heard["ports"]))
     called = (names[side.number], names[1 - side.number])
-    ended = not heard["troubles"]
-    for line in _measured(test, ends, side.other, called, versions) if ended else ():
-        ended = ended and "trouble" not in line
+    if heard["troubles"]:
+        lines = _refused(test, ends, heard["troubles"], called, versions)
+    else:
+        lines = _measured(test, ends, side.other, called, versions)
+    failed = []
+    for line in lines:
+        failed += [line["rail"]] if "trouble" in line else []
         yield line
-    side.say(ended=ended)
-    for end in ends if heard["troubles"] else ():
-        line = _line(test, end, names[side.number], names[1 - side.number])
-        told = heard["troubles"].get(str(end.rail), "another adapter's server did not come up")
-        yield {**line, "trouble": f"{names[1 - side.number]}: {meaning(told, versions)}"}
+    side.say(failed=failed)
+    return failed
 
 
-def _received(side: Side, test: Test, nics: Sequence[Line], rails: Sequence[int]) -> None:
+def _refused(
+    test: Test, ends: Sequence[End], troubles: dict[str, str], called: tuple[str, str],
+    versions: tuple[str, str],
+) -> Iterator[Line]:  # fmt: skip
+    """Of servers of which one or more did not come up."""
+    for end in ends:
+        if str(end.rail) in troubles:
+            told = meaning(troubles[str(end.rail)], versions)
+            yield {**_line(test, end, *called), "trouble": f"{called[1] or 'here'}: {told}"}
+
+
+def _received(side: Side, test: Test, nics: Sequence[Line], rails: Sequence[int]) -> list[int]:
+    """The rails that failed."""
     ends = list(map(End, rails, nics, free_ports(side.own, len(nics))))
     servers = _begun(test, ends, "")
     try:
         troubles = _not_listening(servers)
         side.say(ports=[one.port for one in ends], troubles=troubles)
-        ended = side.hear(_LIMIT_S + _LAST_S)["ended"]
-        for _, program in servers if ended else ():
-            program.waited(time.monotonic() + _LAST_S)
+        failed = list(map(int, side.hear(_LIMIT_S + _LAST_S)["failed"]))
+        for end, program in servers:
+            if end.rail not in failed:
+                program.waited(time.monotonic() + _LAST_S)
     finally:
         for _, program in servers:
             program.close()
+    return failed
 
 
 def _with_itself(
@@ -133,11 +168,10 @@ def _with_itself(
     servers = _begun(test, ends, "")
     try:
         troubles = _not_listening(servers)
-        if not troubles:
+        if troubles:
+            yield from _refused(test, ends, troubles, (name, name), versions)
+        else:
             yield from _measured(test, ends, _HERE, (name, name), versions)
-        for end in ends if troubles else ():
-            told = troubles.get(str(end.rail), "another adapter's server did not come up")
-            yield {**_line(test, end, name, name), "trouble": meaning(told, versions)}
     finally:
         for _, program in servers:
             program.close()
