@@ -17,7 +17,8 @@ _PAIRS = [(a, b) for a in HOSTS for b in HOSTS if a != b]
 
 def written(host: str, tests: list[Line], **site: Any) -> str:
     """All that the host is told."""
-    begin = {"preflight": "nccl-bench/1", "kind": "begin", "world": 3, "torch": "2.9.1", "backend": "gloo",
+    begin = {"preflight": "nccl-bench/1", "kind": "begin", "world": 3, "torch": "2.9.1",
+             "backend": "gloo",
              "plan": {"hosts": list(HOSTS), "ranks": 1, "wire": "auto"}}  # fmt: skip
     about = {"kind": "wire_site", "nics": [], "interface": "eth0", "physical": True,
              "mtu_bytes": 9000, "rates_gbits": [100.0], "loopback_gbits": 60.0, "tool": "tcp",

@@ -33,7 +33,8 @@ class Perftest:
 
     def adapter(
         self, name: str, *, rate: str = "400 Gb/sec (4X NDR)", layer: str = "InfiniBand",
-        state: str = "4: ACTIVE", node: int = 0, gids: dict[int, tuple[str, str]] | None = None,
+        state: str = "4: ACTIVE", kind: str = "1: CA", node: int = 0,
+        gids: dict[int, tuple[str, str]] | None = None,
     ) -> None:  # fmt: skip
         """One with a port; `gids`: of each entry its address and its type."""
         nic = self.base / "sys/class/infiniband" / name
@@ -42,7 +43,7 @@ class Perftest:
             folder.mkdir(parents=True)
         told = {"rate": rate, "state": state, "link_layer": layer}
         files = {port / key: value for key, value in told.items()}
-        files[nic / "device/numa_node"] = str(node)
+        files |= {nic / "device/numa_node": str(node), nic / "node_type": kind}
         for index, (gid, kind) in (gids or {}).items():
             files |= {port / f"gids/{index}": gid, port / f"gid_attrs/types/{index}": kind}
         for path, text in files.items():

@@ -39,12 +39,12 @@ class WireHosts:
         begun = []
         for order in orders:
             (port,) = free_ports("", 1)
-            for at in order["hosts"]:
-                if at in self.lost:
-                    self.agents.remove(at)
-                    yield order["test"], at, {"kind": "gone", "text": "it is no more there"}
-                else:
-                    begun.append((order["test"], at, self._begun(at, {**order, "port": port})))
+            gone = self.lost & set(order["hosts"])
+            for at in gone:
+                self.agents.remove(at)
+                yield order["test"], at, {"kind": "gone", "text": "it is no more there"}
+            begun += [(order["test"], at, self._begun(at, {**order, "port": port}))
+                      for at in order["hosts"] if not gone]  # fmt: skip
         for test, at, process in begun:
             out, _ = process.communicate(timeout=100)
             for line in out.splitlines():

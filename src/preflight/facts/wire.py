@@ -82,6 +82,7 @@ class Wire(Struct, frozen=True):
     links: Known[tuple[WireLink, ...]] = NOT_IN_INPUT
     #: Of an adapter with itself, all at once as a share of one by one.
     loopback_share: Known[float] = NOT_IN_INPUT
+    left: str = ""  # what was left out for want of time; told to the host that leads
     adapters: tuple[str, ...] = ()  # of RDMA, with rate and GID index
     line: int = 0
     probe: str = ""

@@ -59,6 +59,8 @@ def _end(end: WireEnd) -> Row:
 
 
 def _about(wire: Wire) -> Iterator[str]:
+    if wire.left:
+        yield wire.left
     if wire.why:
         yield f"not by RDMA: {wire.why}"
     if wire.tool == "rdma":

@@ -10,8 +10,12 @@ import pytest
 
 pytest.importorskip("torch")
 
+from preflight.payload.collectives.bench import Bench
+from preflight.payload.collectives.plan import Plan
+from preflight.payload.wire import part
 from preflight.payload.wire.ends import ends
 from preflight.payload.wire.part import _all, _ring, chosen
+from tests.lab.wire_hosts import WireHosts
 
 Line = dict[str, Any]
 HOSTS = ["a", "b", "c", "d", "e"]
@@ -112,3 +116,29 @@ def test_rdma_is_timed_among_those_that_have_it_and_tcp_where_nobody_has() -> No
     alone = chosen("auto", {0: site()})
     assert alone.tool == "" and "--hosts 'node[01-02]'" in alone.why[0]
     assert chosen("rdma", {0: site(), 1: site()}).tool == ""
+
+
+def test_rounds_that_would_take_too_long_are_left_out_and_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(part, "_MOST_S", -1.0)
+    lines: list[Line] = []
+    plan = Plan(hosts=["a", "b", "c"], addresses=["127.0.0.1"] * 3, wire="tcp")
+    bench = Bench(plan, lines.append, WireHosts(plan))  # type: ignore[arg-type]
+    assert list(part._timed(bench, part.Choice("tcp", [0, 1, 2], {}))) == []
+    assert lines == [{"kind": "wire_left", "rounds": 3, "of": 3}]
+
+
+def test_a_host_that_is_lost_is_told_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part, "SHARE", 0.05)
+    plan = Plan(hosts=["a", "b", "c"], wire="tcp",
+                addresses=[f"127.0.0.{number}" for number in (1, 2, 3)])  # fmt: skip
+    hosts = WireHosts(plan)
+    hosts.lost = {2}
+    lines: list[Line] = []
+    bench = Bench(plan, lines.append, hosts)  # type: ignore[arg-type]
+    told = list(part._timed(bench, part.Choice("tcp", [0, 1, 2], {})))
+    assert [one["trouble"] for one in told if "trouble" in one] == ["c: it is no more there"]
+    assert {(one["from"], one["to"]) for one in told if "gbits" in one} == {("a", "b"), ("b", "a")}
+    # Nobody calls for a host that is gone.
+    assert hosts.rounds == [[[0, 1]], [[1, 2]]]

@@ -126,6 +126,7 @@ def test_adapters_of_storage_are_left_out_and_named_ones_taken(lab: Perftest) ->
         lab.adapter(name)
     lab.adapter("mlx5_1", rate="100 Gb/sec (2X HDR)")
     lab.adapter("mlx5_3", state="1: DOWN")
+    lab.adapter("rdmap0s6", layer="Unspecified", kind="4: <unknown>")
 
     def names(chosen: str = "") -> list[str]:
         return [one["nic"] for one in adapters.adapters(chosen)]

@@ -16,6 +16,8 @@ SYS = Path("/sys")
 _RATE = re.compile(r"([\d.]+) Gb/sec")
 #: An IPv4 address within one of IPv6, and one that no router passes on.
 _IPV4, _LOCAL = "0000:0000:0000:0000:0000:ffff:", "fe80:"
+#: What perftest connects without further words: an RNIC takes rdma_cm, an EFA a way of its own.
+_LAYERS, _KINDS = ("InfiniBand", "Ethernet"), ("1:", "")
 _NO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
 
 
@@ -41,6 +43,8 @@ def _ports() -> Iterator[Line]:
         if "ACTIVE" not in _read(port / "state") or not rate or _is_given(nic):
             continue
         layer = _read(port / "link_layer")
+        if layer not in _LAYERS or _read(nic / "node_type")[:2] not in _KINDS:
+            continue
         yield {
             "nic": nic.name, "port": int(port.name), "rate_gbits": float(rate[1]), "layer": layer,
             "gid": gid_index(port) if layer == "Ethernet" else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,10 @@ SHARE = 1.0
 _LOOK_S, _TCP_S = 30.0, 90.0
 #: Programs that hang are ended each after some time.
 _LATE_S = 120.0
+#: After so long no more rounds are begun: a bench has an hour for all that it does.
+_MOST_S = 1500.0
+#: Of more hosts the test of a pair is brief where all pairs are tried.
+_ALL_WHOLE = 6
 
 
 class Choice(NamedTuple):
@@ -40,15 +45,25 @@ def wire(bench: Bench) -> None:
         tool = choice.tool if at in choice.hosts else ""
         bench.tell({**site, "of": bench.name(at), "tool": tool, "why": choice.why.get(at, ""),
                     "asked": bench.plan.wire})  # fmt: skip
-    tests: list[Line] = []
-    for number, orders in enumerate(_rounds(bench, choice), 1):
+    for line in ends(list(_timed(bench, choice))):
+        bench.tell(line)
+
+
+def _timed(bench: Bench, choice: Choice) -> Iterator[Line]:
+    """All rounds, told as they come; without what programs printed."""
+    until_s, rounds = time.monotonic() + _MOST_S, list(_rounds(bench, choice))
+    for number, asked in enumerate(rounds, 1):
+        orders = [one for one in asked if set(one["hosts"]) <= set(bench.hosts)]
+        if time.monotonic() > until_s:
+            bench.tell({"kind": "wire_left", "rounds": len(rounds) + 1 - number, "of": len(rounds)})
+            return
+        if not orders:
+            continue
         bench.tell({"kind": "wire_round", "number": number, "tool": choice.tool,
                     "pairs": [list(map(bench.name, one["hosts"])) for one in orders]})  # fmt: skip
         for line in _done(bench, orders):
-            tests.append({key: value for key, value in line.items() if key != "text"})
             _tell(bench, line)
-    for line in ends(tests):
-        bench.tell(line)
+            yield {key: value for key, value in line.items() if key != "text"}
 
 
 def _looked(bench: Bench) -> dict[int, Line]:
@@ -98,24 +113,23 @@ def _rounds(bench: Bench, choice: Choice) -> Iterator[list[Line]]:
     """Orders that are done at the same time."""
     many = min(map(len, choice.rails.values()), default=0)
     if choice.tool == "rdma":
-        limit_s = _LATE_S + rdma.seconds(many, gpu=choice.gpu, loopback=True)
+        limit_s = _LATE_S + rdma.seconds(many, gpu=choice.gpu, brief=True)
         yield [_order(bench, choice, [at], limit_s) for at in choice.hosts]
-    hosts = [at for at in choice.hosts if at in bench.hosts]
+    hosts = choice.hosts
     if not choice.tool or len(hosts) < 2:
         return
     limit_s = _TCP_S
     if choice.tool == "rdma":
-        limit_s = _LATE_S + 2 * rdma.seconds(many, gpu=choice.gpu, loopback=False)
+        limit_s = _LATE_S + 2 * rdma.seconds(many, gpu=choice.gpu, brief=False)
     for pairs in (_all if bench.plan.pairwise else _ring)(len(hosts)):
-        there = [pair for pair in pairs if all(hosts[one] in bench.hosts for one in pair)]
-        if there:
-            yield [_order(bench, choice, [hosts[one] for one in pair], limit_s) for pair in there]
+        yield [_order(bench, choice, [hosts[one] for one in pair], limit_s) for pair in pairs]
 
 
 def _order(bench: Bench, choice: Choice, hosts: list[int], limit_s: float) -> Line:
     more: dict[str, Any] = {"share": SHARE}
     if choice.tool == "rdma":
-        more = {"nics": [choice.rails[at] for at in hosts], "gpu": choice.gpu}
+        more = {"nics": [choice.rails[at] for at in hosts], "gpu": choice.gpu,
+                "brief": bench.plan.pairwise and len(choice.hosts) > _ALL_WHOLE}  # fmt: skip
     return bench.order(choice.tool, hosts, limit_s, **more)
 
 

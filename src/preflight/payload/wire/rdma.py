@@ -45,17 +45,18 @@ class End(NamedTuple):
     port: int
 
 
-def tests(rails: int, *, gpu: bool, loopback: bool) -> list[Test]:
-    """Of a loopback the bandwidth alone: what it says of the adapter's place in the host."""
+def tests(rails: int, *, gpu: bool, brief: bool) -> list[Test]:
+    """`brief`: the bandwidth alone. Of a loopback that is what it says of the adapter's place in
+    the host."""
     found = [Test(BANDWIDTH)]
     found += [Test(BANDWIDTH, gpu=True)] if gpu else []
-    found += [] if loopback else [Test(BANDWIDTH, MANY), Test(LATENCY)]
+    found += [] if brief else [Test(BANDWIDTH, MANY), Test(LATENCY)]
     return found + ([Test(BANDWIDTH, together=True)] if rails > 1 else [])
 
 
-def seconds(rails: int, *, gpu: bool, loopback: bool) -> float:
+def seconds(rails: int, *, gpu: bool, brief: bool) -> float:
     """What the tests take at most where all are well."""
-    many = tests(rails, gpu=gpu, loopback=loopback)
+    many = tests(rails, gpu=gpu, brief=brief)
     return sum((1 if one.together else rails) * (_SECONDS + 2.0) for one in many)
 
 
@@ -72,19 +73,20 @@ def rdma(plan: Plan, at: int, order: Line) -> Iterator[Line]:
     own, other = (plan.addresses[hosts[one]] for one in (number, 1 - number))
     try:
         with met(number, own, other, order["port"]) as side:
-            yield from _with_other(side, mine, names, gpu=order["gpu"])
+            kinds = tests(len(mine), gpu=order["gpu"], brief=order.get("brief", False))
+            yield from _with_other(side, mine, names, kinds)
     except (ApartError, OSError) as error:
         yield {"kind": "wire", "tool": BANDWIDTH, "from": names[number], "to": names[1 - number],
                "rail": 0, "flows": 1, "trouble": str(error)}  # fmt: skip
 
 
 def _with_other(
-    side: Side, mine: Sequence[Line], names: Sequence[str], *, gpu: bool
+    side: Side, mine: Sequence[Line], names: Sequence[str], kinds: Sequence[Test]
 ) -> Iterator[Line]:
     """What failed once is not tried in other tests: each would take its time."""
     versions = (version(), str(side.swap(version=version())["version"]))
     bad: dict[int, set[int]] = {0: set(), 1: set()}
-    for test in tests(len(mine), gpu=gpu, loopback=False):
+    for test in kinds:
         for sender in (0, 1):
             for rails in _rounds(test, set(range(len(mine))) - bad[sender]):
                 nics = [mine[one] for one in rails]
@@ -97,7 +99,7 @@ def _with_other(
 
 def _alone(mine: Sequence[Line], name: str, *, gpu: bool) -> Iterator[Line]:
     bad: set[int] = set()
-    for test in tests(len(mine), gpu=gpu, loopback=True):
+    for test in tests(len(mine), gpu=gpu, brief=True):
         for rails in _rounds(test, set(range(len(mine))) - bad):
             for line in _with_itself(test, [mine[one] for one in rails], rails, name):
                 bad |= {line["rail"]} if "trouble" in line and not test.gpu else set()

@@ -56,9 +56,14 @@ def wire(told: Told) -> Known[Wire]:
         str(site["tool"]), str(site["why"]), float(site["loopback_gbits"]),
         _numbered(tests) or NO_LINE, ends or _without(told, _NO_END),
         links or _no_link(told, ends),
-        _loopback(str(site["tool"]), tests), tuple(map(_adapter, site["nics"])), site["line"],
-        PROBE,
+        _loopback(str(site["tool"]), tests), _left(told),
+        tuple(map(_adapter, site["nics"])), site["line"], PROBE,
     )  # fmt: skip
+
+
+def _left(told: Told) -> str:
+    return next((f"{one['rounds']} of {one['of']} rounds were left out: they would take too long"
+                 for one in told.of["wire_left"]), "")  # fmt: skip
 
 
 def _adapter(one: Line) -> str:
