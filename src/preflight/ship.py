@@ -26,7 +26,7 @@ _MAIN = b"from payload.main import main\n\nmain()\n"
 #: What of the payload's folders each kind of work needs.
 _TRAINING = ("group", "training")
 _STRESS = (*_TRAINING, "stress")
-_BENCH = ("group", "collectives", "locate")
+_BENCH = ("group", "collectives", "locate", "wire")
 _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 #: Seconds that a watch takes at most beyond its duration: a driver that starts (30), a GPU that
 #: falls silent at the end (10), the first question to the driver, Python. See payload/watch.py.

@@ -106,12 +106,18 @@ def estimate(plan: dict[str, Any]) -> str:
     if plan.get("least_gpus"):
         return "about 15 s where there are several GPUs, else nothing"
     many = "; on several hosts some rounds of tests more, of seconds each"
+    wire = "; links by TCP 10 s a round, by RDMA 45 s for each adapter of a host and round"
+    many += wire if plan.get("wire") else ""
     return f"about {10 + 2 * count} s on processors, {20 + 10 * count} s on GPUs{many}"
 
 
 _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
     "begin": lambda told: f"{told['world']} ranks start",
     "step": lambda told: str(told["name"]),
+    "wire_round": lambda told: (
+        f"links by {told['tool']}, round {told['number']}: "
+        + ", ".join(" and ".join(pair) for pair in told["pairs"])
+    ),
     "test": lambda told: f"test {told['test']}, of {len(told['among'])} hosts: {told['why']}",
 }
 

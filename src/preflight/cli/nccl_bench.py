@@ -24,8 +24,7 @@ def run(options: Options, streams: Streams) -> int:
     hold(options)
     options = with_engine(options, tuple(shlex.split(options.python)), streams)
     benches = None if options.from_ else plan_of(options)
-    question = Question(
-        "nccl-bench", DOMAINS, ("collectives.*",), parts=PARTS, pairs=True, benches=benches
-    )
+    asked = ("collectives.*", "wire.*") if options.wire else ("collectives.*",)
+    question = Question("nccl-bench", DOMAINS, asked, parts=PARTS, pairs=True, benches=benches)
     # Whoever types the name of active work asks for it.
     return judge_and_report(question, replace(options, level="standard"), streams)
