@@ -101,6 +101,7 @@ SHARED_WITHIN = {
     "facts.training": "a host trained",
     "facts.stress": "a host was put under load",
     "facts.watch": "a host's GPUs were watched",
+    "facts.bench": "a host holds what a bench told besides its tables",
     "facts.collectives": "a host holds what benchmarks of its network measured",
     "probes.collectives.derived": "what a table of sizes tells, whichever tool printed it",
     "probes.collectives.labels": "what launchers put before a line",

@@ -39,8 +39,8 @@ SWEEP_S = 1800
 #: its tests: drivers that start, kernels to load, one device after the other that says no more.
 STRESSES, STRESS_BEYOND_S = "stress", 900
 #: The question that times collectives, and most seconds of it: every size of every collective, and
-#: on several hosts the search for a slow one.
-BENCHES, BENCH_S = "nccl-bench", 3600
+#: on several hosts the search for a slow one; and of each variable whose values are compared.
+BENCHES, BENCH_S, VARIABLE_S = "nccl-bench", 3600, 900
 #: The question before it where several hosts train together: NVML starts a driver that sleeps.
 SITE, SITE_S = "micro-train-site", 60
 #: Samples of a GPU at most; a day is watched every 24 s.
@@ -157,7 +157,7 @@ def bench_command(
     return Command(
         BENCHES,
         _argv(python, "bench", "--plan", _json(plan)),
-        timeout_s=BENCH_S,
+        timeout_s=BENCH_S + VARIABLE_S * len(plan.get("sweep", ())) + int(plan.get("lasting_s", 0)),
         stdin=_launch(pyz(*_BENCH)),
         note="; ".join(filter(None, (note, _shipped(pyz(*_BENCH))))),
     )

@@ -25,17 +25,31 @@ _NO_TEST = Missing(
 )
 
 NO_SEARCH = Missing("not-asked", "needs several hosts: preflight nccl-bench --hosts HOSTS")
+NO_BENCH = Missing("not-asked", "needs a bench of collectives: preflight nccl-bench")
+#: Of a host: what the bench calls it.
+_PARTS = {"bench_settings": "settings"}
 _LED_ELSEWHERE = Missing("not-applicable", "told by the host that led the others")
 
 
 def benchmark_facts(found: Mapping[str, Any], *, asked: bool) -> dict[str, Any]:
     """Runs of collectives with the shapes of their curves, and tests of RDMA."""
     runs = _runs(_answers(found, "collectives"), _NO_RUN if asked else NOT_IN_INPUT)
+    bench = found.get("nccl-bench", NOT_IN_INPUT)
     tests = _tests(_answers(found, "rdma_tests"), _NO_TEST if asked else NOT_IN_INPUT)
     return {
         "collectives": runs, "collective_shapes": _shapes(runs), "rdma_tests": tests,
-        "localisation": _located(found.get("nccl-bench", NOT_IN_INPUT), asked=asked),
+        "localisation": _located(bench, asked=asked),
+        **{part: _part(bench, name, asked=asked) for part, name in _PARTS.items()},
     }  # fmt: skip
+
+
+def _part(answer: Known[Bench], name: str, *, asked: bool) -> Any:
+    """A part of what the bench told, or why there is none."""
+    if answer is NOT_IN_INPUT:
+        return NO_BENCH if asked else answer
+    if isinstance(answer, Missing):
+        return answer
+    return _unable(answer) or (getattr(answer, name) if answer.leads else _LED_ELSEWHERE)
 
 
 def _located(answer: Known[Bench], *, asked: bool) -> Known[Localisation]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from preflight.facts.bench import SettingSweep
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -133,6 +134,7 @@ class Bench(Collectives, frozen=True):
     few_gpus: bool = False  # there is nobody to send to
     unmet: str = ""  # why the hosts did not come together
     interrupted: bool = False
+    settings: Known[tuple[SettingSweep, ...]] = NOT_IN_INPUT
     leads: bool = True  # the host that tells what all of them measured
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from ..ranks import Among, Launch, Tell
 from ..site import address_of, interface_of
 from .plan import Plan
+from .setting import setting
 from .work import measured, work
 
 Line = dict[str, Any]
@@ -35,6 +36,7 @@ def _compare(plan: Plan, order: Line, tell: Tell) -> None:
 BY_RANKS: dict[str, Callable[[Plan, Line, Tell], None]] = {
     "sizes": lambda plan, _, tell: work(plan, tell),
     "compare": _compare,
+    "setting": setting,
 }  # fmt: skip
 #: What the host does itself: by the plan, its number among the hosts, and the order.
 BY_ITSELF: dict[str, Callable[[Plan, int, Line], Iterator[Line]]] = {}

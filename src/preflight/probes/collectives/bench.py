@@ -13,6 +13,7 @@ from preflight.model import Known, Missing
 from preflight.probes.collectives.derived import largest, numbered, shape_of, sides
 from preflight.probes.collectives.lines import PROBE, Line, Told, read, said
 from preflight.probes.collectives.located import located
+from preflight.probes.collectives.settings import settings
 from preflight.probes.spec import probe
 
 #: Shares of (n-1)/n that are bus bandwidth over that of the algorithm (nccl-tests,
@@ -45,7 +46,7 @@ def _facts(told: Told) -> Bench:
         runs=_runs(told), located=located(told), cannot=told.text("cannot"),
         busy=told.text("busy"), lacks_torch=_why(told) == "no-torch",
         few_gpus=_why(told) == "few-gpus",
-        unmet=_unmet(told), interrupted=bool(told.of["interrupted"]),
+        settings=settings(told), unmet=_unmet(told), interrupted=bool(told.of["interrupted"]),
         leads=not told.plan.get("hosts") or told.plan["hosts"][0] == told.begin.get("host"),
         probe=PROBE,
     )  # fmt: skip
