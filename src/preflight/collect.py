@@ -131,10 +131,12 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
 
         tables += (*training_tables(host), *sweep_tables(host.training, host.name))
     if not (isinstance(host.collectives, Missing) and isinstance(host.rdma_tests, Missing)):
+        from preflight.reports.bench_lasting import lasting_tables
         from preflight.reports.bench_settings import setting_tables
         from preflight.reports.collectives import collective_tables, rdma_tables
 
         tables += (*collective_tables(host), *rdma_tables(host), *setting_tables(host))
+        tables += lasting_tables(host)
     return tables
 
 

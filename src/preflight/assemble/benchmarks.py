@@ -27,7 +27,7 @@ _NO_TEST = Missing(
 NO_SEARCH = Missing("not-asked", "needs several hosts: preflight nccl-bench --hosts HOSTS")
 NO_BENCH = Missing("not-asked", "needs a bench of collectives: preflight nccl-bench")
 #: Of a host: what the bench calls it.
-_PARTS = {"bench_settings": "settings"}
+_PARTS = {"bench_settings": "settings", "lasting": "lasting"}
 _LED_ELSEWHERE = Missing("not-applicable", "told by the host that led the others")
 
 

@@ -165,6 +165,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "collectives": ("nccl-bench", "nccl-tests", "all-reduce-bench"),
     "localisation": ("nccl-bench",),
     "bench_settings": ("nccl-bench",),
+    "lasting": ("nccl-bench",),
     "rdma_tests": ("perftest",),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
@@ -294,6 +295,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "collective_shapes": ("collectives",),
     "localisation": ("localisation",),
     "bench_settings": ("bench_settings",),
+    "lasting": ("lasting",),
     "rdma_tests": ("rdma_tests", "nics"),
     "told": (),  # of what is asked for other checks
     "site": (),

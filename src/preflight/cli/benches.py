@@ -96,6 +96,7 @@ _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
     "begin": lambda told: f"{told['world']} ranks start",
     "step": lambda told: str(told["name"]),
     "test": lambda told: f"test {told['test']}, of {len(told['among'])} hosts: {told['why']}",
+    "window": lambda told: f"{told['at_s'] + told['lasts_s']:.0f} s: {told['median_us']:,.0f} us",
     "setting": lambda told: (
         f"{told['name']}={told['value'] or UNSET}, "
         + (f"turn {told['turn'] + 1}" if told["turn"] >= 0 else "a trial")

@@ -337,7 +337,7 @@ OPTIONS: dict[str, Option] = {
         "Between semicolons values may hold commas. Repeatable.", "NAME=V,V",
     ),
     "lasting": Option(
-        str, ("--duration",), "Repeat one collective for so long: trend, drops and errors.", "TIME"
+        str, ("--duration",), "Repeat one collective for so long: level, trend, drops.", "TIME"
     ),
     "wire": Option(
         str, ("--wire",),

@@ -26,6 +26,54 @@ class SettingGain(Struct, frozen=True):
     verdict: str  # faster | slower | alike | open
 
 
+class Window(Struct, frozen=True):
+    """A part of the time."""
+
+    at_s: float
+    lasts_s: float
+    calls: int
+    median_us: float
+    mad_us: float
+    most_us: float
+    line: int = 0
+
+
+class LevelChange(Struct, frozen=True):
+    """From when on it went at another level, which lasted."""
+
+    at_s: float
+    before_us: float
+    after_us: float
+
+
+class Lasting(Struct, frozen=True):
+    """One collective in one size, again and again."""
+
+    name: str  # all_reduce, 4 MiB
+    collective: str
+    size_bytes: int
+    ranks: int
+    asked_s: float
+    windows: tuple[Window, ...] = ()
+    calls: int = 0
+    lasted_s: float = 0.0
+    median_us: Known[float] = NOT_IN_INPUT
+    #: How far windows lie from the level of their time: 1.4826 x the median distance, in percent.
+    spread_percent: Known[float] = NOT_IN_INPUT
+    #: By how much the time of a call grows over the whole run: the median of all slopes.
+    trend_percent: Known[float] = NOT_IN_INPUT
+    first_us: Known[float] = NOT_IN_INPUT  # of the first tenth of the windows, the median
+    last_us: Known[float] = NOT_IN_INPUT
+    changes: tuple[LevelChange, ...] = ()
+    outliers: tuple[float, ...] = ()  # when windows were far from their level, in seconds
+    #: Bandwidth that a later level lacks of an earlier one, the worst; 0 where it stayed at one.
+    drop_percent: Known[float] = NOT_IN_INPUT
+    dropped_at_s: Known[float] = NOT_IN_INPUT
+    ended: bool = False
+    line: int = 0
+    probe: str = ""
+
+
 class FailedSetting(Struct, frozen=True):
     """A value with which the ranks did not come to their end."""
 

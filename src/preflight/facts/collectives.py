@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from preflight.facts.bench import SettingSweep
+from preflight.facts.bench import Lasting, SettingSweep
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -135,6 +135,7 @@ class Bench(Collectives, frozen=True):
     unmet: str = ""  # why the hosts did not come together
     interrupted: bool = False
     settings: Known[tuple[SettingSweep, ...]] = NOT_IN_INPUT
+    lasting: Known[tuple[Lasting, ...]] = NOT_IN_INPUT
     leads: bool = True  # the host that tells what all of them measured
 
 

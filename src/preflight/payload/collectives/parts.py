@@ -4,6 +4,7 @@ it, and tells what it found."""
 from __future__ import annotations
 
 from .bench import Bench
+from .lasting import lasting
 from .settings import settings
 from .slow import slow
 
@@ -13,7 +14,7 @@ _SIZES_S = 1800.0
 
 def parts(bench: Bench) -> None:
     """All of them."""
-    for part in (_sizes, slow, settings):
+    for part in (_sizes, slow, settings, lasting):
         part(bench)
 
 
