@@ -282,6 +282,7 @@ _LOADED = {"nvidia-smi-q": _X8, "nvidia-smi-topo": topology.hgx(), "ipmi-sdr": B
 BASES |= {
     "bench": {"nccl-bench": sample("nccl_bench/sound_h1.jsonl")},
     "bench-lasting": {"nccl-bench": sample("nccl_bench/lasting_sound_h1.jsonl")},
+    "bench-counted": {"nccl-bench": sample("nccl_bench/loses_h4.jsonl")},
     "bench-swept": {"nccl-bench": sample("nccl_bench/swept_h1.jsonl")},
     "stressed": {"stress": stressed(), **_LOADED},
     "stressed-two": {"stress": stressed(under_load(gpus=2, soak_s=1))},

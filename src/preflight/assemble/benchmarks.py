@@ -27,7 +27,9 @@ _NO_TEST = Missing(
 NO_SEARCH = Missing("not-asked", "needs several hosts: preflight nccl-bench --hosts HOSTS")
 NO_BENCH = Missing("not-asked", "needs a bench of collectives: preflight nccl-bench")
 #: Of a host: what the bench calls it.
-_PARTS = {"bench_settings": "settings", "lasting": "lasting"}
+_PARTS = {"bench_settings": "settings", "lasting": "lasting", "network_growth": "growth"}
+#: What each host tells of itself.
+_OF_EACH = ("growth",)
 _LED_ELSEWHERE = Missing("not-applicable", "told by the host that led the others")
 
 
@@ -49,7 +51,8 @@ def _part(answer: Known[Bench], name: str, *, asked: bool) -> Any:
         return NO_BENCH if asked else answer
     if isinstance(answer, Missing):
         return answer
-    return _unable(answer) or (getattr(answer, name) if answer.leads else _LED_ELSEWHERE)
+    own = answer.leads or name in _OF_EACH
+    return _unable(answer) or (getattr(answer, name) if own else _LED_ELSEWHERE)
 
 
 def _located(answer: Known[Bench], *, asked: bool) -> Known[Localisation]:

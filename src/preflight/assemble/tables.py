@@ -166,6 +166,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "localisation": ("nccl-bench",),
     "bench_settings": ("nccl-bench",),
     "lasting": ("nccl-bench",),
+    "network_growth": ("nccl-bench",),
     "rdma_tests": ("perftest",),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
@@ -296,6 +297,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "localisation": ("localisation",),
     "bench_settings": ("bench_settings",),
     "lasting": ("lasting",),
+    "network_growth": ("network_growth",),
     "rdma_tests": ("rdma_tests", "nics"),
     "told": (),  # of what is asked for other checks
     "site": (),

@@ -74,6 +74,38 @@ class Lasting(Struct, frozen=True):
     probe: str = ""
 
 
+class DeviceGrowth(Struct, frozen=True):
+    """What a port, an interface or a device on PCI counted more while a bench ran."""
+
+    name: str  # mlx5_0/1; eth0; 0000:18:00.0
+    kind: str  # rdma | interface | pci
+    grew: dict[str, int] = {}  # by the kernel's names; what did not grow is not there
+    packets: Known[int] = NOT_IN_INPUT  # sent and received
+    #: Counters that stay where they are on a sound link: link_downed +1.
+    broken: tuple[str, ...] = ()
+    errors_per_s: float = 0.0  # what arrived damaged
+    drops_per_s: float = 0.0  # what was thrown away for want of room
+    line: int = 0
+    probe: str = ""
+
+
+class NetworkGrowth(Struct, frozen=True):
+    """What a host counted more while a bench ran."""
+
+    seconds: float
+    devices: tuple[DeviceGrowth, ...] = ()
+    segments_in: Known[int] = NOT_IN_INPUT  # of TCP, of the whole network namespace
+    segments_out: Known[int] = NOT_IN_INPUT
+    #: Sent again, of those that were sent: lost on the way to others, or their answers were.
+    retransmits: Known[int] = NOT_IN_INPUT
+    retransmits_percent: Known[float] = NOT_IN_INPUT
+    #: Came after a gap, of those that came: one before them was lost on the way to this host.
+    out_of_order: Known[int] = NOT_IN_INPUT
+    out_of_order_percent: Known[float] = NOT_IN_INPUT
+    line: int = 0
+    probe: str = ""
+
+
 class FailedSetting(Struct, frozen=True):
     """A value with which the ranks did not come to their end."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from preflight.facts.bench import Lasting, SettingSweep
+from preflight.facts.bench import Lasting, NetworkGrowth, SettingSweep
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -136,6 +136,7 @@ class Bench(Collectives, frozen=True):
     interrupted: bool = False
     settings: Known[tuple[SettingSweep, ...]] = NOT_IN_INPUT
     lasting: Known[tuple[Lasting, ...]] = NOT_IN_INPUT
+    growth: Known[NetworkGrowth] = NOT_IN_INPUT
     leads: bool = True  # the host that tells what all of them measured
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..ranks import Among, Launch, Tell
 from ..site import address_of, interface_of
+from .counters import counters
 from .plan import Plan
 from .repeating import repeating
 from .setting import setting
@@ -41,7 +42,9 @@ BY_RANKS: dict[str, Callable[[Plan, Line, Tell], None]] = {
     "repeating": repeating,
 }  # fmt: skip
 #: What the host does itself: by the plan, its number among the hosts, and the order.
-BY_ITSELF: dict[str, Callable[[Plan, int, Line], Iterator[Line]]] = {}
+BY_ITSELF: dict[str, Callable[[Plan, int, Line], Iterator[Line]]] = {
+    "counters": counters,
+}  # fmt: skip
 
 
 def done(plan: Plan, at: int, order: Line) -> Generator[Line, None, None]:

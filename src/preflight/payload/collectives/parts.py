@@ -4,6 +4,7 @@ it, and tells what it found."""
 from __future__ import annotations
 
 from .bench import Bench
+from .counting import after, before
 from .lasting import lasting
 from .settings import settings
 from .slow import slow
@@ -14,7 +15,7 @@ _SIZES_S = 1800.0
 
 def parts(bench: Bench) -> None:
     """All of them."""
-    for part in (_sizes, slow, settings, lasting):
+    for part in (before, _sizes, slow, settings, lasting, after):
         part(bench)
 
 
