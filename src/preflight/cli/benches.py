@@ -16,9 +16,10 @@ COLLECTIVES = (
 )  # fmt: skip
 DTYPES = ("float32", "float16", "bfloat16")
 WIRES = ("auto", "rdma", "tcp")
-#: What `run --level standard` times, on hosts with several GPUs: the plateau and what leads to it.
+#: What `run --level standard` times, on hosts with several GPUs: a small size, where the steps
+#: count, the plateau and what leads to it.
 BETWEEN_GPUS: dict[str, Any] = {
-    "device": "cuda", "least_gpus": 2, "collectives": ["all_reduce"], "begin_bytes": 1 << 20,
+    "device": "cuda", "least_gpus": 2, "collectives": ["all_reduce"], "begin_bytes": 1 << 12,
     "end_bytes": 1 << 32, "factor": 16,
 }  # fmt: skip
 #: Least and most of numbers.
@@ -30,7 +31,9 @@ _LONGEST_S = 86400.0
 def plan_of(options: Options) -> dict[str, Any]:
     """The plan: what was asked for, and nothing that was left open. Raises UsageError."""
     _hold(options)
-    names = ("ranks", "factor", "repeats", "threads", "dtype", "interface", "even_if_busy")
+    names = (
+        "ranks", "factor", "repeats", "threads", "dtype", "interface", "even_if_busy", "nics",
+    )  # fmt: skip
     plan = {name: value for name in names if (value := getattr(options, name))}
     sizes = {"begin_bytes": options.begin, "end_bytes": options.end}
     plan |= {name: _bytes(name, text) for name, text in sizes.items() if text is not None}

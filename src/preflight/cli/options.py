@@ -31,6 +31,7 @@ class Options(Struct):
     skip: list[str] = []
     set_: list[str] = []
     checks: list[str] = []
+    nics: str | None = None
     format: str = "text"
     save: list[str] = []
     save_hosts: str | None = None
@@ -170,6 +171,12 @@ OPTIONS: dict[str, Option] = {
     ),
     "checks": Option(
         list[str], ("--checks",), "A site's own checks, *.yaml. Repeatable.", "DIR"
+    ),
+    "nics": Option(
+        str, ("--nics",),
+        "The adapters for training, as in NCCL_IB_HCA: mlx5_0,mlx5_1:1, =mlx5_0, ^mlx5_4 (all "
+        "but). Else those that NCCL_IB_HCA names here, else those near the GPUs. They are judged, "
+        "advised, measured.", "LIST",
     ),
     "format": Option(
         str, ("--format",), "What goes to standard output.", "text|json|jsonl|junit|markdown"
@@ -327,7 +334,8 @@ OPTIONS: dict[str, Option] = {
     ),
     "pairwise": Option(
         bool, ("--pairwise",),
-        "Try each pair of hosts, as is done with up to six: a round for each host.",
+        "Try each pair of hosts, as is done with up to six: a round for each host. Shown as a "
+        "map; --save heat.svg draws it.",
     ),
     "no_locate": Option(bool, ("--no-locate",), "Look for no slow host or link."),
     "settings": Option(

@@ -3,6 +3,7 @@ it, and tells what it found."""
 
 from __future__ import annotations
 
+from .alike import alike
 from .bench import Bench
 from .counting import after, before
 from .lasting import lasting
@@ -15,7 +16,7 @@ _SIZES_S = 1800.0
 
 def parts(bench: Bench) -> None:
     """All of them."""
-    for part in (before, _sizes, slow, settings, lasting, after):
+    for part in (alike, before, _sizes, slow, settings, lasting, after):
         part(bench)
 
 
@@ -23,5 +24,5 @@ def _sizes(bench: Bench) -> None:
     """Every collective in every size, over all hosts."""
     if bench.plan.hosts and len(bench.hosts) < 2:
         return
-    for _, line in bench.heard([bench.order("sizes", bench.hosts, _SIZES_S)]):
+    for _, line in bench.heard([bench.order("sizes", bench.hosts, _SIZES_S, log=True)]):
         bench.tell(line)
