@@ -141,6 +141,10 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
         from preflight.reports.collectives import collective_tables, rdma_tables
 
         tables += (*collective_tables(host), *rdma_tables(host))
+    if not isinstance(host.wire, Missing):
+        from preflight.reports.wire import wire_tables
+
+        tables += wire_tables(host)
     return tables
 
 

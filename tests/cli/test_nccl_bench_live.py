@@ -71,6 +71,8 @@ def test_news_are_in_words() -> None:
     assert told_of({"kind": "begin", "world": 4}) == "4 ranks start"
     test = {"kind": "test", "test": 3, "among": ["a", "b"], "why": "half of test 1"}
     assert told_of(test) == "test 3, of 2 hosts: half of test 1"
+    links = {"kind": "wire_round", "tool": "tcp", "number": 2, "pairs": [["a", "b"], ["c", "d"]]}
+    assert told_of(links) == "links by tcp, round 2: a and b, c and d"
     assert told_of({"kind": "begin"}) == told_of({}) == ""
 
 

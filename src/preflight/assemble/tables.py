@@ -164,6 +164,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "nccl": ("nccl-log",),
     "collectives": ("nccl-bench", "nccl-tests", "all-reduce-bench"),
     "localisation": ("nccl-bench",),
+    "wire": ("nccl-bench",),
     "rdma_tests": ("perftest",),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
@@ -288,6 +289,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "collectives": ("collectives", "nics", "nccl"),
     "collective_shapes": ("collectives",),
     "localisation": ("localisation",),
+    "wire": ("wire",),
     "bench_stack": ("localisation",),
     "rdma_tests": ("rdma_tests", "nics"),
     "told": (),  # of what is asked for other checks

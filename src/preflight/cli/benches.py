@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from preflight.cli.nccl_tests.asked import questions as of_tests
+from preflight.cli.nccl_tests.asked import tests_of
 from preflight.cli.options import Options
 from preflight.errors import UsageError
-from preflight.model import Check
+from preflight.model import Check, Command
+from preflight.ship import bench_command
 from preflight.units import format_bytes, parse_bytes, parse_duration
 
 #: Those of payload/collectives; a test holds them together.
@@ -44,6 +47,7 @@ def plan_of(options: Options) -> dict[str, Any]:
     plan |= {"sweep": list(options.settings)} if options.settings else {}
     plan |= {"lasting_s": parse_duration(options.lasting)} if options.lasting else {}
     plan |= {"wire": options.wire} if options.wire else {}
+    plan |= {"tests": tests} if (tests := tests_of(options)) else {}
     return plan | ({"locate": False} if options.no_locate else {})
 
 
@@ -88,18 +92,32 @@ def _hold(options: Options) -> None:
             raise UsageError(f"--{name} {value} is out of range", f"--{name} {least} to {most}")
 
 
+def questions(plan: dict[str, Any], python: tuple[str, ...]) -> Iterator[Command]:
+    """What it asks, by the engine of the plan: the bundled one, or nccl-tests."""
+    if "tests" in plan:
+        yield from of_tests(plan, python)
+    else:
+        yield bench_command(plan, python, estimate(plan))
+
+
 def estimate(plan: dict[str, Any]) -> str:
     """What it takes, for --dry-run."""
     count = len(plan.get("collectives", COLLECTIVES))
     if plan.get("least_gpus"):
         return "about 15 s where there are several GPUs, else nothing"
     many = "; on several hosts some rounds of tests more, of seconds each"
+    wire = "; links by TCP 10 s a round, by RDMA 45 s for each adapter of a host and round"
+    many += wire if plan.get("wire") else ""
     return f"about {10 + 2 * count} s on processors, {20 + 10 * count} s on GPUs{many}"
 
 
 _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
     "begin": lambda told: f"{told['world']} ranks start",
     "step": lambda told: str(told["name"]),
+    "wire_round": lambda told: (
+        f"links by {told['tool']}, round {told['number']}: "
+        + ", ".join(" and ".join(pair) for pair in told["pairs"])
+    ),
     "test": lambda told: f"test {told['test']}, of {len(told['among'])} hosts: {told['why']}",
 }
 

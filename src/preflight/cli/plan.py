@@ -74,10 +74,9 @@ class Plan(Struct):
 
             yield stress_question(self.stresses, self.python)
         if self.benches is not None:
-            from preflight.cli.benches import estimate as estimated
-            from preflight.ship import bench_command
+            from preflight.cli.benches import questions
 
-            yield bench_command(self.benches, self.python, estimated(self.benches))
+            yield from questions(self.benches, self.python)
         if self.trains is not None:
             from preflight.cli.training import estimate
             from preflight.ship import train_command

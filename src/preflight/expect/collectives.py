@@ -261,6 +261,8 @@ def payload_share(link_layer: str, mtu_bytes: int) -> float:
 
 def _rate_of(host: Host, test: RdmaTest, share: float) -> Known[float]:
     """The rate of the test's port, of an adapter with one that is up."""
+    if not isinstance(test.rate_gbits, Missing):
+        return test.rate_gbits
     ports: Sequence[NicPort] = () if isinstance(host.nic_ports, Missing) else host.nic_ports
     mine = [one for one in ports if one.nic == test.device and is_up(one)]
     rates = {one.rate_gbits for one in mine if not isinstance(one.rate_gbits, Missing)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from preflight.facts.wire import Wire
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -27,6 +28,10 @@ class SizeRow(Struct, frozen=True):
     out_of_place: Known[Side] = NOT_IN_INPUT
     in_place: Known[Side] = NOT_IN_INPUT
     line: int = 0
+
+
+#: Of a host that took part in a run which another host tells.
+TOLD_BY = "measured with the others, told by"
 
 
 class Shape(Struct, frozen=True):
@@ -137,20 +142,6 @@ class BenchStack(Struct, frozen=True):
     probe: str = ""
 
 
-class Bench(Collectives, frozen=True):
-    """What the bundled engine told."""
-
-    located: Known[Localisation] = NOT_IN_INPUT
-    stack: Known[BenchStack] = NOT_IN_INPUT
-    cannot: str = ""  # why nothing was timed
-    busy: str = ""  # whose work it did not disturb
-    lacks_torch: bool = False
-    few_gpus: bool = False  # there is nobody to send to
-    unmet: str = ""  # why the hosts did not come together
-    interrupted: bool = False
-    leads: bool = True  # the host that tells what all of them measured
-
-
 class RdmaRow(Struct, frozen=True):
     """One message size between two ports."""
 
@@ -175,6 +166,7 @@ class RdmaTest(Struct, frozen=True):
     mtu_bytes: Known[int] = NOT_IN_INPUT  # of RDMA on the wire
     pairs: Known[int] = NOT_IN_INPUT  # queue pairs
     gid_index: Known[int] = NOT_IN_INPUT
+    rate_gbits: Known[float] = NOT_IN_INPUT  # of the port, where whoever ran the test told it
     loopback: bool = False  # both ends are in the text, and of one port
     bidirectional: bool = False
     rows: tuple[RdmaRow, ...] = ()
@@ -195,3 +187,19 @@ class RdmaTests(Struct, frozen=True):
     tests: tuple[RdmaTest, ...]
     line: int = 1
     probe: str = ""
+
+
+class Bench(Collectives, frozen=True):
+    """What the bundled engine told."""
+
+    located: Known[Localisation] = NOT_IN_INPUT
+    stack: Known[BenchStack] = NOT_IN_INPUT
+    wire: Known[Wire] = NOT_IN_INPUT
+    rdma: tuple[RdmaTest, ...] = ()  # of its links, those by which an adapter is judged
+    cannot: str = ""  # why nothing was timed
+    busy: str = ""  # whose work it did not disturb
+    lacks_torch: bool = False
+    few_gpus: bool = False  # there is nobody to send to
+    unmet: str = ""  # why the hosts did not come together
+    interrupted: bool = False
+    leads: bool = True  # the host that tells what all of them measured

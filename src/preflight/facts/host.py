@@ -39,6 +39,7 @@ from preflight.facts.system import (
 from preflight.facts.topology import Topology
 from preflight.facts.training import Training
 from preflight.facts.watch import Watch
+from preflight.facts.wire import Wire
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -186,6 +187,7 @@ class Host(Struct, frozen=True):
     rdma_tests: Known[tuple[RdmaTest, ...]] = NOT_IN_INPUT
     bench_stack: Known[BenchStack] = NOT_IN_INPUT  # of the ranks that timed collectives
     localisation: Known[Localisation] = NOT_IN_INPUT  # which host is slow, by those that led
+    wire: Known[Wire] = NOT_IN_INPUT  # its links by themselves
     env_targets: EnvTargets = field(default_factory=EnvTargets)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT

@@ -3,6 +3,7 @@ it, and tells what it found."""
 
 from __future__ import annotations
 
+from ..wire.part import wire
 from .alike import alike
 from .bench import Bench
 from .slow import slow
@@ -13,7 +14,7 @@ _SIZES_S = 1800.0
 
 def parts(bench: Bench) -> None:
     """All of them."""
-    for part in (alike, _sizes, slow):
+    for part in (alike, _sizes, slow, wire):
         part(bench)
 
 
