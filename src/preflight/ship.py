@@ -39,8 +39,8 @@ SWEEP_S = 1800
 #: its tests: drivers that start, kernels to load, one device after the other that says no more.
 STRESSES, STRESS_BEYOND_S = "stress", 900
 #: The question that times collectives, and most seconds of it: every size of every collective, and
-#: on several hosts the search for a slow one.
-BENCHES, BENCH_S = "nccl-bench", 3600
+#: on several hosts the search for a slow one; and of each variable whose values are compared.
+BENCHES, BENCH_S, VARIABLE_S = "nccl-bench", 3600, 900
 #: The questions that run a binary of nccl-tests, and most seconds of each: every size, and before
 #: it the start of some thousand ranks.
 TESTS, TESTS_S = "nccl-tests", 600
@@ -160,7 +160,7 @@ def bench_command(
     return Command(
         BENCHES,
         _argv(python, "bench", "--plan", _json(plan)),
-        timeout_s=BENCH_S,
+        timeout_s=BENCH_S + VARIABLE_S * len(plan.get("sweep", ())) + int(plan.get("lasting_s", 0)),
         stdin=_launch(pyz(*_BENCH)),
         note="; ".join(filter(None, (note, _shipped(pyz(*_BENCH))))),
     )

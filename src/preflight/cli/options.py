@@ -341,11 +341,12 @@ OPTIONS: dict[str, Option] = {
     "no_locate": Option(bool, ("--no-locate",), "Look for no slow host or link."),
     "settings": Option(
         list[str], ("--sweep",),
-        "Time a variable of NCCL with each of these values, in fresh processes and in turns; which "
-        "is faster is told only where it is by more than the spread. Repeatable.", "NAME=V,V",
+        "Hold a variable of NCCL or gloo with these values against it unset, in fresh processes "
+        "and in turns, at -b and -e; a faster one is told only where it is beyond the spread. "
+        "Between semicolons values may hold commas. Repeatable.", "NAME=V,V",
     ),
     "lasting": Option(
-        str, ("--duration",), "Repeat one collective for so long: trend, drops and errors.", "TIME"
+        str, ("--duration",), "Repeat one collective for so long: level, trend, drops.", "TIME"
     ),
     "wire": Option(
         str, ("--wire",),
