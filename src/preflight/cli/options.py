@@ -93,6 +93,7 @@ class Options(Struct):
     settings: list[str] = []
     lasting: str | None = None
     wire: str | None = None
+    nccl_tests: str | None = None
 
 
 def are_many(options: Options) -> bool:
@@ -352,6 +353,12 @@ OPTIONS: dict[str, Option] = {
         "Time the links too, without collectives: RDMA by perftest, or TCP where there is none.",
         "auto|rdma|tcp",
     ),
+    "nccl_tests": Option(
+        str, ("--nccl-tests",),
+        "Measure with the binaries of nccl-tests in DIR (or DIR/build, on every host) in place of "
+        "torch: one process on one host; on several mpirun of this machine, or srun, starts a "
+        "rank for each GPU.", "DIR",
+    ),
 }  # fmt: skip
 
 ARGUMENTS: dict[str, Option] = {
@@ -381,7 +388,7 @@ TRAIN = (
 STRESS = ("stress", "devices", "attention", "even_if_busy", "drill")
 BENCH = (
     "collective", "begin", "end", "factor", "dtype", "ranks", "threads", "repeats", "pairwise",
-    "no_locate", "interface", "even_if_busy", "settings", "lasting", "wire",
+    "no_locate", "nccl_tests", "interface", "even_if_busy", "settings", "lasting", "wire",
 )  # fmt: skip
 FIX = ("fix_script", "apply", "undo", "undo_file")
 

@@ -38,6 +38,7 @@ from preflight.expect.training import (
     training_resume_loss,
     training_stall,
 )
+from preflight.expect.wire import wire_tcp_gbits
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.pci_tree import LinkState, PciPath
@@ -284,4 +285,5 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "training_loader": training_loader,
     "training_rest": training_rest,
     "training_stall": training_stall,
+    "wire_tcp_gbits": wire_tcp_gbits,
 }

@@ -40,6 +40,7 @@ from preflight.facts.system import (
 from preflight.facts.topology import Topology
 from preflight.facts.training import Training
 from preflight.facts.watch import Watch
+from preflight.facts.wire import Wire
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -187,6 +188,7 @@ class Host(Struct, frozen=True):
     rdma_tests: Known[tuple[RdmaTest, ...]] = NOT_IN_INPUT
     bench_stack: Known[BenchStack] = NOT_IN_INPUT  # of the ranks that timed collectives
     localisation: Known[Localisation] = NOT_IN_INPUT  # which host is slow, by those that led
+    wire: Known[Wire] = NOT_IN_INPUT  # its links by themselves
     #: Values of NCCL's variables that were held against each other.
     bench_settings: Known[tuple[SettingSweep, ...]] = NOT_IN_INPUT
     lasting: Known[tuple[Lasting, ...]] = NOT_IN_INPUT  # one collective for a long time

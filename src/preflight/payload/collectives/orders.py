@@ -16,6 +16,9 @@ from typing import Any
 
 from ..ranks import Among, Launch, Tell
 from ..site import address_of, interface_of
+from ..wire.look import look
+from ..wire.rdma import rdma
+from ..wire.tcp import tcp
 from .counters import counters
 from .nccl_log import NcclLog
 from .plan import Plan
@@ -45,6 +48,7 @@ BY_RANKS: dict[str, Callable[[Plan, Line, Tell], None]] = {
 }  # fmt: skip
 #: What the host does itself: by the plan, its number among the hosts, and the order.
 BY_ITSELF: dict[str, Callable[[Plan, int, Line], Iterator[Line]]] = {
+    "wire_look": look, "tcp": tcp, "rdma": rdma,
     "counters": counters,
 }  # fmt: skip
 

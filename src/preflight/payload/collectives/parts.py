@@ -3,6 +3,7 @@ it, and tells what it found."""
 
 from __future__ import annotations
 
+from ..wire.part import wire
 from .alike import alike
 from .bench import Bench
 from .counting import after, before
@@ -16,7 +17,7 @@ _SIZES_S = 1800.0
 
 def parts(bench: Bench) -> None:
     """All of them."""
-    for part in (alike, before, _sizes, slow, settings, lasting, after):
+    for part in (alike, before, _sizes, slow, wire, settings, lasting, after):
         part(bench)
 
 

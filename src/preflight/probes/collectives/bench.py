@@ -16,6 +16,7 @@ from preflight.probes.collectives.lasting import lasting
 from preflight.probes.collectives.lines import PROBE, Line, Told, read, said
 from preflight.probes.collectives.located import located
 from preflight.probes.collectives.settings import settings
+from preflight.probes.collectives.wire import rdma_of, wire
 from preflight.probes.spec import probe
 
 #: Shares of (n-1)/n that are bus bandwidth over that of the algorithm (nccl-tests,
@@ -45,7 +46,8 @@ def bench(text: str) -> Bench:
 
 def _facts(told: Told) -> Bench:
     return Bench(
-        runs=_runs(told), located=located(told), stack=_stack(told), cannot=told.text("cannot"),
+        runs=_runs(told), located=located(told), stack=_stack(told), wire=wire(told),
+        rdma=rdma_of(told), cannot=told.text("cannot"),
         busy=told.text("busy"), lacks_torch=_why(told) == "no-torch",
         few_gpus=_why(told) == "few-gpus",
         settings=settings(told), lasting=lasting(told), growth=growth(told),
