@@ -9,6 +9,7 @@ from preflight.expect.bound import Bound
 from preflight.expect.collectives import collective_busbw, collective_one_adapter, rdma_gbits
 from preflight.expect.heat import hot_c, too_hot_c
 from preflight.expect.latency import collective_latency
+from preflight.expect.steady import steady_drop
 from preflight.expect.stress import (
     stress_attention,
     stress_best,
@@ -267,6 +268,7 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "shared_memory": shared_memory_bytes,
     "shared_memory_floor": shared_memory_floor_bytes,
     "disk_floor": disk_floor_bytes,
+    "steady_drop": steady_drop,
     "stress_attention": stress_attention,
     "stress_best": stress_best,
     "stress_copy": stress_copy,

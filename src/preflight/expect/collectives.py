@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from preflight.expect.bound import Bound
 from preflight.expect.models import Model, model_of
 from preflight.expect.nics import is_up, training_ports
@@ -71,6 +73,16 @@ def collective_busbw(host: Host, run: Collective) -> Known[Bound]:
     value = links.value * plain_s / (plain_s + latency_s)
     told = f"{links.formula}; less {run.ranks} ranks x 6 us in the time of {format_bytes(size)}"
     return Bound(round(value, 1), told)
+
+
+def compared_busbw(host: Host, run: Collective, hosts: int, size_bytes: int) -> Known[Bound]:
+    """GB/s of the all-reduce of so many of the hosts of a run, as a search compares them."""
+    each = run.ranks_per_host
+    if isinstance(each, Missing):
+        return each
+    return collective_busbw(host, replace(
+        run, collective="all_reduce", ranks=hosts * each, host_count=hosts, at_bytes=size_bytes,
+    ))  # fmt: skip
 
 
 def collective_one_adapter(_host: Host, run: Collective) -> Known[Bound]:

@@ -30,6 +30,10 @@ class SizeRow(Struct, frozen=True):
     line: int = 0
 
 
+#: Of a host that took part in a run which another host tells.
+TOLD_BY = "measured with the others, told by"
+
+
 class Shape(Struct, frozen=True):
     """How times go with sizes in one run."""
 
@@ -124,6 +128,7 @@ class Localisation(Struct, frozen=True):
     #: GB/s of each pair, where all were tried; on the host that led.
     matrix: tuple[tuple[str, str, float], ...] = ()
     size_bytes: int = 0
+    looked_for_percent: float = 8.0  # what is so far below the level is slow
     line: int = 0
     probe: str = ""
 
@@ -191,6 +196,9 @@ class Bench(Collectives, frozen=True):
     stack: Known[BenchStack] = NOT_IN_INPUT
     wire: Known[Wire] = NOT_IN_INPUT
     rdma: tuple[RdmaTest, ...] = ()  # of its links, those by which an adapter is judged
+    settings: Known[tuple[SettingSweep, ...]] = NOT_IN_INPUT
+    lasting: Known[tuple[Lasting, ...]] = NOT_IN_INPUT
+    growth: Known[NetworkGrowth] = NOT_IN_INPUT
     cannot: str = ""  # why nothing was timed
     busy: str = ""  # whose work it did not disturb
     lacks_torch: bool = False
