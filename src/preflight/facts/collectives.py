@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from preflight.facts.bench import Lasting, NetworkGrowth, SettingSweep
 from preflight.facts.wire import Wire
 from preflight.model import NOT_IN_INPUT, Known
 
