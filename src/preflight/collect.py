@@ -137,6 +137,10 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
         from preflight.reports.collectives import collective_tables, rdma_tables
 
         tables += (*collective_tables(host), *rdma_tables(host))
+    if not isinstance(host.inside, Missing):
+        from preflight.reports.inside import inside_tables
+
+        tables += inside_tables(host)
     return tables
 
 

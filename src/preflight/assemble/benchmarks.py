@@ -10,10 +10,8 @@ from msgspec.structs import replace
 from preflight.assemble.tables import SUPPLIERS
 from preflight.facts.collectives import (
     Bench,
-    BenchStack,
     Collective,
     Collectives,
-    Localisation,
     RdmaTests,
 )
 from preflight.model import NOT_IN_INPUT, Known, Missing
@@ -31,38 +29,31 @@ _NO_TEST = Missing(
     "`preflight nccl-bench --from bw.log`",
 )
 
+#: Facts of a host that are parts of what the bundled bench told.
+_PARTS = {"localisation": "located", "bench_stack": "stack", "inside": "inside"}
 NO_SEARCH = Missing("not-asked", "needs several hosts: preflight nccl-bench --hosts HOSTS")
 _LED_ELSEWHERE = Missing("not-applicable", "told by the host that led the others")
 
 
 def benchmark_facts(found: Mapping[str, Any], *, asked: bool) -> dict[str, Any]:
     """Runs of collectives with the shapes of their curves, and tests of RDMA."""
+    bench = found.get("nccl-bench", NOT_IN_INPUT)
     runs = _runs(_answers(found, "collectives"), _NO_RUN if asked else NOT_IN_INPUT)
     tests = _tests(_answers(found, "rdma_tests"), _NO_TEST if asked else NOT_IN_INPUT)
     return {
         "collectives": runs, "collective_shapes": _shapes(runs), "rdma_tests": tests,
-        "localisation": _located(found.get("nccl-bench", NOT_IN_INPUT), asked=asked),
-        "bench_stack": _stack(found.get("nccl-bench", NOT_IN_INPUT), asked=asked),
+        **{part: _of_bench(bench, name, asked=asked) for part, name in _PARTS.items()},
     }  # fmt: skip
 
 
-def _located(answer: Known[Bench], *, asked: bool) -> Known[Localisation]:
-    """What the search for a slow host told of this one."""
+def _of_bench(answer: Known[Bench], name: str, *, asked: bool) -> Any:
+    """A part of what the bench told, or why nothing was told. What its ranks run with a host tells
+    before anything is timed."""
     if answer is NOT_IN_INPUT:
         return NO_SEARCH if asked else answer
     if isinstance(answer, Missing):
         return answer
-    why = _unable(answer)
-    if why:
-        return why
-    return answer.located
-
-
-def _stack(answer: Known[Bench], *, asked: bool) -> Known[BenchStack]:
-    """What its ranks ran with; a host that could not begin may still have told it."""
-    if answer is NOT_IN_INPUT:
-        return NO_SEARCH if asked else answer
-    return answer if isinstance(answer, Missing) else answer.stack
+    return _unable(answer) or getattr(answer, name)
 
 
 def _unable(answer: Bench) -> Missing | None:

@@ -64,7 +64,7 @@ _AS_TOLD = (
     "board", "sysctls", "counters", "persisted", "software", "packages", "env_reports",
     "numa_nodes", "configured_limits", "asked_processes", "cgroup", "shared_memory", "disks",
     "processes", "clock", "cpu_state", "memory_state", "nccl_topo", "nccl",
-    "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack",
+    "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack", "inside",
 )  # fmt: skip
 
 

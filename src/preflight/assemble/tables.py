@@ -289,6 +289,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "collective_shapes": ("collectives",),
     "localisation": ("localisation",),
     "bench_stack": ("localisation",),
+    "inside": ("localisation",),
     "rdma_tests": ("rdma_tests", "nics"),
     "told": (),  # of what is asked for other checks
     "site": (),

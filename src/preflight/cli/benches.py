@@ -18,7 +18,7 @@ WIRES = ("auto", "rdma", "tcp")
 #: What `run --level standard` times, on hosts with several GPUs: the plateau and what leads to it.
 BETWEEN_GPUS: dict[str, Any] = {
     "device": "cuda", "least_gpus": 2, "collectives": ["all_reduce"], "begin_bytes": 1 << 20,
-    "end_bytes": 1 << 32, "factor": 16,
+    "end_bytes": 1 << 32, "factor": 16, "inside": False,
 }  # fmt: skip
 #: Least and most of numbers.
 _RANGES = {"ranks": (1, 1024), "factor": (2, 1 << 20), "repeats": (3, 1000), "threads": (1, 1024)}
@@ -84,6 +84,7 @@ def estimate(plan: dict[str, Any]) -> str:
 _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
     "begin": lambda told: f"{told['world']} ranks start",
     "step": lambda told: str(told["name"]),
+    "tried": lambda told: f"{told['what']}, {', '.join(told['among'])}".rstrip(", "),
     "test": lambda told: f"test {told['test']}, of {len(told['among'])} hosts: {told['why']}",
 }
 

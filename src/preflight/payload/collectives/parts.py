@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from .alike import alike
 from .bench import Bench
+from .inside import inside
 from .slow import slow
 
 #: All sizes of all collectives.
@@ -13,7 +14,7 @@ _SIZES_S = 1800.0
 
 def parts(bench: Bench) -> None:
     """All of them."""
-    for part in (alike, _sizes, slow):
+    for part in (alike, _sizes, slow, inside):
         part(bench)
 
 

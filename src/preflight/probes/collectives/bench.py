@@ -11,6 +11,7 @@ from preflight.errors import ParseError
 from preflight.facts.collectives import Bench, BenchStack, Collective, Side, SizeRow
 from preflight.model import Known, Missing
 from preflight.probes.collectives.derived import largest, numbered, shape_of, sides
+from preflight.probes.collectives.inside import inside
 from preflight.probes.collectives.lines import PROBE, Line, Told, read, said
 from preflight.probes.collectives.located import located
 from preflight.probes.spec import probe
@@ -42,7 +43,8 @@ def bench(text: str) -> Bench:
 
 def _facts(told: Told) -> Bench:
     return Bench(
-        runs=_runs(told), located=located(told), stack=_stack(told), cannot=told.text("cannot"),
+        runs=_runs(told), located=located(told), stack=_stack(told),
+        inside=inside(told, _product(told)), cannot=told.text("cannot"),
         busy=told.text("busy"), lacks_torch=_why(told) == "no-torch",
         few_gpus=_why(told) == "few-gpus",
         unmet=_unmet(told), interrupted=bool(told.of["interrupted"]),
@@ -93,7 +95,6 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
     hosts = tuple(map(str, plan.get("hosts") or ()))
     gpu = plan.get("device") == "cuda"
     busbw, at = largest(rows, f"preflight nccl-bench -e 1G --collective {name}")
-    names = {str(one["device"]) for one in told.of["started"]}
     shown = [side.busbw_gbps for one in rows for side in sides(one)]
     first = lines[0]["line"] if lines else told.begin["line"]
     return Collective(
@@ -101,8 +102,7 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
         hosts=hosts or _ONE_HOST, host_count=max(1, len(hosts)),
         ranks_per_host=int(plan["ranks"]), even=_even(told), rows=rows,
         reaches_own_limit=_NO_LIMIT,
-        product=names.pop() if gpu and len(names) == 1 else _PROCESSORS if not gpu
-        else Missing("unreadable", "GPUs of several models"),
+        product=_product(told),
         ended=_ended(told), together=True,
         wrong=sum(int(one["wrong"]) for one in lines if "wrong" in one) if rows else _NO_SIZE,
         average_gbps=sum(shown) / len(shown) if shown else _NO_SIZE,
@@ -110,6 +110,14 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
         shape=shape_of(rows, name, first, PROBE) if gpu else _PROCESSORS,
         variables=_variables(told), line=first, probe=PROBE,
     )  # fmt: skip
+
+
+def _product(told: Told) -> Known[str]:
+    """Of the GPUs of all ranks."""
+    if told.plan.get("device") != "cuda":
+        return _PROCESSORS
+    names = {str(one["device"]) for one in told.of["started"]}
+    return names.pop() if len(names) == 1 else Missing("unreadable", "GPUs of several models")
 
 
 def _variables(told: Told) -> tuple[str, ...]:
