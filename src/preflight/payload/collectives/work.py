@@ -128,7 +128,7 @@ def _measured(plan: Plan, place: Place, name: str, size: int, calls_s: float) ->
     call.run()
     bad = _summed(wrong(call), place)
     seconds = timing.timed(call.run, place, sizes_of(plan).seconds)
-    return {**about, "count": count, "wrong": bad, **timing.told(seconds)}
+    return {**about, "ranks": place.ranks, "count": count, "wrong": bad, **timing.told(seconds)}
 
 
 def _fits(place: Place, size: int) -> bool:

@@ -128,7 +128,10 @@ def _variables(told: Told) -> tuple[str, ...]:
 
 
 def _world(told: Told) -> int:
-    """Ranks of all hosts that came and took part."""
+    """Ranks of all hosts that came and took part: of those that measured, where any did."""
+    told_of = next((one["ranks"] for one in told.of["size"] if "ranks" in one), None)
+    if told_of is not None:
+        return int(told_of)
     away = len(told.of["absent"]) + len(told.of["unlike"])
     return max(1, int(told.begin["world"]) - int(told.plan["ranks"]) * away)
 
