@@ -117,6 +117,7 @@ SHARED_WITHIN = {
     "expect.models": "the rows of a table that bounds are made of",
     "expect.training": "bounds of a topic of their own, listed with the others",
     "expect.stress": "bounds of a topic of their own, listed with the others",
+    "expect.latency": "bounds of a topic of their own, listed with the others",
     "expect.nics": "which adapters count, for bounds of what goes over them",
     "expect.pcie": "what a link carries, for bounds on what goes over it",
     "expect.heat": "bounds of a topic of their own, listed with the others",

@@ -8,6 +8,9 @@ import json
 import pytest
 
 from preflight.assemble.host import assemble
+from preflight.cli.benches import BETWEEN_GPUS, plan_of
+from preflight.cli.options import Options
+from preflight.cli.plan import Question, make_plan
 from preflight.collect import examine
 from preflight.expect.collectives import adapters
 from preflight.expect.nics import training_ports
@@ -15,6 +18,7 @@ from preflight.facts.host import Host
 from preflight.hca_list import is_list, takes, unmatched
 from preflight.judge.load import load
 from preflight.model import Missing, Raw, Result, Status
+from preflight.payload.collectives.plan import Plan
 from preflight.placement.advice import advise
 from tests import topology_text
 from tests.cli.command import preflight
@@ -165,6 +169,7 @@ def test_the_list_to_type_is_told_where_storage_is_in_it() -> None:
 
 def test_named_adapters_fail_where_the_host_has_none_and_are_no_pass_where_none_is_known() -> None:
     without = judged("mlx5_0", "", **_NO_RDMA)["network.ports.stated"]
+    assert "[HCAS]" not in " ".join(without.fix) and without.fix[0].startswith("mlx5_1 means")
     assert (without.status, without.reason) == (
         Status.FAIL, "not there: the host has no adapter of RDMA",
     )  # fmt: skip
@@ -220,5 +225,12 @@ def test_the_command_takes_it_tells_it_and_refuses_what_is_no_list() -> None:
     refused = preflight("topo", "--from", ibstat, "--nics", "mlx5_0;x")
     assert refused.rc == 2
     assert "error: --nics 'mlx5_0;x' is no list of adapters" in refused.err
-    planned = preflight("nccl-bench", "--dry-run", "--nics", "=mlx5_0", "--collective", "reduce")
-    assert planned.rc == 0
+
+
+def test_what_is_measured_goes_over_the_same_list() -> None:
+    plan = plan_of(Options(nics="=mlx5_0,mlx5_1"))
+    assert Plan(**plan).nics == "=mlx5_0,mlx5_1"
+    question = Question("run", ("collectives",))
+    options = Options(nics="^mlx5_4", level="standard")
+    assert make_plan(question, options).benches == {**BETWEEN_GPUS, "nics": "^mlx5_4"}
+    assert "nics" not in (make_plan(question, Options(level="standard")).benches or {})

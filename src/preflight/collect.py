@@ -133,6 +133,10 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
         from preflight.reports.training import training_tables
 
         tables += (*training_tables(host), *sweep_tables(host.training, host.name))
+    if not isinstance(host.localisation, Missing):
+        from preflight.reports.heat import heat_tables
+
+        tables += heat_tables(host)
     if not (isinstance(host.collectives, Missing) and isinstance(host.rdma_tests, Missing)):
         from preflight.reports.collectives import collective_tables, rdma_tables
 

@@ -84,7 +84,7 @@ COMMANDS = (
          *(name for name in JUDGE if name != "level"), *WRITE, *RUN),
         ("preflight nccl-bench", "preflight nccl-bench --collective all_reduce -e 8G",
          "preflight nccl-bench --hosts 'node[01-16]' --interface bond0",
-         "preflight nccl-bench --slurm --pairwise",
+         "preflight nccl-bench --slurm --pairwise --save heat.svg",
          "preflight nccl-bench --slurm --nics ^mlx5_4,mlx5_5",
          "all_reduce_perf -b 8 -e 8G -f 2 -g 8 | preflight nccl-bench --from -",
          "preflight nccl-bench --from nccl.log --from ibstat.txt",

@@ -15,9 +15,10 @@ COLLECTIVES = (
 )  # fmt: skip
 DTYPES = ("float32", "float16", "bfloat16")
 WIRES = ("auto", "rdma", "tcp")
-#: What `run --level standard` times, on hosts with several GPUs: the plateau and what leads to it.
+#: What `run --level standard` times, on hosts with several GPUs: a small size, where the steps
+#: count, the plateau and what leads to it.
 BETWEEN_GPUS: dict[str, Any] = {
-    "device": "cuda", "least_gpus": 2, "collectives": ["all_reduce"], "begin_bytes": 1 << 20,
+    "device": "cuda", "least_gpus": 2, "collectives": ["all_reduce"], "begin_bytes": 1 << 12,
     "end_bytes": 1 << 32, "factor": 16, "inside": False,
 }  # fmt: skip
 #: Least and most of numbers.
@@ -78,7 +79,7 @@ def estimate(plan: dict[str, Any]) -> str:
     if plan.get("least_gpus"):
         return "about 15 s where there are several GPUs, else nothing"
     many = "; on several hosts some rounds of tests more, of seconds each"
-    return f"about {10 + 2 * count} s on processors, {20 + 10 * count} s on GPUs{many}"
+    return f"about {10 + 2 * count} s on processors, {60 + 10 * count} s on GPUs{many}"
 
 
 _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {

@@ -88,7 +88,7 @@ def judge_and_report(
         return dry_run(question, plan, options, streams)
     then = earlier(options)
     captures = Captures(capture_paths(options.save), options.redact)
-    with opened_targets(options, drawn=bool(plan.facts)) as targets:
+    with opened_targets(options, drawn=bool(plan.facts) or question.pairs) as targets:
         began, started_at = time.monotonic(), now()
         many = many_hosts(options, plan.commands, streams)
         if many and question.trains is not None and not question.trains.get("sweep"):

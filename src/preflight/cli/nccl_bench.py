@@ -19,6 +19,8 @@ PARTS: dict[str, tuple[str, ...]] = {"network": ("network.ports.any", "network.p
 def run(options: Options, streams: Streams) -> int:
     """Time collectives, on one host or on all of them as one job, and judge what was told."""
     benches = None if options.from_ else plan_of(options)
-    question = Question("nccl-bench", DOMAINS, ("collectives.*",), parts=PARTS, benches=benches)
+    question = Question(
+        "nccl-bench", DOMAINS, ("collectives.*",), parts=PARTS, pairs=True, benches=benches
+    )
     # Whoever types the name of active work asks for it.
     return judge_and_report(question, replace(options, level="standard"), streams)

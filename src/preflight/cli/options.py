@@ -335,7 +335,8 @@ OPTIONS: dict[str, Option] = {
     ),
     "pairwise": Option(
         bool, ("--pairwise",),
-        "Try each pair of hosts, as is done with up to six: a round for each host.",
+        "Try each pair of hosts, as is done with up to six: a round for each host. Shown as a "
+        "map; --save heat.svg draws it.",
     ),
     "no_locate": Option(bool, ("--no-locate",), "Look for no slow host or link."),
     "settings": Option(

@@ -116,6 +116,8 @@ class Question(Struct, frozen=True):
     fleet: tuple[str, ...] = EVERYTHING
     parts: dict[str, tuple[str, ...]] = {}
     facts: tuple[str, ...] = ()
+    #: Whether pairs of hosts may be measured, which are drawn as machines are.
+    pairs: bool = False
     #: The plan of a training run, where its options were asked for.
     trains: dict[str, Any] | None = None
     #: The plan of a stress run, where that was asked for.

@@ -67,6 +67,8 @@ class Collective(Struct, frozen=True):
     #: At the largest size, where that is 1 GB or more: the better of both sides.
     busbw_gbps: Known[float] = NOT_IN_INPUT
     at_bytes: Known[int] = NOT_IN_INPUT
+    #: The median over the sizes from 8 B to 4 KiB, of each the quicker side.
+    small_us: Known[float] = NOT_IN_INPUT
     shape: Known[Shape] = NOT_IN_INPUT
     variables: tuple[str, ...] = ()  # NCCL_ALGO=Ring: those of its ranks, where the tool tells them
     line: int = 0
@@ -142,7 +144,8 @@ class Localisation(Struct, frozen=True):
     undetermined: str = ""  # what the tests could not tell, and why; "" where they told all
     covered: str = ""
     level_gbps: dict[str, float] = {}  # of healthy tests, by kind
-    matrix: tuple[tuple[str, str, float], ...] = ()  # of each pair, where all were tried
+    #: GB/s of each pair, where all were tried; on the host that led.
+    matrix: tuple[tuple[str, str, float], ...] = ()
     size_bytes: int = 0
     line: int = 0
     probe: str = ""

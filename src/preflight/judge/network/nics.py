@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -25,7 +26,7 @@ _FAST_GBITS = 100.0
 #: Google's: NCCL goes over them by plugins of its own, FastSocket and GPUDirect-TCPX, without RDMA
 #: (NVIDIA/nccl, ext-net; Google Cloud, GPU networking).
 _WITHOUT_RDMA = "gve"
-_ANY = "at least one up"
+_ANY, _FITS = "at least one up", "there, up, for training"
 _NOT_NAMED = Missing("not-asked", "--nics names the adapters for training")
 _NONE = "the host has no adapter of RDMA"
 
@@ -117,8 +118,9 @@ def _stated(host: Host, check: Check) -> Iterator[Result]:
     if isinstance(choice, Missing) or not is_stated(host):
         yield result(check, host.name, Status.SKIP, reason=_NOT_NAMED.text)
     elif isinstance(ports, Missing) and ports.kind == "not-applicable":
-        yield result(check, host.name, Status.FAIL, f"--nics {choice.value}", "there and up",
-                     reason=f"not there: {_NONE}")  # fmt: skip
+        reason = f"not there: {_NONE}"
+        yield result(_naming(check, host, reason), host.name, Status.FAIL,
+                     f"--nics {choice.value}", _FITS, reason=reason)  # fmt: skip
     elif isinstance(ports, Missing):
         more = "; `ibstat` tells" if ports.kind == "not-in-input" else ""
         why = Missing(ports.kind, f"which adapters the host has is not known: {ports.text}{more}")
@@ -142,19 +144,19 @@ def _held(host: Host, check: Check, choice: NicChoice, ports: Sequence[NicPort])
     bad = bool(gone or down) and not leaves_out(choice.value)
     used = [port for port in training_ports(host) if port in mine]
     if not (bad or others or unread) and used:
-        return result(check, host.name, Status.PASS, _shown(used), "there, up, for training")
+        return result(check, host.name, Status.PASS, _shown(used), _FITS)
     if unread and not bad:
         return undetermined(check, host.name, unread[0])
     status = Status.FAIL if bad or not used else Status.WARN
     reason = "; ".join(filter(None, wrong)) or f"it leaves none; the host has {_shown(ports)}"
     check = _naming(check, host, reason)
-    return result(check, host.name, status, f"--nics {choice.value}", "there, up, for training",
+    return result(check, host.name, status, f"--nics {choice.value}", _FITS,
                   reason=reason, evidence=evidence((down or others or ports)[0]))  # fmt: skip
 
 
 def _naming(check: Check, host: Host, reason: str) -> Check:
     """The steps for what was found, with the list of those that are for training, to be typed."""
-    kept = "=" + ",".join(map(_colon, training_ports(host)))
+    kept = "=" + ",".join(sorted(map(_colon, training_ports(host)), key=_natural))
     steps = of_what_was_found(check.fix, reason)
     return replace(check, fix=tuple(
         step.replace("[HCAS]", kept) for step in steps if kept != "=" or "[HCAS]" not in step
@@ -168,6 +170,11 @@ def _number(port: NicPort) -> str:
 def _colon(port: NicPort) -> str:
     """mlx5_0/1 as such a list has it: mlx5_0:1."""
     return f"{port.nic}:{_number(port)}"
+
+
+def _natural(name: str) -> list[tuple[str, int]]:
+    """mlx5_2 before mlx5_10."""
+    return [(word, int(number or 0)) for word, number in re.findall(r"(\D*)(\d*)", name)]
 
 
 def _kind(port: NicPort) -> str:

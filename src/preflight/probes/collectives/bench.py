@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from preflight.errors import ParseError
 from preflight.facts.collectives import Bench, BenchStack, Collective, Side, SizeRow
 from preflight.model import Known, Missing
-from preflight.probes.collectives.derived import largest, numbered, shape_of, sides
+from preflight.probes.collectives.derived import largest, numbered, shape_of, sides, small
 from preflight.probes.collectives.inside import inside
 from preflight.probes.collectives.lines import PROBE, Line, Told, read, said
 from preflight.probes.collectives.located import located
@@ -107,6 +107,8 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
         wrong=sum(int(one["wrong"]) for one in lines if "wrong" in one) if rows else _NO_SIZE,
         average_gbps=sum(shown) / len(shown) if shown else _NO_SIZE,
         busbw_gbps=busbw if gpu else _PROCESSORS, at_bytes=at if gpu else _PROCESSORS,
+        small_us=small(rows, f"preflight nccl-bench -b 8 --collective {name}") if gpu
+        else _PROCESSORS,
         shape=shape_of(rows, name, first, PROBE) if gpu else _PROCESSORS,
         variables=_variables(told), line=first, probe=PROBE,
     )  # fmt: skip
