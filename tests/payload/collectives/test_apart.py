@@ -25,6 +25,7 @@ from preflight.payload.collectives.plan import Plan, PlanError
 from preflight.payload.collectives.served import LEAD_PORT, serve
 from preflight.payload.group import join
 from preflight.payload.ranks import Among, Launch
+from preflight.payload.site import site
 
 Line = dict[str, Any]
 HOSTS = ["h1", "h2", "h3", "h4"]
@@ -153,3 +154,9 @@ def test_where_a_host_is_lost_at_the_beginning_the_others_are_measured(
     sizes(Bench(hosts.plan, lines.append, hosts))
     assert hosts.asked == asked
     assert sum(one["kind"] == "size" for one in lines) == (deaths < 2)
+
+
+def test_of_several_interfaces_each_is_to_have_an_address() -> None:
+    told = site("lo,none0", "", even_if_busy=True)
+    assert told["cannot"].startswith("no IPv4 address on none0")
+    assert (told["address"], site("lo,lo", "", even_if_busy=True)["cannot"]) == ("127.0.0.1", "")
