@@ -297,6 +297,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "lasting": ("lasting",),
     "network_growth": ("network_growth",),
     "bench_stack": ("localisation",),
+    "inside": ("localisation",),
     "rdma_tests": ("rdma_tests", "nics"),
     "told": (),  # of what is asked for other checks
     "site": (),
