@@ -51,6 +51,7 @@ from preflight.assemble.software.environment import environment_facts
 from preflight.assemble.software.reported import as_reported, both_limits, reports_of
 from preflight.assemble.software.stack import stack_of
 from preflight.assemble.sources import probe_of
+from preflight.assemble.storage import storage_of
 from preflight.assemble.stress import joined, stress_of, watch_under_load
 from preflight.assemble.tables import SUPPLIERS
 from preflight.facts.gpu import Gpu, NvidiaSmi
@@ -156,6 +157,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         **nic_facts(parts["nics"], parts["netdevs"], tree),
         **accelerator_facts(parts["npus"], parts["amd_gpus"], pci),
         **environment_facts(parts["environment"], parts.values()),
+        storage=storage_of(parts),
         topology_shape=shape(parts["pci_sysfs"]),
         gpu_product=gpu_product(gpus),
         told=told(parts, smi, gpus),

@@ -20,6 +20,7 @@ from preflight.expect.system import (
     cores_for_gpus,
     disk_floor_bytes,
     memlock_bytes,
+    share_floor_bytes,
     shared_memory_bytes,
     shared_memory_floor_bytes,
 )
@@ -264,6 +265,7 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "shared_memory": shared_memory_bytes,
     "shared_memory_floor": shared_memory_floor_bytes,
     "disk_floor": disk_floor_bytes,
+    "share_floor": share_floor_bytes,
     "stress_attention": stress_attention,
     "stress_best": stress_best,
     "stress_copy": stress_copy,

@@ -21,6 +21,7 @@ from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.facts.setup import Board, Package, Persisted, Software, Sysctl, Told
 from preflight.facts.stack import EnvReport, EnvTargets, EnvVar
 from preflight.facts.stack_pieces import Stack
+from preflight.facts.storage import Storage
 from preflight.facts.stress import Stress
 from preflight.facts.system import (
     AskedProcess,
@@ -170,6 +171,7 @@ class Host(Struct, frozen=True):
     cgroup: Known[Cgroup] = NOT_IN_INPUT
     shared_memory: Known[SharedMemory] = NOT_IN_INPUT
     disks: Known[tuple[Disk, ...]] = NOT_IN_INPUT
+    storage: Storage = field(default_factory=Storage)  # what is mounted, and the devices below
     processes: Known[Processes] = NOT_IN_INPUT
     clock: Known[Clock] = NOT_IN_INPUT
     cpu_state: Known[CpuState] = NOT_IN_INPUT
