@@ -21,6 +21,7 @@ from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
 from tests import accelerator_text, collective_text
 from tests import topology_text as topology
+from tests.bench_lines import BASES as BENCHES
 from tests.binding_text import BOUND, ON_GPU, TWO_NODES
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
@@ -115,7 +116,9 @@ BASES: dict[str, dict[str, str]] = {
         "meminfo": "MemTotal: 1000 kB\nMemAvailable: 900 kB\n",
     },
 }
-BASES |= WATCHES | PARAMETERS | NETWORK | {name: {name: text} for name, text in SETUP.items()}
+BASES |= (
+    WATCHES | PARAMETERS | NETWORK | BENCHES | {name: {name: text} for name, text in SETUP.items()}
+)
 BASES |= {name: {name: text} for name, text in (SYSTEM | STORAGE).items()}
 BASES["drives"] = {"pci-tree": sysfs(machine()), "lscpu": "CPU(s): 8\nFlags: fpu\n"}
 _MEMINFO = (
@@ -377,7 +380,8 @@ def _judge(name: str, key: str) -> list[Result]:
         checks += [one for one in _checks().values() if one.id in entry["others"]]
     if entry.get("asked"):
         checks = mark(checks, [name], asked=True)
-    report = examine(entry.get("host", "node-07"), _raws(entry, entry.get(key) or {}), checks)
+    raws, nics = _raws(entry, entry.get(key) or {}), entry.get("nics", "")
+    report = examine(entry.get("host", "node-07"), raws, checks, nics=nics)
     subject = entry.get("subject")
     mine = [one for one in report.results if one.check == name]
     return [one for one in mine if subject in (None, one.subject)]

@@ -51,6 +51,14 @@ def test_a_table_is_like_one_of_nccl_tests() -> None:
     assert side.algbw_gbps == pytest.approx(16777216 / side.time_us / 1e3)
 
 
+def test_variables_of_the_ranks_are_told_with_what_was_asked_for() -> None:
+    told = lines("one_host")
+    told[0]["environment"] = {"NCCL_IB_HCA": "mlx5_9", "NCCL_ALGO": "Ring"}
+    assert bench(written(told)).runs[0].variables == ("NCCL_ALGO=Ring", "NCCL_IB_HCA=mlx5_9")
+    told[0]["plan"]["nics"] = "=mlx5_0"
+    assert bench(written(told)).runs[0].variables == ("NCCL_ALGO=Ring", "NCCL_IB_HCA==mlx5_0")
+
+
 def test_processors_are_shown_and_not_judged() -> None:
     found = statuses(judged(sample("nccl_bench/one_host.jsonl")))
     assert found["collectives.wrong"] is Status.PASS
@@ -73,6 +81,7 @@ def test_a_wrong_sum_fails() -> None:
         ({"kind": "failed", "rank": 3, "text": "out of memory"}, "rank 3: out of memory"),
         ({"kind": "silent", "suspects": [1], "after_s": 60.0}, "rank 1 said nothing for 60 s"),
         ({"kind": "absent", "of": "h4"}, "h4 did not come"),
+        ({"kind": "absent", "of": "h4", "text": "no GPU"}, "h4 did not come: no GPU"),
     ],
 )
 def test_what_stopped_it_is_named_and_what_came_before_is_kept(line: Line, text: str) -> None:
@@ -154,6 +163,16 @@ def test_hosts_that_did_not_come_are_not_counted() -> None:
     told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located")]
     (run,) = bench(written([*told, {"kind": "absent", "of": "h4"}])).runs
     assert (run.ranks, run.trouble) == (3, "h4 did not come")
+
+
+def test_a_host_with_another_nccl_was_left_out_and_the_others_measured() -> None:
+    told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located")]
+    unlike = {"kind": "unlike", "of": "h4", "text": "it has NCCL 2.20.5, and h1 NCCL 2.21.5"}
+    (run,) = bench(written([*told, unlike])).runs
+    assert (run.ranks, run.ended, run.trouble) == (3, True, "")
+    sizes = ("size", "test", "found")
+    (run,) = bench(written([*(one for one in told if one["kind"] not in sizes), unlike])).runs
+    assert (run.ended, run.trouble) == (False, "h4: it has NCCL 2.20.5, and h1 NCCL 2.21.5")
 
 
 def test_a_search_that_is_none_is_told_to_nobody() -> None:

@@ -8,7 +8,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from preflight.assemble.tables import SUPPLIERS
-from preflight.facts.collectives import Bench, Collective, Collectives, Localisation, RdmaTests
+from preflight.facts.collectives import (
+    Bench,
+    BenchStack,
+    Collective,
+    Collectives,
+    Localisation,
+    RdmaTests,
+)
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.collectives.derived import numbered
 
@@ -35,6 +42,7 @@ def benchmark_facts(found: Mapping[str, Any], *, asked: bool) -> dict[str, Any]:
     return {
         "collectives": runs, "collective_shapes": _shapes(runs), "rdma_tests": tests,
         "localisation": _located(found.get("nccl-bench", NOT_IN_INPUT), asked=asked),
+        "bench_stack": _stack(found.get("nccl-bench", NOT_IN_INPUT), asked=asked),
     }  # fmt: skip
 
 
@@ -48,6 +56,13 @@ def _located(answer: Known[Bench], *, asked: bool) -> Known[Localisation]:
     if why:
         return why
     return answer.located
+
+
+def _stack(answer: Known[Bench], *, asked: bool) -> Known[BenchStack]:
+    """What its ranks ran with; a host that could not begin may still have told it."""
+    if answer is NOT_IN_INPUT:
+        return NO_SEARCH if asked else answer
+    return answer if isinstance(answer, Missing) else answer.stack
 
 
 def _unable(answer: Bench) -> Missing | None:

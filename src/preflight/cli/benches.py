@@ -7,16 +7,18 @@ from typing import Any
 
 from preflight.cli.options import Options
 from preflight.errors import UsageError
-from preflight.units import format_bytes, parse_bytes
+from preflight.units import format_bytes, parse_bytes, parse_duration
 
 #: Those of payload/collectives; a test holds them together.
 COLLECTIVES = (
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "sendrecv",
 )  # fmt: skip
 DTYPES = ("float32", "float16", "bfloat16")
-#: What `run --level standard` times, on hosts with several GPUs: the plateau and what leads to it.
+WIRES = ("auto", "rdma", "tcp")
+#: What `run --level standard` times, on hosts with several GPUs: a small size, where the steps
+#: count, the plateau and what leads to it.
 BETWEEN_GPUS: dict[str, Any] = {
-    "device": "cuda", "least_gpus": 2, "collectives": ["all_reduce"], "begin_bytes": 1 << 20,
+    "device": "cuda", "least_gpus": 2, "collectives": ["all_reduce"], "begin_bytes": 1 << 12,
     "end_bytes": 1 << 32, "factor": 16,
 }  # fmt: skip
 #: Least and most of numbers.
@@ -27,7 +29,9 @@ _LEAST_BYTES, _MOST_BYTES = 4, 1 << 36
 def plan_of(options: Options) -> dict[str, Any]:
     """The plan: what was asked for, and nothing that was left open. Raises UsageError."""
     _hold(options)
-    names = ("ranks", "factor", "repeats", "threads", "dtype", "interface", "even_if_busy")
+    names = (
+        "ranks", "factor", "repeats", "threads", "dtype", "interface", "even_if_busy", "nics",
+    )  # fmt: skip
     plan = {name: value for name in names if (value := getattr(options, name))}
     sizes = {"begin_bytes": options.begin, "end_bytes": options.end}
     plan |= {name: _bytes(name, text) for name, text in sizes.items() if text is not None}
@@ -35,6 +39,9 @@ def plan_of(options: Options) -> dict[str, Any]:
         raise UsageError(f"-b {options.begin} is more than -e {options.end}", "-b 8 -e 1G")
     plan |= {"collectives": list(options.collective)} if options.collective else {}
     plan |= {"pairwise": True} if options.pairwise else {}
+    plan |= {"sweep": list(options.settings)} if options.settings else {}
+    plan |= {"lasting_s": parse_duration(options.lasting)} if options.lasting else {}
+    plan |= {"wire": options.wire} if options.wire else {}
     return plan | ({"locate": False} if options.no_locate else {})
 
 
@@ -54,6 +61,8 @@ def _hold(options: Options) -> None:
         raise UsageError(f"--collective {unknown[0]!r} is none", f"one of {', '.join(COLLECTIVES)}")
     if options.dtype is not None and options.dtype not in DTYPES:
         raise UsageError(f"--dtype {options.dtype!r} is none", f"one of {', '.join(DTYPES)}")
+    if options.wire is not None and options.wire not in WIRES:
+        raise UsageError(f"--wire {options.wire!r} is none", f"one of {', '.join(WIRES)}")
     if options.pairwise and options.no_locate:
         raise UsageError(
             "--pairwise looks for slow links, --no-locate for none", "leave one of them out"

@@ -13,7 +13,7 @@ from preflight.cli.streams import Streams
 
 def dry_run(question: Question, plan: Plan, options: Options, streams: Streams) -> int:
     """Tell it; the exit status."""
-    hold_targets(options, drawn=bool(plan.facts))
+    hold_targets(options, drawn=bool(plan.facts) or question.pairs)
     if options.from_:
         streams.report([f"would read {', '.join(options.from_)}; nothing would be run\n"])
         return Exit.OK

@@ -88,7 +88,7 @@ def judge_and_report(
         return dry_run(question, plan, options, streams)
     then = earlier(options)
     captures = Captures(capture_paths(options.save), options.redact)
-    with opened_targets(options, drawn=bool(plan.facts)) as targets:
+    with opened_targets(options, drawn=bool(plan.facts) or question.pairs) as targets:
         began, started_at = time.monotonic(), now()
         many = many_hosts(options, plan.commands, streams)
         if many and question.trains is not None and not question.trains.get("sweep"):
@@ -140,7 +140,11 @@ def _examined(
     raws = ask_here(plan.commands(), options, streams, captures)
     facts, drawn = _wants_facts(options), bool(plan.facts)
     checks = _checks_of(plan, options, many)
-    return [examine_one_of_many(raws[0].host, raws, checks, facts=facts, drawn=drawn)]
+    return [
+        examine_one_of_many(
+            raws[0].host, raws, checks, facts=facts, drawn=drawn, nics=options.nics or ""
+        )
+    ]
 
 
 def _checks_of(plan: Plan, options: Options, many: Asking | None) -> list[Check]:
@@ -188,7 +192,9 @@ def _asked(
     found: dict[str, Examined] = {}
     # The processes start before the first thread.
     workers = 0 if 0 < len(many.hosts) < FIRST_HOSTS else None
-    with Examiner(plan.checks, facts=facts, drawn=bool(plan.facts), workers=workers) as examiner:
+    with Examiner(
+        plan.checks, facts=facts, drawn=bool(plan.facts), nics=options.nics or "", workers=workers
+    ) as examiner:
         for name, raws in many.answers(plan.commands(), options, streams, captures):
             examiner.put(name, raws)
             found |= {one.report.host: one for _, one in examiner.poll()}
@@ -213,6 +219,7 @@ def _recorded(
             all_facts=options.facts,
             one_hosts_facts=_wants_facts(options),
             drawn=bool(plan.facts),
+            nics=options.nics or "",
         )
     for note in source.notes():
         streams.note(f"note: {note}")
@@ -284,7 +291,7 @@ def _hints(
         yield SWEPT_ALONE_HINT
     if _finds_variables(hosts) and not (options.from_ or options.pid):
         yield SHELL_HINT
-    if any(map(_is_log_alone, hosts)):
+    if options.from_ and any(map(_is_log_alone, hosts)):
         yield LOG_HINT
     if not options.from_ and options.level == "quick":
         yield LEVEL_HINT

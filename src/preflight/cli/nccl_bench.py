@@ -11,12 +11,16 @@ from preflight.cli.plan import Question
 from preflight.cli.streams import Streams
 
 #: A fast enough number over a wrong way is a fault too: NCCL's own lines are judged with it.
-DOMAINS = ("collectives", "nccl")
+DOMAINS = ("collectives", "nccl", "network")
+#: Of the network whether there is a port for it, and whether those that are named are.
+PARTS: dict[str, tuple[str, ...]] = {"network": ("network.ports.any", "network.ports.stated")}
 
 
 def run(options: Options, streams: Streams) -> int:
     """Time collectives, on one host or on all of them as one job, and judge what was told."""
     benches = None if options.from_ else plan_of(options)
-    question = Question("nccl-bench", DOMAINS, ("collectives.*",), benches=benches)
+    question = Question(
+        "nccl-bench", DOMAINS, ("collectives.*",), parts=PARTS, pairs=True, benches=benches
+    )
     # Whoever types the name of active work asks for it.
     return judge_and_report(question, replace(options, level="standard"), streams)

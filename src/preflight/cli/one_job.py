@@ -110,7 +110,7 @@ class OneJob(Struct):
         asked = _plan_in(train)
         plan = {**asked, "job": secrets.token_hex(8)}
         sites = self._sites(plan, commands)
-        _hold_alike(sites)
+        _hold_alike(sites, plan.get("ranks", 0) if self.work is BENCH else 0)
         healthy = [one for one in sites if one.line is None and one.told]
         if self.interrupted.is_set():
             missing = fault("interrupted", "interrupted before it trained")
@@ -223,12 +223,16 @@ def _decoded(raw: Raw | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _hold_alike(sites: Sequence[Site]) -> None:
-    """Where some have GPUs, those without are no part of the job."""
+def _hold_alike(sites: Sequence[Site], ranks: int) -> None:
+    """Where some have GPUs, those without are no part of the job, nor those with fewer than it is
+    to have ranks on each host."""
     with_gpus = [one for one in sites if one.line is None and one.told.get("gpus")]
     for one in sites:
         if with_gpus and one.line is None and one.told and not one.told["gpus"]:
             text = f"it has no GPU, and {with_gpus[0].host} has {with_gpus[0].told['gpus']}"
+            one.line = {"kind": "cannot", "text": text}
+        elif with_gpus and one.line is None and one.told and one.told["gpus"] < ranks:
+            text = f"{ranks} ranks are asked for, and it has {one.told['gpus']} GPUs"
             one.line = {"kind": "cannot", "text": text}
 
 

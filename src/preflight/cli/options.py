@@ -31,6 +31,7 @@ class Options(Struct):
     skip: list[str] = []
     set_: list[str] = []
     checks: list[str] = []
+    nics: str | None = None
     format: str = "text"
     save: list[str] = []
     save_hosts: str | None = None
@@ -89,6 +90,9 @@ class Options(Struct):
     repeats: int | None = None
     pairwise: bool = False
     no_locate: bool = False
+    settings: list[str] = []
+    lasting: str | None = None
+    wire: str | None = None
 
 
 def are_many(options: Options) -> bool:
@@ -167,6 +171,12 @@ OPTIONS: dict[str, Option] = {
     ),
     "checks": Option(
         list[str], ("--checks",), "A site's own checks, *.yaml. Repeatable.", "DIR"
+    ),
+    "nics": Option(
+        str, ("--nics",),
+        "The adapters for training, as in NCCL_IB_HCA: mlx5_0,mlx5_1:1, =mlx5_0, ^mlx5_4 (all "
+        "but). Else those that NCCL_IB_HCA names here, else those near the GPUs. They are judged, "
+        "advised, measured.", "LIST",
     ),
     "format": Option(
         str, ("--format",), "What goes to standard output.", "text|json|jsonl|junit|markdown"
@@ -324,9 +334,23 @@ OPTIONS: dict[str, Option] = {
     ),
     "pairwise": Option(
         bool, ("--pairwise",),
-        "Try each pair of hosts, as is done with up to six: a round for each host.",
+        "Try each pair of hosts, as is done with up to six: a round for each host. Shown as a "
+        "map; --save heat.svg draws it.",
     ),
     "no_locate": Option(bool, ("--no-locate",), "Look for no slow host or link."),
+    "settings": Option(
+        list[str], ("--sweep",),
+        "Time a variable of NCCL with each of these values, in fresh processes and in turns; which "
+        "is faster is told only where it is by more than the spread. Repeatable.", "NAME=V,V",
+    ),
+    "lasting": Option(
+        str, ("--duration",), "Repeat one collective for so long: trend, drops and errors.", "TIME"
+    ),
+    "wire": Option(
+        str, ("--wire",),
+        "Time the links too, without collectives: RDMA by perftest, or TCP where there is none.",
+        "auto|rdma|tcp",
+    ),
 }  # fmt: skip
 
 ARGUMENTS: dict[str, Option] = {
@@ -356,7 +380,7 @@ TRAIN = (
 STRESS = ("stress", "devices", "attention", "even_if_busy", "drill")
 BENCH = (
     "collective", "begin", "end", "factor", "dtype", "ranks", "threads", "repeats", "pairwise",
-    "no_locate", "interface", "even_if_busy",
+    "no_locate", "interface", "even_if_busy", "settings", "lasting", "wire",
 )  # fmt: skip
 FIX = ("fix_script", "apply", "undo", "undo_file")
 

@@ -8,6 +8,7 @@ from typing import Any
 from preflight.expect.bound import Bound
 from preflight.expect.collectives import collective_busbw, collective_one_adapter, rdma_gbits
 from preflight.expect.heat import hot_c, too_hot_c
+from preflight.expect.latency import collective_latency
 from preflight.expect.stress import (
     stress_attention,
     stress_best,
@@ -258,6 +259,7 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "hot_c": hot_c,
     "too_hot_c": too_hot_c,
     "collective_busbw": collective_busbw,
+    "collective_latency": collective_latency,
     "collective_one_adapter": collective_one_adapter,
     "rdma_gbits": rdma_gbits,
     "cores_for_gpus": cores_for_gpus,

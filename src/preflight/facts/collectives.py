@@ -67,7 +67,10 @@ class Collective(Struct, frozen=True):
     #: At the largest size, where that is 1 GB or more: the better of both sides.
     busbw_gbps: Known[float] = NOT_IN_INPUT
     at_bytes: Known[int] = NOT_IN_INPUT
+    #: The median over the sizes from 8 B to 4 KiB, of each the quicker side.
+    small_us: Known[float] = NOT_IN_INPUT
     shape: Known[Shape] = NOT_IN_INPUT
+    variables: tuple[str, ...] = ()  # NCCL_ALGO=Ring: those of its ranks, where the tool tells them
     line: int = 0
     probe: str = ""
 
@@ -117,8 +120,18 @@ class Localisation(Struct, frozen=True):
     undetermined: str = ""  # what the tests could not tell, and why; "" where they told all
     covered: str = ""
     level_gbps: dict[str, float] = {}  # of healthy tests, by kind
-    matrix: tuple[tuple[str, str, float], ...] = ()  # of each pair, where all were tried
+    #: GB/s of each pair, where all were tried; on the host that led.
+    matrix: tuple[tuple[str, str, float], ...] = ()
     size_bytes: int = 0
+    line: int = 0
+    probe: str = ""
+
+
+class BenchStack(Struct, frozen=True):
+    """What the ranks of this host ran with."""
+
+    torch: Known[str] = NOT_IN_INPUT
+    nccl: Known[str] = NOT_IN_INPUT
     line: int = 0
     probe: str = ""
 
@@ -127,6 +140,7 @@ class Bench(Collectives, frozen=True):
     """What the bundled engine told."""
 
     located: Known[Localisation] = NOT_IN_INPUT
+    stack: Known[BenchStack] = NOT_IN_INPUT
     cannot: str = ""  # why nothing was timed
     busy: str = ""  # whose work it did not disturb
     lacks_torch: bool = False

@@ -27,7 +27,10 @@ HOST_TOLD = tuple(
             r"|kubelet|rsyslogd|dbus-daemon|audit\w{0,8}|nv\w{1,20}|NetworkManager)(?:\[\d{1,10}\])?:",
         ),
         # NCCL_DEBUG=INFO, nccl-tests
-        (" nccl ", rf"(?m)(?:^|\s){_NAME}:\d{{1,10}}:\d{{1,10}} \[\d{{1,3}}\] [^\n]{{0,40}}NCCL "),
+        (
+            " nccl ",
+            rf"(?m)(?:^|[\s\"]){_NAME}:\d{{1,10}}:\d{{1,10}} \[\d{{1,3}}\] [^\n]{{0,40}}NCCL ",
+        ),
         ("pid", rf"\bPid {{1,8}}\d{{1,10}} on {{1,8}}{_NAME} device\b"),
         ("test ", rf"(?m)^(?:[\[\]\w,<>]{{1,24}}: ?)?{_NAME}: Test (?:NCCL|CUDA|timeout)\b"),
         (" .. ", rf"(?m)^(?:[\[\]\w,<>]{{1,24}}: ?)? \.\. {_NAME} pid \d{{1,10}}: Test failure"),

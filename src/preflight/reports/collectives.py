@@ -7,6 +7,7 @@ from typing import Any
 
 from preflight.expect.bound import Bound
 from preflight.expect.collectives import EXCELLENT, collective_busbw, rdma_gbits
+from preflight.expect.latency import collective_latency
 from preflight.facts.collectives import Collective, RdmaTest, Side, SizeRow
 from preflight.facts.host import Host
 from preflight.model import Known, Missing
@@ -62,6 +63,10 @@ def _notes(host: Host, run: Collective) -> Iterator[str]:
     if not isinstance(run.busbw_gbps, Missing) and not isinstance(run.at_bytes, Missing):
         reached = f"{run.busbw_gbps:g} GB/s at {format_bytes(run.at_bytes)}"
         yield f"{reached}: {_held(run.busbw_gbps, collective_busbw(host, run))}"
+    if run.variables:
+        yield f"variables of its ranks: {', '.join(run.variables)}"
+    if not isinstance(run.small_us, Missing):
+        yield f"8 B to 4 KiB: {run.small_us:g} us: {_within(run, collective_latency(host, run))}"
     if run.trouble:
         ranks = ", ".join(map(str, run.trouble_ranks))
         yield f"{run.trouble}{f' (told by rank {ranks})' if ranks else ''}"
@@ -74,6 +79,14 @@ def _held(value: float, bound: Known[Bound]) -> str:
     share = value / bound.value
     word = ", excellent" if share >= EXCELLENT else ""
     return f"{share:.0%} of {bound.value:g}{word} ({bound.formula})"
+
+
+def _within(run: Collective, bound: Known[Bound]) -> str:
+    """How many times the bound a small message took, and its arithmetic."""
+    assert not isinstance(run.small_us, Missing)
+    if isinstance(bound, Missing):
+        return f"held against nothing: {bound.text}"
+    return f"{run.small_us / bound.value:.1f} times {bound.value:g} ({bound.formula})"
 
 
 def rdma_tables(host: Host) -> tuple[dict[str, Any], ...]:

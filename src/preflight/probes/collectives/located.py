@@ -35,10 +35,18 @@ def located(told: Told) -> Known[Localisation]:
         hosts, tests, int(own.get("tests", len(tests))), culprits, int(found["rounds"]),
         str(found["undetermined"]),
         str(found["covered"]), {str(key): float(one) for key, one in found["level_gbps"].items()},
-        tuple((str(a), str(b), float(gbps)) for a, b, gbps in found.get("matrix", ())),
+        _matrix(found) if told.of["test"] else (),
         size_bytes=int(next((one["bytes"] for one in told_tests), 0)),
         line=line, probe=PROBE,
     )  # fmt: skip
+
+
+def _matrix(found: Line) -> tuple[tuple[str, str, float], ...]:
+    """Of the host that led, so that it is told once."""
+    pairs = [(str(a), str(b), float(gbps)) for a, b, gbps in found.get("matrix", ())]
+    if any(not math.isfinite(gbps) or gbps < 0 for _, _, gbps in pairs):
+        raise ValueError("a pair's GB/s is no number")
+    return tuple(pairs)
 
 
 def _test(one: Line, line: int) -> LocateTest:
