@@ -331,3 +331,12 @@ RECORDED: dict[str, str] = {
     "smart": NVME_LOG,
     "quotas": QUOTAS.removesuffix("end\n"),
 }
+#: What a bench of storage tells of a directory that it tried (payload/storage/proof.py).
+PROOF = """\
+{"preflight": "io-bench/1", "kind": "begin", "dir": "/raid/run", "mount": "/raid", "fs": "xfs"}
+{"kind": "proof", "fsync": "works", "fsync_n": 50, "fsync_s": 0.0009, "fsync_most_s": 0.004, \
+"directory_fsync": "works", "read_back": "works", "flock": "works", "posix_lock": "works", \
+"direct": "works", "unnamed": "works", "map": "works", "symlink": "works", "case": "kept", \
+"rename": "works", "renames": 200}
+{"kind": "end", "elapsed_s": 1.4}
+"""

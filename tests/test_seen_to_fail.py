@@ -31,7 +31,7 @@ from tests.nccl_topo_text import CLOUD, DUMP, answer, naming
 from tests.network_text import BASES as NETWORK
 from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
-from tests.storage_text import STORAGE
+from tests.storage_text import PROOF, STORAGE
 from tests.stress_lines import lines as under_load
 from tests.stress_lines import text as stressed
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
@@ -120,6 +120,7 @@ BASES |= (
     WATCHES | PARAMETERS | NETWORK | BENCHES | {name: {name: text} for name, text in SETUP.items()}
 )
 BASES |= {name: {name: text} for name, text in (SYSTEM | STORAGE).items()}
+BASES["proof"] = {"io-bench": PROOF}
 BASES["drives"] = {"pci-tree": sysfs(machine()), "lscpu": "CPU(s): 8\nFlags: fpu\n"}
 _MEMINFO = (
     "MemTotal: 2113481236 kB\nMemAvailable: 2013481236 kB\nSwapTotal: 8388604 kB\n"

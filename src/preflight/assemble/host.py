@@ -52,7 +52,7 @@ from preflight.assemble.software.environment import environment_facts
 from preflight.assemble.software.reported import as_reported, both_limits, reports_of
 from preflight.assemble.software.stack import stack_of
 from preflight.assemble.sources import probe_of
-from preflight.assemble.storage import storage_of
+from preflight.assemble.storage import proofs_of, storage_of
 from preflight.assemble.stress import joined, stress_of, watch_under_load
 from preflight.assemble.tables import SUPPLIERS
 from preflight.facts.gpu import Gpu, NvidiaSmi
@@ -87,6 +87,7 @@ def assemble(name: str, raws: Iterable[Raw], nics: str = "") -> Assembled:
     parts["watch"] = watch_of(parts["watch"], parts["pci"], asked=asked)
     parts["training"] = training_of(parts["training"], asked=asked)
     parts["stress"] = stress_of(parts["stress"], asked=asked)
+    parts["proofs"] = proofs_of(by_probe, asked=asked)
     parts["dcgm"] = diag_of(parts["dcgm"], asked=asked)
     parts["asked_processes"] = processes_of(parts["asked_processes"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))

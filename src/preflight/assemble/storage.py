@@ -7,18 +7,26 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from preflight.facts.storage import CachePlace, Mount, Mounts, Nfs, Share, Storage
-from preflight.model import Known, Missing
+from preflight.facts.storage import CachePlace, Mount, Mounts, Nfs, Proof, Share, Storage
+from preflight.model import NOT_IN_INPUT, Known, Missing, Raw
+from preflight.probes.storage.proofs import proofs_in, refused
 
 T = TypeVar("T")
 
 #: HF_HOME holds the data sets only where no variable of their own names another place.
 _HOLDS_DATASETS, _DATASETS = "HF_HOME", "HF_DATASETS_CACHE"
+#: Who writes into a directory, and may try it.
+_WRITES = "io-bench"
+NO_PROOF = Missing(
+    "not-asked", "nothing was written to try it: `preflight io-bench`, or run --level standard"
+)
+_NOT_TRIED = Missing("exited", "the bench of storage did not come so far as to try the directory")
 _NO_CACHE = Missing("not-applicable", "no variable names a directory for caches")
 
 
 def storage_of(parts: Mapping[str, Any]) -> Storage:
-    """By the parts that probes supply: mounts, block_devices, raids, disk_health, quotas."""
+    """By the parts that probes supply: mounts, block_devices, raids, disk_health, quotas; and by
+    `proofs`."""
     told: Known[Mounts] = parts["mounts"]
     devices = parts["block_devices"]
     return Storage(
@@ -28,8 +36,21 @@ def storage_of(parts: Mapping[str, Any]) -> Storage:
         nvmes=_those(devices, "NVMe disk", lambda one: one.kind == "nvme"),
         raids=_some(parts["raids"], "array of Linux' own RAID (md)"),
         health=_some(parts["disk_health"], "disk here tells of its health"),
+        proofs=parts["proofs"],
         quotas=_some(parts["quotas"], "quota of the user's is set, or no tool tells of it"),
     )
+
+
+def proofs_of(by_probe: Mapping[str, Raw], *, asked: bool) -> Known[tuple[Proof, ...]]:
+    """What was tried in the directory that a bench wrote to; a bench may be busy, or refused."""
+    raw = by_probe.get(_WRITES)
+    if raw is None:
+        return NO_PROOF if asked else NOT_IN_INPUT
+    text = raw.stdout if isinstance(raw.stdout, str) else raw.stdout.decode(errors="replace")
+    if found := proofs_in(text, _WRITES):
+        return found
+    why = refused(text)
+    return Missing("not-asked", f"nothing was written: {why}") if why else _NOT_TRIED
 
 
 def _of_mounts(told: Known[Mounts]) -> dict[str, Any]:

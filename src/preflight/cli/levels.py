@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from preflight.assemble.asked import NO_TRAINING
 from preflight.assemble.benchmarks import NO_SEARCH
+from preflight.assemble.storage import NO_PROOF
 from preflight.assemble.stress import NO_STRESS
 from preflight.model import NOT_IN_INPUT, Result, Status
 
-_UNRECORDED = (NOT_IN_INPUT.text, NO_SEARCH.text, NO_STRESS.text, NO_TRAINING.text)
+_UNRECORDED = tuple(why.text for why in (NOT_IN_INPUT, NO_SEARCH, NO_STRESS, NO_TRAINING, NO_PROOF))
 
 
 def as_recorded(results: Sequence[Result], beyond: frozenset[str]) -> list[Result]:

@@ -149,6 +149,31 @@ class Quota(Struct, frozen=True):
     probe: str = ""
 
 
+class Proof(Struct, frozen=True):
+    """What was tried in a directory of a file system: of each trial `works`, the name of the error
+    (ENOSYS), or in words what was seen instead."""
+
+    name: str  # /data: where it is mounted
+    kind: str = ""
+    rename: Known[str] = NOT_IN_INPUT
+    renames: Known[int] = NOT_IN_INPUT
+    fsync: Known[str] = NOT_IN_INPUT
+    fsync_n: Known[int] = NOT_IN_INPUT
+    fsync_s: Known[float] = NOT_IN_INPUT  # the median of so many blocks of 4 KiB
+    fsync_most_s: Known[float] = NOT_IN_INPUT
+    directory_fsync: Known[str] = NOT_IN_INPUT
+    read_back: Known[str] = NOT_IN_INPUT
+    flock: Known[str] = NOT_IN_INPUT  # between two who opened the file
+    posix_lock: Known[str] = NOT_IN_INPUT  # between two processes
+    direct: Known[str] = NOT_IN_INPUT  # O_DIRECT
+    unnamed: Known[str] = NOT_IN_INPUT  # O_TMPFILE
+    map: Known[str] = NOT_IN_INPUT
+    symlink: Known[str] = NOT_IN_INPUT
+    case: Known[str] = NOT_IN_INPUT  # kept | folded
+    line: int = 0
+    probe: str = ""
+
+
 class Share(Struct, frozen=True):
     """A file system of the network that is always mounted, for hosts to be compared by."""
 
@@ -179,3 +204,4 @@ class Storage(Struct, frozen=True):
     raids: Known[tuple[Raid, ...]] = NOT_IN_INPUT
     health: Known[tuple[DiskHealth, ...]] = NOT_IN_INPUT
     quotas: Known[tuple[Quota, ...]] = NOT_IN_INPUT
+    proofs: Known[tuple[Proof, ...]] = NOT_IN_INPUT  # of directories that were written to
