@@ -19,7 +19,7 @@ from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
-from tests import accelerator_text, collective_text
+from tests import accelerator_text, collective_text, wire_lines
 from tests import topology_text as topology
 from tests.bench_lines import BASES as BENCHES
 from tests.binding_text import BOUND, ON_GPU, TWO_NODES
@@ -287,6 +287,13 @@ BASES |= {
 _LOADED = {"nvidia-smi-q": _X8, "nvidia-smi-topo": topology.hgx(), "ipmi-sdr": BMC}
 BASES |= {
     "bench": {"nccl-bench": sample("nccl_bench/sound_h1.jsonl")},
+    "wire": {"nccl-bench": wire_lines.tcp()},
+    "wire-shared": {"nccl-bench": wire_lines.tcp(together=0.5)},
+    "wire-rdma": {"nccl-bench": wire_lines.rdma()},
+    "wire-rdma-shared": {"nccl-bench": wire_lines.rdma(together=0.5)},
+    "bench-lasting": {"nccl-bench": sample("nccl_bench/lasting_sound_h1.jsonl")},
+    "bench-counted": {"nccl-bench": sample("nccl_bench/loses_h4.jsonl")},
+    "bench-swept": {"nccl-bench": sample("nccl_bench/swept_h1.jsonl")},
     "stressed": {"stress": stressed(), **_LOADED},
     "stressed-two": {"stress": stressed(under_load(gpus=2, soak_s=1))},
     "stressed-briefly": {"stress": stressed(under_load(soak_s=1)), **_LOADED},

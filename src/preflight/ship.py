@@ -26,7 +26,7 @@ _MAIN = b"from payload.main import main\n\nmain()\n"
 #: What of the payload's folders each kind of work needs.
 _TRAINING = ("group", "training")
 _STRESS = (*_TRAINING, "stress")
-_BENCH = ("group", "collectives", "locate")
+_BENCH = ("group", "collectives", "locate", "wire")
 _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 #: Seconds that a watch takes at most beyond its duration: a driver that starts (30), a GPU that
 #: falls silent at the end (10), the first question to the driver, Python. See payload/watch.py.
@@ -39,8 +39,11 @@ SWEEP_S = 1800
 #: its tests: drivers that start, kernels to load, one device after the other that says no more.
 STRESSES, STRESS_BEYOND_S = "stress", 900
 #: The question that times collectives, and most seconds of it: every size of every collective, and
-#: on several hosts the search for a slow one.
-BENCHES, BENCH_S = "nccl-bench", 3600
+#: on several hosts the search for a slow one; and of each variable whose values are compared.
+BENCHES, BENCH_S, VARIABLE_S = "nccl-bench", 3600, 900
+#: The questions that run a binary of nccl-tests, and most seconds of each: every size, and before
+#: it the start of some thousand ranks.
+TESTS, TESTS_S = "nccl-tests", 600
 #: The question before it where several hosts train together: NVML starts a driver that sleeps.
 SITE, SITE_S = "micro-train-site", 60
 #: Samples of a GPU at most; a day is watched every 24 s.
@@ -157,10 +160,23 @@ def bench_command(
     return Command(
         BENCHES,
         _argv(python, "bench", "--plan", _json(plan)),
-        timeout_s=BENCH_S,
+        timeout_s=BENCH_S + VARIABLE_S * len(plan.get("sweep", ())) + int(plan.get("lasting_s", 0)),
         stdin=_launch(pyz(*_BENCH)),
         note="; ".join(filter(None, (note, _shipped(pyz(*_BENCH))))),
     )
+
+
+def program_command(
+    probe: str, argv: tuple[str, ...], python: tuple[str, ...] = ("python3",), job: str = "",
+    *, even_if_busy: bool = False,
+) -> Command:  # fmt: skip
+    """The question that runs a program of the host's own, as active work (payload/program.py)."""
+    words = ("program", *(("--job", job) if job else ()),
+             *(("--even-if-busy",) if even_if_busy else ()))  # fmt: skip
+    return Command(
+        probe, _argv(python, *words, *argv), timeout_s=TESTS_S, stdin=_launch(pyz()),
+        waits_for=TESTS, note=_shipped(pyz()),
+    )  # fmt: skip
 
 
 def site_command(plan: Mapping[str, Any], python: tuple[str, ...] = ("python3",)) -> Command:

@@ -214,5 +214,5 @@ def test_slurm_chooses_nodes_once() -> None:
 
     fleet = Nodes((), {name: site(name) for name in ("n1", "n2")}, args=("-p", "gpu", "-N", "2"))
     fleet.hosts = ("n1", "n2")
-    again = one_job._only(fleet, ["n1"])
+    again = one_job.only(fleet, ["n1"])
     assert (again.hosts, again.args) == (("n1",), ("-p", "gpu"))

@@ -65,7 +65,8 @@ _AS_TOLD = (
     "board", "sysctls", "counters", "persisted", "software", "packages", "env_reports",
     "numa_nodes", "configured_limits", "asked_processes", "cgroup", "shared_memory", "disks",
     "processes", "clock", "cpu_state", "memory_state", "nccl_topo", "nccl",
-    "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack",
+    "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack", "wire",
+    "bench_settings", "lasting", "network_growth",
 )  # fmt: skip
 
 

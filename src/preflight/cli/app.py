@@ -86,6 +86,7 @@ COMMANDS = (
          "preflight nccl-bench --hosts 'node[01-16]' --interface bond0",
          "preflight nccl-bench --slurm --pairwise --save heat.svg",
          "preflight nccl-bench --slurm --nics ^mlx5_4,mlx5_5",
+         "preflight nccl-bench --nccl-tests ~/nccl-tests --hosts 'node[01-16]' -e 8G",
          "all_reduce_perf -b 8 -e 8G -f 2 -g 8 | preflight nccl-bench --from -",
          "preflight nccl-bench --from nccl.log --from ibstat.txt",
          "preflight nccl-bench --from write_bw.log --from ibstat.txt"),

@@ -20,7 +20,7 @@ from preflight.cli.plan import Plan, Question, hold, make_plan
 from preflight.cli.saving import capture_paths, opened_targets
 from preflight.cli.stored import changed_since, earlier
 from preflight.cli.streams import Streams
-from preflight.collect import Examined, examine_one_of_many
+from preflight.collect import Examined, Transport, examine_one_of_many
 from preflight.errors import ToldInterrupt
 from preflight.examiner import FIRST_HOSTS, Examiner, examine_all
 from preflight.judge.causes import attribute_fleet
@@ -96,9 +96,9 @@ def judge_and_report(
 
             as_one_job(many, plan.python)
         if many and question.benches is not None:
-            from preflight.cli.one_job import BENCH, as_one_job
+            from preflight.cli.engines import as_one_bench
 
-            as_one_job(many, plan.python, BENCH)
+            as_one_bench(many, plan, options)
         try:
             found = _examined(plan, options, streams, captures, many)
         except ToldInterrupt as error:
@@ -137,7 +137,7 @@ def _examined(
         for one in recorded:
             one.report.results = tuple(as_recorded(one.report.results, plan.beyond))
         return recorded
-    raws = ask_here(plan.commands(), options, streams, captures)
+    raws = ask_here(plan.commands(), options, streams, captures, _by_engine(plan))
     facts, drawn = _wants_facts(options), bool(plan.facts)
     checks = _checks_of(plan, options, many)
     return [
@@ -145,6 +145,15 @@ def _examined(
             raws[0].host, raws, checks, facts=facts, drawn=drawn, nics=options.nics or ""
         )
     ]
+
+
+def _by_engine(plan: Plan) -> Callable[[Transport], Transport]:
+    """What the engine of a bench makes of the way to this machine."""
+    if "tests" not in (plan.benches or {}):
+        return lambda transport: transport
+    from preflight.cli.engines import here
+
+    return here(plan)
 
 
 def _checks_of(plan: Plan, options: Options, many: Asking | None) -> list[Check]:

@@ -93,6 +93,7 @@ class Options(Struct):
     settings: list[str] = []
     lasting: str | None = None
     wire: str | None = None
+    nccl_tests: str | None = None
 
 
 def are_many(options: Options) -> bool:
@@ -340,16 +341,23 @@ OPTIONS: dict[str, Option] = {
     "no_locate": Option(bool, ("--no-locate",), "Look for no slow host or link."),
     "settings": Option(
         list[str], ("--sweep",),
-        "Time a variable of NCCL with each of these values, in fresh processes and in turns; which "
-        "is faster is told only where it is by more than the spread. Repeatable.", "NAME=V,V",
+        "Hold a variable of NCCL or gloo with these values against it unset, in fresh processes "
+        "and in turns, at -b and -e; a faster one is told only where it is beyond the spread. "
+        "Between semicolons values may hold commas. Repeatable.", "NAME=V,V",
     ),
     "lasting": Option(
-        str, ("--duration",), "Repeat one collective for so long: trend, drops and errors.", "TIME"
+        str, ("--duration",), "Repeat one collective for so long: level, trend, drops.", "TIME"
     ),
     "wire": Option(
         str, ("--wire",),
         "Time the links too, without collectives: RDMA by perftest, or TCP where there is none.",
         "auto|rdma|tcp",
+    ),
+    "nccl_tests": Option(
+        str, ("--nccl-tests",),
+        "Measure with the binaries of nccl-tests in DIR (or DIR/build, on every host) in place of "
+        "torch: one process on one host; on several mpirun of this machine, or srun, starts a "
+        "rank for each GPU.", "DIR",
     ),
 }  # fmt: skip
 
@@ -380,7 +388,7 @@ TRAIN = (
 STRESS = ("stress", "devices", "attention", "even_if_busy", "drill")
 BENCH = (
     "collective", "begin", "end", "factor", "dtype", "ranks", "threads", "repeats", "pairwise",
-    "no_locate", "interface", "even_if_busy", "settings", "lasting", "wire",
+    "no_locate", "nccl_tests", "interface", "even_if_busy", "settings", "lasting", "wire",
 )  # fmt: skip
 FIX = ("fix_script", "apply", "undo", "undo_file")
 

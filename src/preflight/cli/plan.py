@@ -74,10 +74,9 @@ class Plan(Struct):
 
             yield stress_question(self.stresses, self.python)
         if self.benches is not None:
-            from preflight.cli.benches import estimate as estimated
-            from preflight.ship import bench_command
+            from preflight.cli.benches import questions
 
-            yield bench_command(self.benches, self.python, estimated(self.benches))
+            yield from questions(self.benches, self.python)
         if self.trains is not None:
             from preflight.cli.training import estimate
             from preflight.ship import train_command
@@ -222,6 +221,10 @@ def _work(
 ) -> dict[str, Any] | None:
     """What was asked for; else what checks of this level need. What is recorded needs no work."""
     needing = (one for one in checks if one.domain == domain and one.level != "quick")
+    if domain == "collectives" and asked is not None:
+        from preflight.cli.benches import looks_for
+
+        return asked | looks_for(checks)
     if asked is not None or options.from_ or not any(needing):
         return asked
     if domain == "collectives":

@@ -9,6 +9,7 @@ from preflight.expect.bound import Bound
 from preflight.expect.collectives import collective_busbw, collective_one_adapter, rdma_gbits
 from preflight.expect.heat import hot_c, too_hot_c
 from preflight.expect.latency import collective_latency
+from preflight.expect.steady import steady_drop
 from preflight.expect.stress import (
     stress_attention,
     stress_best,
@@ -38,6 +39,7 @@ from preflight.expect.training import (
     training_resume_loss,
     training_stall,
 )
+from preflight.expect.wire import wire_tcp_gbits
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.pci_tree import LinkState, PciPath
@@ -268,6 +270,7 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "shared_memory_floor": shared_memory_floor_bytes,
     "disk_floor": disk_floor_bytes,
     "share_floor": share_floor_bytes,
+    "steady_drop": steady_drop,
     "stress_attention": stress_attention,
     "stress_best": stress_best,
     "stress_copy": stress_copy,
@@ -284,4 +287,5 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "training_loader": training_loader,
     "training_rest": training_rest,
     "training_stall": training_stall,
+    "wire_tcp_gbits": wire_tcp_gbits,
 }

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from preflight.expect.bound import Bound
 from preflight.expect.models import Model, model_of
 from preflight.expect.nics import is_up, training_ports
@@ -71,6 +73,16 @@ def collective_busbw(host: Host, run: Collective) -> Known[Bound]:
     value = links.value * plain_s / (plain_s + latency_s)
     told = f"{links.formula}; less {run.ranks} ranks x 6 us in the time of {format_bytes(size)}"
     return Bound(round(value, 1), told)
+
+
+def compared_busbw(host: Host, run: Collective, hosts: int, size_bytes: int) -> Known[Bound]:
+    """GB/s of the all-reduce of so many of the hosts of a run, as a search compares them."""
+    each = run.ranks_per_host
+    if isinstance(each, Missing):
+        return each
+    return collective_busbw(host, replace(
+        run, collective="all_reduce", ranks=hosts * each, host_count=hosts, at_bytes=size_bytes,
+    ))  # fmt: skip
 
 
 def collective_one_adapter(_host: Host, run: Collective) -> Known[Bound]:
@@ -249,6 +261,8 @@ def payload_share(link_layer: str, mtu_bytes: int) -> float:
 
 def _rate_of(host: Host, test: RdmaTest, share: float) -> Known[float]:
     """The rate of the test's port, of an adapter with one that is up."""
+    if not isinstance(test.rate_gbits, Missing):
+        return test.rate_gbits
     ports: Sequence[NicPort] = () if isinstance(host.nic_ports, Missing) else host.nic_ports
     mine = [one for one in ports if one.nic == test.device and is_up(one)]
     rates = {one.rate_gbits for one in mine if not isinstance(one.rate_gbits, Missing)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from preflight.facts.accelerators import Accelerator, AcceleratorCount
+from preflight.facts.bench import Lasting, NetworkGrowth, SettingSweep
 from preflight.facts.chassis import Chassis, EventLog
 from preflight.facts.collectives import BenchStack, Collective, Localisation, RdmaTest, Shape
 from preflight.facts.counters import Counters
@@ -40,6 +41,7 @@ from preflight.facts.system import (
 from preflight.facts.topology import Topology
 from preflight.facts.training import Training
 from preflight.facts.watch import Watch
+from preflight.facts.wire import Wire
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -188,6 +190,11 @@ class Host(Struct, frozen=True):
     rdma_tests: Known[tuple[RdmaTest, ...]] = NOT_IN_INPUT
     bench_stack: Known[BenchStack] = NOT_IN_INPUT  # of the ranks that timed collectives
     localisation: Known[Localisation] = NOT_IN_INPUT  # which host is slow, by those that led
+    wire: Known[Wire] = NOT_IN_INPUT  # its links by themselves
+    #: Values of NCCL's variables that were held against each other.
+    bench_settings: Known[tuple[SettingSweep, ...]] = NOT_IN_INPUT
+    lasting: Known[tuple[Lasting, ...]] = NOT_IN_INPUT  # one collective for a long time
+    network_growth: Known[NetworkGrowth] = NOT_IN_INPUT  # while a bench ran
     env_targets: EnvTargets = field(default_factory=EnvTargets)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT

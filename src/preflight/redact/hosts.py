@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -102,3 +104,18 @@ HOST_TOLD = tuple(
         ("vm name", rf"\bVM Name[ \t]{{1,40}}: {_NAME}"),
     )
 )
+
+#: What stands before the hosts in a command line of mpirun or srun; each has its slots behind it.
+_LISTS = ("-H", "-hosts")
+_NODES = "--nodelist="
+_SLOTS = re.compile(r":\d{1,6}\Z")
+
+
+def in_a_launch(argv: Sequence[str]) -> Iterator[str]:
+    """The hosts over which a program was started: their own answers come later than this one."""
+    if not any(word.endswith(("mpirun", "mpiexec", "srun")) for word in argv):
+        return
+    lists = [after for word, after in pairwise(argv) if word in _LISTS]
+    lists += [word.removeprefix(_NODES) for word in argv if word.startswith(_NODES)]
+    for one in lists:
+        yield from (_SLOTS.sub("", name) for name in one.split(","))

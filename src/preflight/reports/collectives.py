@@ -28,13 +28,14 @@ def collective_tables(host: Host) -> tuple[dict[str, Any], ...]:
 
 
 def _title(run: Collective) -> str:
-    """all_reduce: 16 ranks on 2 hosts, NVIDIA H100 80GB HBM3."""
+    """all_reduce: 16 ranks on 2 hosts, NVIDIA H100 80GB HBM3, by nccl-tests."""
     told = [] if isinstance(run.ranks, Missing) else [_counted(run.ranks, "rank")]
     if not isinstance(run.host_count, Missing):
         told.append(f"on {_counted(run.host_count, 'host')}")
     parts = [" ".join(told)] if told else []
     parts += [run.product] if isinstance(run.product, str) else []
-    return f"{run.name}: {', '.join(parts)}" if parts else run.name
+    name = f"{run.name}: {', '.join(parts)}" if parts else run.name
+    return f"{name}, by {run.tool}"
 
 
 def _counted(count: int, what: str) -> str:

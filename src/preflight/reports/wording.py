@@ -44,6 +44,7 @@ DOMAINS = {
     "nccl": "NCCL",
     "collectives": "Collectives",
     "rdma": "RDMA",
+    "wire": "Links",
     "bench": "Benchmarks",
     "storage": "Storage",
     "fs": "File systems",

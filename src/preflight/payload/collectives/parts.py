@@ -3,8 +3,12 @@ it, and tells what it found."""
 
 from __future__ import annotations
 
+from ..wire.part import wire
 from .alike import alike
 from .bench import Bench
+from .counting import after, before
+from .lasting import lasting
+from .settings import settings
 from .slow import slow
 
 #: All sizes of all collectives.
@@ -13,7 +17,7 @@ _SIZES_S = 1800.0
 
 def parts(bench: Bench) -> None:
     """All of them."""
-    for part in (alike, _sizes, slow):
+    for part in (alike, before, _sizes, slow, wire, settings, lasting, after):
         part(bench)
 
 

@@ -39,9 +39,11 @@ class Plan:
     pairwise: bool = False  # try each pair of hosts
     locate_bytes: int = 0  # of the collective that is compared; 0: by the device
     repeats: int = 7  # of each test, of which the median counts
+    behind_percent: float = 8.0  # what is so far below the others is slow
     # What more is done (parts.py).
     nics: str = ""  # NCCL_IB_HCA of all ranks
-    sweep: list[str] = field(default_factory=list)  # NAME=value,value: settings set side by side
+    #: A variable and its values, held against each other: "" first, where it is not set.
+    sweep: list[list[str]] = field(default_factory=list)
     lasting_s: float = 0.0  # one collective again and again for so long
     wire: str = ""  # rdma, tcp, or auto: the links by themselves, without collectives
     inside: bool = True  # GPUs, fabrics and rails of what is slow

@@ -11,8 +11,12 @@ from preflight.errors import ParseError
 from preflight.facts.collectives import Bench, BenchStack, Collective, Side, SizeRow
 from preflight.model import Known, Missing
 from preflight.probes.collectives.derived import largest, numbered, shape_of, sides, small
+from preflight.probes.collectives.growth import growth
+from preflight.probes.collectives.lasting import lasting
 from preflight.probes.collectives.lines import PROBE, Line, Told, read, said
 from preflight.probes.collectives.located import located
+from preflight.probes.collectives.settings import settings
+from preflight.probes.collectives.wire import rdma_of, wire
 from preflight.probes.spec import probe
 
 #: Shares of (n-1)/n that are bus bandwidth over that of the algorithm (nccl-tests,
@@ -42,9 +46,11 @@ def bench(text: str) -> Bench:
 
 def _facts(told: Told) -> Bench:
     return Bench(
-        runs=_runs(told), located=located(told), stack=_stack(told), cannot=told.text("cannot"),
+        runs=_runs(told), located=located(told), stack=_stack(told), wire=wire(told),
+        rdma=rdma_of(told), cannot=told.text("cannot"),
         busy=told.text("busy"), lacks_torch=_why(told) == "no-torch",
         few_gpus=_why(told) == "few-gpus",
+        settings=settings(told), lasting=lasting(told), growth=growth(told),
         unmet=_unmet(told), interrupted=bool(told.of["interrupted"]),
         leads=not told.plan.get("hosts") or told.plan["hosts"][0] == told.begin.get("host"),
         probe=PROBE,
