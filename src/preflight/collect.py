@@ -134,6 +134,10 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
         from preflight.reports.collectives import collective_tables, rdma_tables
 
         tables += (*collective_tables(host), *rdma_tables(host))
+    if not isinstance(host.fio_runs, Missing):
+        from preflight.reports.io import io_tables
+
+        tables += io_tables(host)
     return tables
 
 

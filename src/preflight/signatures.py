@@ -279,7 +279,11 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     "`ipmitool sel list -v` output": (r"SEL Record ID +: ",),
     "`ipmitool sel info` output": (r"SEL Information[ \t]*$",),
     "an error of ipmitool": (r"Error: Unable to establish IPMI|Error loading interface \w+",),
-    "fio output": (r"\{? *\"fio version\" *:", r"fio-\d+\.\d+\S*$", r"\w+: \(groupid=\d+, jobs="),
+    "fio output without JSON": (
+        r"fio-\d+\.\d+\S*$",
+        r"[^\n:]{1,200}: \(groupid=\d+, jobs=",
+        r"[2-5];fio-\d[^;\n]{0,40};",  # --minimal, --output-format=terse
+    ),
     "an NCCL watchdog report": (r"(?:\[[^\]\n]{1,80}\]:? ?){1,3}Watchdog caught",),
     "a profiler trace": (
         r"[\[{ ]*\"(?:traceEvents|distributedInfo|deviceProperties|schemaVersion)\" *:",
@@ -299,6 +303,7 @@ INSTEAD = {
     "-Dvvvnn`, or leave each device's own line in: `sudo lspci -Dvvvnn | grep -E "
     "'^[0-9a-f]|LnkCap:|LnkSta:'`",
     "`ipmitool -c` output": "give it without -c: `ipmitool sdr elist`, `ipmitool sel elist`",
+    "fio output without JSON": "run it with --output-format=json --output=fio.json, and give that",
     "`ipmitool sel list -v` output": "give the table: `sudo ipmitool sel elist`",
     "`ipmitool sel info` output": "give the entries: `sudo ipmitool sel elist`; after "
     "`Overflow : true` the log takes no more: `preflight explain bmc-log`",
@@ -326,7 +331,7 @@ READS = (
     "`numactl -H`, `env`, `ibstat`, `ibstatus`, `ibv_devinfo -v`, `rdma link`, `show_gids`, "
     "`ethtool`, `ip addr`, /proc/net/bonding, `mlnx_qos`, "
     "NCCL's topology file, an NCCL log (NCCL_DEBUG=INFO), nccl-tests, perftest (ib_write_bw ...), "
-    "all_reduce_bench, a capture of preflight"
+    "all_reduce_bench, fio's JSON, a capture of preflight"
 )
 LOG_FORMS = (
     "forms of a kernel log that are read: `sudo dmesg`, `sudo journalctl -k -o short-iso`, "

@@ -93,6 +93,7 @@ PROBES: dict[str, str] = {
     "all-reduce-bench": "collectives.all_reduce_bench:all_reduce_bench",
     "nccl-bench": "collectives.bench:bench",
     "perftest": "collectives.perftest:perftest",
+    "fio": "fio.report:fio",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -165,6 +166,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "collectives": ("nccl-bench", "nccl-tests", "all-reduce-bench"),
     "localisation": ("nccl-bench",),
     "rdma_tests": ("perftest",),
+    "fio": ("fio",),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
 }
@@ -179,7 +181,7 @@ RECORDED_ONLY = frozenset(
         "ulimit", "ulimit-hard", "env", "lspci-tree", "hwloc",
         "ibstat", "ibstatus", "ibv_devinfo", "rdma-link",
         "show-gids", "ibdev2netdev", "ip-addr", "bonding", "nccl-log", "nccl-tests",
-        "all-reduce-bench", "perftest",
+        "all-reduce-bench", "perftest", "fio",
     }
 )  # fmt: skip
 
@@ -293,6 +295,11 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "collective_shapes": ("collectives",),
     "localisation": ("localisation",),
     "rdma_tests": ("rdma_tests", "nics"),
+    "fio_runs": ("fio",),
+    "fio_jobs": ("fio",),
+    "fio_sides": ("fio", "memory"),
+    "fio_syncs": ("fio",),
+    "fio_totals": ("fio", "memory"),
     "told": (),  # of what is asked for other checks
     "site": (),
 }

@@ -89,6 +89,14 @@ COMMANDS = (
          "preflight nccl-bench --from write_bw.log --from ibstat.txt"),
     ),
     Spec(
+        "io-bench", "io_bench",
+        "Is storage as fast as training needs it, and was it storage that was measured?",
+        (*(name for name in WHERE if name not in ("sudo", "duration")),
+         *(name for name in JUDGE if name != "level"), *WRITE, *RUN),
+        ("fio --output-format=json --output=fio.json job.fio; preflight io-bench --from fio.json",
+         "preflight io-bench --from node-01=a.json --from node-02=b.json"),
+    ),
+    Spec(
         "sysctl", "sysctl",
         "The system under the run: kernel parameters, limits, CPU, memory, disks.",
         (*WHERE, "pid", *JUDGE, *FIX, *WRITE, *RUN),

@@ -9,6 +9,7 @@ from preflight.facts.chassis import Chassis, EventLog
 from preflight.facts.collectives import Collective, Localisation, RdmaTest, Shape
 from preflight.facts.counters import Counters
 from preflight.facts.dcgm import DcgmDiag
+from preflight.facts.fio import FioJob, FioRun, FioSide, FioTotal
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
@@ -184,6 +185,11 @@ class Host(Struct, frozen=True):
     collective_shapes: Known[tuple[Shape, ...]] = NOT_IN_INPUT
     rdma_tests: Known[tuple[RdmaTest, ...]] = NOT_IN_INPUT
     localisation: Known[Localisation] = NOT_IN_INPUT  # which host is slow, by those that led
+    fio_runs: Known[tuple[FioRun, ...]] = NOT_IN_INPUT  # what fio measured, by reports
+    fio_jobs: Known[tuple[FioJob, ...]] = NOT_IN_INPUT
+    fio_sides: Known[tuple[FioSide, ...]] = NOT_IN_INPUT
+    fio_syncs: Known[tuple[FioSide, ...]] = NOT_IN_INPUT
+    fio_totals: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     env_targets: EnvTargets = field(default_factory=EnvTargets)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT

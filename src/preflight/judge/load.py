@@ -25,7 +25,7 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
 }
 DOMAINS = (
     "gpu", "pcie", "fabric", "topology", "network", "nccl", "collectives", "chassis", "dcgm",
-    "live", "kernel", "system", "parameters", "versions", "environment", "stress", "training",
+    "live", "kernel", "system", "io", "parameters", "versions", "environment", "stress", "training",
     "fleet",
 )  # fmt: skip
 
