@@ -49,3 +49,18 @@ def synced(p99_us: float = 900.0) -> Row:
     latency = side(p99_us=p99_us)["clat_ns"]
     return job("log", {"rw": "write", "fdatasync": "1"}, read=NONE, write=side(1000.0),
                sync={"total_ios": 10000, "lat_ns": latency})  # fmt: skip
+
+
+def bench(*jobs: Row, end: bool = True, said: str = "", **first: Any) -> str:
+    """The lines of the bundled bench, a report for each job."""
+    begin = {"preflight": "io-bench/1", "kind": "begin", "plan": {}, "dir": "/data",
+             "size_bytes": 1 << 30, "mount": "/data", "fs": "xfs", "source": "/dev/nvme0n1",
+             "shared": False, "memory": False} | first  # fmt: skip
+    lines = [begin, {"kind": "job", "text": "[rand-read]\nrw=randread\n"}]
+    lines += [
+        {"kind": "fio", "name": one["jobname"], "status": 0, "hung": False, "said": said,
+         "report": json.loads(report(one))}
+        for one in jobs or (job(), synced())
+    ]  # fmt: skip
+    lines += [{"kind": "end", "elapsed_s": 9.1}] if end else []
+    return "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in lines)

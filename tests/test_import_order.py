@@ -104,6 +104,7 @@ SHARED_WITHIN = {
     "facts.collectives": "a host holds what benchmarks of its network measured",
     "facts.fio": "a host holds what fio measured",
     "probes.fio.documents": "the reports in a text, as a large file is read too",
+    "probes.fio.report": "what fio says of errors, whoever ran it",
     "probes.fio.jobs": "rows of a report, whoever ran it",
     "probes.fio.options": "what a job was asked to do",
     "probes.fio.sides": "the figures of a row",

@@ -129,6 +129,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "all-reduce-bench": (BENCH,),
     "perftest": (LATENCY,),
     "fio": (fio_text.report(), fio_text.report(fio_text.synced())),
+    "io-bench": (fio_text.bench(),),
     "dcgmi-dmon": (DCGM_DMON,),
     **{probe: (text,) for probe, text in SETUP.items()},
     **SOFTWARE,

@@ -35,7 +35,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
     ),
     "fio": (
         r"\{[\s>]*\"fio version\" *:",
-        r"fio: (?:pid=\d+, err=|io_u error on file |failed parsing |job \S+ dropped)",
+        r"fio: (?:pid=\d+, err=|io_u error on file |terminating on signal |failed parsing "
+        r"|job \S+ dropped)",
     ),
 }
 #: As signatures.GOES_ON.

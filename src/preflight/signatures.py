@@ -182,6 +182,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "watch": (r"\{\"preflight\": ?\"watch/\d",),
     "stress": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"stress/\d",),
     "nccl-bench": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"nccl-bench/\d",),
+    "io-bench": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"io-bench/\d",),
     "micro-train": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"micro-train/\d",),
     **benchmark_signatures.TOOLS,
     **network_signatures.TOOLS,
@@ -225,7 +226,7 @@ GOES_ON: dict[str, str] = {
     "dcgmi-diag": r"[|+][^\n|+]{27}[|+]",
     **benchmark_signatures.GOES_ON,
     # What NVML told beside the tests stands among its lines, with a header of its own.
-    "stress": r"\{(?!\"preflight\": ?\"(?:micro-train|nccl-bench)/)",
+    "stress": r"\{(?!\"preflight\": ?\"(?:micro-train|nccl-bench|io-bench)/)",
     **network_signatures.GOES_ON,
     **software_signatures.GOES_ON,
 }
@@ -281,7 +282,7 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     "an error of ipmitool": (r"Error: Unable to establish IPMI|Error loading interface \w+",),
     "fio output without JSON": (
         r"fio-\d+\.\d+\S*$",
-        r"[^\n:]{1,200}: \(groupid=\d+, jobs=",
+        r"[\w.%+/-]{1,80}: \(groupid=\d+, jobs=",
         r"[2-5];fio-\d[^;\n]{0,40};",  # --minimal, --output-format=terse
     ),
     "an NCCL watchdog report": (r"(?:\[[^\]\n]{1,80}\]:? ?){1,3}Watchdog caught",),

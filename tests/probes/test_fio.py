@@ -108,7 +108,8 @@ def test_client_and_server() -> None:
     [
         (job(error=28), False, "error 28: No space left on device"),
         (job(error=5), False, "error 5: Input/output error"),
-        (job(eta=2147483647), "exited", "before this job came to its own end"),
+        (job(eta=40), "exited", "before this job came to its own end"),
+        (job(options={"time_based": "1", "runtime": "30"}), "exited", "before this job came"),
         (job(read=NONE), "exited", "moved nothing"),
     ],
 )
@@ -125,6 +126,13 @@ def test_what_fio_says_of_an_error_is_told() -> None:
     assert "/data/x: No space" in one_job(said + report(job(error=28))).trouble
     found = one_job("fio: failed parsing directory=/none\nfio: job x dropped\n")
     assert (found.ended, found.trouble) == (False, "failed parsing directory=/none")
+
+
+def test_fio_cannot_always_tell_what_time_is_left() -> None:
+    text = report(job(eta=2147483647, options={"time_based": "1", "runtime": "10s"}))
+    assert one_job(text).ended is True
+    assert isinstance(one_job(f"fio: terminating on signal 2\n{text}").ended, Missing)
+    assert one_job(f"fio: terminating on signal 2\n{report()}").ended is True
 
 
 @pytest.mark.parametrize("text", ["", "{", "hello", '{"fio version', "[1]"])

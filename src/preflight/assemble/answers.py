@@ -11,6 +11,7 @@ from preflight.assemble.sources import probe_of
 from preflight.errors import ParseError
 from preflight.facts.chassis import Chassis, EventLog
 from preflight.facts.dcgm import DcgmDiag
+from preflight.facts.fio import Bench
 from preflight.facts.gpu import Driver, NvidiaSmi
 from preflight.facts.host import SiteAnswer
 from preflight.facts.kernel import KernelLog
@@ -34,6 +35,7 @@ _COMES_WITH = {
     "watch": "; another: --python 'CMD'",
     "stress": "; another: --python 'CMD'",
     "micro-train": "; another: --python 'CMD'",
+    "io-bench": "; another: --python 'CMD'",
     "packages": "; another: --python 'CMD'",
 }
 
@@ -98,7 +100,7 @@ def _explains(facts: Any) -> bool:
         return facts.explained
     if isinstance(facts, Watch):
         return facts.ended in ("no-answer", "interrupted")
-    if isinstance(facts, (Stress, Training)):
+    if isinstance(facts, (Stress, Training, Bench)):
         return facts.interrupted
     if isinstance(facts, NvidiaSmi):
         return _tells_what_is_ill(facts)
@@ -116,14 +118,16 @@ def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:
     """A driver that lets nvidia-smi wait for its whole limit is a fact; cut off sooner, by the
     host's deadline, it is only unknown."""
     over = raw.reached_limit and probe and raw.elapsed_s >= probe.command.timeout_s
-    if raw.probe in ("watch", "stress", "micro-train") and probe and raw.stdout:
+    if raw.probe in ("watch", "stress", "micro-train", "io-bench") and probe and raw.stdout:
         return _seen_so_far(raw, probe, failed) or failed
     if failed is None or raw.probe != "nvidia-smi" or not over:
         return failed
     return NvidiaSmi(Driver("hangs", failed.text, line=1, probe=raw.probe), failed, ())
 
 
-def _seen_so_far(raw: Raw, probe: Probe, why: Missing | None) -> Watch | Stress | Training | None:
+def _seen_so_far(
+    raw: Raw, probe: Probe, why: Missing | None
+) -> Watch | Stress | Training | Bench | None:
     """What a watch saw until it was interrupted or cut off, where it saw a GPU at all; and how far
     other work came; a training run has `why` it went no further for its last line."""
     text = answer_text(raw, probe)
@@ -135,6 +139,8 @@ def _seen_so_far(raw: Raw, probe: Probe, why: Missing | None) -> Watch | Stress 
         return None
     if isinstance(found, Stress):
         return found if not isinstance(found.devices, Missing) else None
+    if isinstance(found, Bench):
+        return found if found.runs else None
     if isinstance(found, Training):
         begun = not (isinstance(found.ranks, Missing) and isinstance(found.sweeps, Missing))
         return found if begun else None

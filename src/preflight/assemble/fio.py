@@ -8,15 +8,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from preflight.facts.fio import Fio, FioRun, FioSide, FioTotal
+from preflight.facts.fio import Bench, Fio, FioRun, FioSide, FioTotal
 from preflight.facts.host import HostMemory
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
-#: It is work that the user asks for by name.
-_NO_RUN = Missing(
-    "not-asked", "needs what fio wrote: fio --output-format=json JOB.fio > fio.json, then "
-    "`preflight io-bench --from fio.json`",
-)  # fmt: skip
+NO_STORAGE = Missing(
+    "not-asked",
+    "recorded without a bench of storage: --level standard where it is recorded adds one, or "
+    "`preflight io-bench`",
+)
+_TOOLS = ("io-bench", "fio")
 _IDLE = Missing("exited", "no job of it moved anything")
 #: Of each report, and why there is none of it.
 _PARTS = {
@@ -29,13 +30,13 @@ def fio_facts(
     found: Mapping[str, Any], memory: Known[HostMemory], *, asked: bool
 ) -> dict[str, Any]:
     """Jobs, what they moved, and what those of a group moved together; a name occurs once."""
-    answers = {name: one for name, one in found.items() if name.partition("#")[0] == "fio"}
+    answers = {name: one for name, one in found.items() if name.partition("#")[0] in _TOOLS}
     told = [
         (run, name) for name, one in answers.items() if isinstance(one, Fio) for run in one.runs
     ]
     if not told:
-        absent = _NO_RUN if asked else NOT_IN_INPUT
-        why = next((one for one in answers.values() if isinstance(one, Missing)), absent)
+        absent = NO_STORAGE if asked else NOT_IN_INPUT
+        why = next((_why(one) for one in answers.values()), absent)
         return {"fio_runs": why, **{f"fio_{part}": why for part in _PARTS}}
     runs, names = list[FioRun](), set[str]()
     for at, (run, probe) in enumerate(told, 1):
@@ -49,6 +50,17 @@ def fio_facts(
             for part, why in _PARTS.items()
         },
     }
+
+
+def _why(answer: Known[Fio]) -> Missing:
+    """Why an answer measured nothing."""
+    if isinstance(answer, Missing):
+        return answer
+    if isinstance(answer, Bench) and answer.busy:  # active work never competes
+        return Missing("not-asked", answer.busy)
+    if isinstance(answer, Bench) and answer.cannot:
+        return Missing("no-tool" if answer.lacks_fio else "exited", answer.cannot)
+    return Missing("exited", "the bench of storage was ended before its first job")
 
 
 def _placed(run: FioRun, probe: str, again: str, memory: Known[HostMemory]) -> FioRun:

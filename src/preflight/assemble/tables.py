@@ -94,6 +94,7 @@ PROBES: dict[str, str] = {
     "nccl-bench": "collectives.bench:bench",
     "perftest": "collectives.perftest:perftest",
     "fio": "fio.report:fio",
+    "io-bench": "fio.bench:io_bench",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -166,7 +167,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "collectives": ("nccl-bench", "nccl-tests", "all-reduce-bench"),
     "localisation": ("nccl-bench",),
     "rdma_tests": ("perftest",),
-    "fio": ("fio",),
+    "fio": ("io-bench", "fio"),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
 }
@@ -186,7 +187,7 @@ RECORDED_ONLY = frozenset(
 )  # fmt: skip
 
 #: Asked by an option, a level or a command of its own, with a command line that depends on it.
-BY_OPTION = frozenset({"watch", "process", "stress", "micro-train", "nccl-bench"})
+BY_OPTION = frozenset({"watch", "process", "stress", "micro-train", "nccl-bench", "io-bench"})
 
 #: The first word of a fact path -> the parts it is made of. `identity` and `pci` are always asked.
 MADE_OF: dict[str, tuple[str, ...]] = {

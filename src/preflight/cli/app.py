@@ -21,6 +21,7 @@ from preflight.cli.options import (
     HOSTS,
     JUDGE,
     RUN,
+    STORE,
     STRESS,
     TRAIN,
     WHERE,
@@ -91,9 +92,12 @@ COMMANDS = (
     Spec(
         "io-bench", "io_bench",
         "Is storage as fast as training needs it, and was it storage that was measured?",
-        (*(name for name in WHERE if name not in ("sudo", "duration")),
+        (*(name for name in WHERE if name not in ("sudo", "duration")), *STORE,
          *(name for name in JUDGE if name != "level"), *WRITE, *RUN),
-        ("fio --output-format=json --output=fio.json job.fio; preflight io-bench --from fio.json",
+        ("preflight io-bench", "preflight io-bench --dir /data --size 16G --runtime 3m",
+         "preflight io-bench --hosts 'node[01-16]' --dir /scratch/me",
+         "preflight io-bench --dir /data --job my.fio", "preflight io-bench --dir /data --dry-run",
+         "fio --output-format=json --output=fio.json job.fio; preflight io-bench --from fio.json",
          "preflight io-bench --from node-01=a.json --from node-02=b.json"),
     ),
     Spec(

@@ -30,6 +30,7 @@ def dry_run(question: Question, plan: Plan, options: Options, streams: Streams) 
     streams.report(shown_commands(commands, options, many.told() if many else ""))
     lock = [options.lock] if options.lock is not None else []
     files = ", ".join([*options.save, *lock, *map(str, host_paths(options))])
-    files = files or ("nothing that stays" if plan.trains is not None else "nothing")
+    writes = plan.trains is not None or plan.stores is not None
+    files = files or ("nothing that stays" if writes else "nothing")
     streams.report([f"{len(plan.checks)} checks; would write {files}\n"])
     return Exit.OK

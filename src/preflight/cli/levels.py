@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from preflight.assemble.asked import NO_TRAINING
 from preflight.assemble.benchmarks import NO_SEARCH
+from preflight.assemble.fio import NO_STORAGE
 from preflight.assemble.stress import NO_STRESS
 from preflight.model import NOT_IN_INPUT, Result, Status
 
-_UNRECORDED = (NOT_IN_INPUT.text, NO_SEARCH.text, NO_STRESS.text, NO_TRAINING.text)
+_UNRECORDED = (NOT_IN_INPUT.text, NO_SEARCH.text, NO_STORAGE.text, NO_STRESS.text,
+               NO_TRAINING.text)  # fmt: skip
 
 
 def as_recorded(results: Sequence[Result], beyond: frozenset[str]) -> list[Result]:

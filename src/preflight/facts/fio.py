@@ -103,6 +103,9 @@ class FioRun(Struct, frozen=True):
     totals: tuple[FioTotal, ...] = ()
     disks: tuple[FioDisk, ...] = ()
     cut: bool = False
+    #: Of the bundled bench: the file of its jobs, and the directory with its file system.
+    job_file: str = ""
+    place: str = ""
     line: int = 1
 
 
@@ -112,3 +115,12 @@ class Fio(Struct, frozen=True):
     runs: tuple[FioRun, ...]
     line: int = 1
     probe: str = ""
+
+
+class Bench(Fio, frozen=True):
+    """What the bundled bench of storage told: fio's reports, and of where."""
+
+    cannot: str = ""  # why nothing was measured
+    busy: str = ""  # whose work it did not disturb
+    lacks_fio: bool = False
+    interrupted: bool = False

@@ -30,6 +30,8 @@ def main() -> None:
     stress.add_argument("--plan", default="{}", help="what to do, as JSON: stress/plan.py")
     bench = commands.add_parser("bench", help="collectives timed and proved, as JSON lines")
     bench.add_argument("--plan", default="{}", help="what to do, as JSON: collectives/plan.py")
+    io = commands.add_parser("io", help="files written and read by fio, as JSON lines")
+    io.add_argument("--plan", default="{}", help="what to do, as JSON: storage/plan.py")
     asked = parser.parse_args()
     if asked.command == "watch" and not (0 < asked.interval <= asked.seconds):
         parser.error("expected 0 < --interval <= --seconds")

@@ -27,6 +27,7 @@ def io_tables(host: Host) -> tuple[Row, ...]:
         tables.append(
             {"table": title, "host": host.name, "rows": [_row(one) for one in every],
              "notes": list(_notes(run)), "numbers": {one.name: _numbers(one) for one in every}}
+            | ({"job_file": run.job_file} if run.job_file else {})
         )  # fmt: skip
     return tuple(tables)
 
@@ -42,7 +43,7 @@ def _row(side: FioSide) -> Row:
         "job": side.name, "MB/s": _short(side.bandwidth_mbps), "IOPS": _short(side.iops),
         "us, mean": _short(side.latency.mean_us), "50 %": _short(side.latency.p50_us),
         "99 %": _short(side.latency.p99_us), "99.9 %": _short(side.latency.p999_us),
-        "of": _of(side),
+        "block": _block(side), "in flight": _told(side.in_flight), "of": _told(side.through),
     }  # fmt: skip
 
 
@@ -50,10 +51,22 @@ def _short(value: Known[float]) -> float | str:
     return "" if isinstance(value, Missing) else float(f"{value:.4g}")
 
 
-def _of(side: FioSide) -> str:
-    through = side.through
-    memory = "" if isinstance(through, Missing) or through == "device" else f"; {through}"
-    return f"{side.where}{memory}"
+def _block(side: FioSide) -> str:
+    return "" if isinstance(side.block_bytes, Missing) else format_bytes(side.block_bytes)
+
+
+def _told(value: Known[int] | Known[str]) -> int | str:
+    return "" if isinstance(value, Missing) else value
+
+
+def _ways(run: FioRun) -> str:
+    """io_uring, direct: seq-read, seq-write; psync, through the page cache: log."""
+    found: dict[str, list[str]] = {}
+    for one in run.jobs:
+        if not isinstance(one.engine, Missing) and not isinstance(one.direct, Missing):
+            how = "direct" if one.direct else "direct=0"
+            found.setdefault(f"{one.engine}, {how}", []).append(one.name)
+    return "; ".join(f"{way}: {', '.join(names)}" for way, names in found.items())
 
 
 def _numbers(side: FioSide) -> dict[str, float]:
@@ -69,6 +82,10 @@ def _numbers(side: FioSide) -> dict[str, float]:
 
 def _notes(run: FioRun) -> Iterator[str]:
     yield "MB/s of 1e6 bytes; us: of a request from its submission to its end"
+    if ways := _ways(run):
+        yield ways
+    if run.place:
+        yield f"in {run.place}; removed afterwards"
     cpu = [text for one in run.jobs if (text := _cpu(one))]
     if cpu:
         yield f"processor, of one core: {'; '.join(cpu)}"

@@ -45,6 +45,7 @@ DOMAINS = {
     "collectives": "Collectives",
     "rdma": "RDMA",
     "bench": "Benchmarks",
+    "io": "Storage as measured",
     "storage": "Storage",
     "fs": "File systems",
     "kernel": "Kernel",

@@ -31,6 +31,7 @@ _KEY_BYTES = 32
 _MOST_BYTES = 1 << 40
 _BEGIN = re.compile(rb'\{\s*"fio version"\s*:')
 _BINS = re.compile(rb'"bins"\s*:\s*\{[^{}]*\}')
+_SAID, _SAID_MOST = re.compile(rb"^fio: [^\n]{1,300}", re.MULTILINE), 50
 _OPEN = b'"bins"'
 #: Reports of other tools: then the file is no log of fio alone, and is read whole.
 _OTHERS = (b"<nvidia_smi_log", b"NVSMI LOG", b'"preflight.')
@@ -117,9 +118,13 @@ class _Kept(Struct):
 
 class _Sieve(Struct):
     kept: list[_Kept] = field(default_factory=list)
+    said: dict[str, None] = field(default_factory=dict)  # what fio told of errors, between reports
 
     def take(self, line: int, text: bytes, source: str) -> None:
         """One report, with what stands behind it."""
+        if len(self.said) < _SAID_MOST:
+            self.said |= dict.fromkeys(cleaned(one[0].decode("utf-8", "replace"))
+                                       for one in _SAID.finditer(text))  # fmt: skip
         found = next(iter(documents(_text(text))), None)
         if found is None:
             return
@@ -147,6 +152,8 @@ class _Sieve(Struct):
                 at = line + pieces[-1].count("\n")
         if not pieces:
             return None
+        there = "".join(pieces)
+        pieces += [f"{one}\n" for one in self.said if one not in there]
         return Raw("", TOOL, stdout="".join(pieces), source=source, truncated=cut)
 
 

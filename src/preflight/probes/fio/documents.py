@@ -67,6 +67,11 @@ def documents(text: str) -> Iterator[Document]:
         at = end
 
 
+def one_document(told: Row) -> Document:
+    """A report that is decoded already."""
+    return _document(told, 1, [])
+
+
 def goes_on(earlier: Document, later: Document) -> bool:
     """Whether both are of one run: the same jobs, begun at the same time, never with less done."""
     names = [_named(one) for one in earlier.jobs], [_named(one) for one in later.jobs]

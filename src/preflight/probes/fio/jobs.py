@@ -18,6 +18,12 @@ from preflight.probes.fio.words import in_words
 
 #: What fio's server adds up over its clients.
 _ALL = "All clients"
+_WAYS = ("read", "write", "trim")
+#: What fio says where a signal ended it.
+SIGNAL = "terminating on signal"
+#: From here on seconds left are what fio says where it does not know.
+_NO_TELLING = 2**31 - 1
+_MOST_OF = 0.9
 #: Shorter than this the start weighs more than the device.
 _LEAST_S = 0.5
 _SHORT = Missing("not-applicable", "it ran for less than half a second")
@@ -37,13 +43,13 @@ def run_of(document: Document, errors: Sequence[str]) -> FioRun:
         asked.append(Asked(document.options | (options if isinstance(options, dict) else {}), told))
         mine = list(sides_of(row, name, _group(row), asked[-1], line))
         sides += mine
-        ended, trouble = _end(row, errors, bool(mine), cut=document.cut)
+        ended, trouble = _end(row, asked[-1], errors, bool(mine), cut=document.cut)
         job = _job(row, name, asked[-1])
         jobs.append(replace(job, ended=ended, trouble=trouble, line=line))
     return FioRun(
         document.version, tuple(jobs), tuple(one for one in sides if one.way != "sync"),
         tuple(one for one in sides if one.way == "sync"), tuple(_totals(sides, jobs, asked)),
-        tuple(map(_disk, document.disks)), document.cut, document.line,
+        tuple(map(_disk, document.disks)), document.cut, line=document.line,
     )  # fmt: skip
 
 
@@ -81,7 +87,9 @@ def _cpu(row: Row, name: str) -> Known[float]:
     return NOT_IN_INPUT if value is None else value
 
 
-def _end(row: Row, errors: Sequence[str], moved: bool, *, cut: bool) -> tuple[Known[bool], str]:
+def _end(
+    row: Row, asked: Asked, errors: Sequence[str], moved: bool, *, cut: bool
+) -> tuple[Known[bool], str]:
     code = number(row.get("error"))
     if code:
         said = next((one for one in errors if os.strerror(int(code)) in one), "")
@@ -90,9 +98,20 @@ def _end(row: Row, errors: Sequence[str], moved: bool, *, cut: bool) -> tuple[Kn
         return True, ""
     if cut:
         return _CUT, ""
-    if row.get("eta"):
+    if _has_time_left(row, asked, signalled=any(SIGNAL in one for one in errors)):
         return _ENDED, ""
     return (True, "") if moved else (_IDLE, "")
+
+
+def _has_time_left(row: Row, asked: Asked, *, signalled: bool) -> bool:
+    """Whether fio was ended before it. Of what took about a second fio cannot tell what is left."""
+    left = number(row.get("eta")) or 0.0
+    if left and (left < _NO_TELLING or signalled):
+        return True
+    whole_s = asked.runtime_s()
+    sides = [row[way] for way in _WAYS if isinstance(row.get(way), dict)]
+    ran_s = max((number(one.get("runtime")) or 0.0 for one in sides), default=0.0) / 1e3
+    return asked.on("time_based") is True and 0 < ran_s < _MOST_OF * whole_s
 
 
 def _disk(row: Row) -> FioDisk:

@@ -17,6 +17,9 @@ SYNCHRONOUS = frozenset(
 #: Engines that store nothing.
 NO_DEVICE = frozenset({"null", "cpuio", "net", "netsplice"})
 _SIZE = re.compile(r"(\d{1,18})\s*([kmgtp]?)(i?)b?", re.IGNORECASE)
+_TIME = re.compile(r"(\d{1,9})(us|usec|ms|msec|s|m|h|d|)", re.IGNORECASE)
+_SECONDS = {"us": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "": 1.0, "m": 60.0,
+            "h": 3600.0, "d": 86400.0}  # fmt: skip
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 #: Names that an option has besides.
 _ALSO = {"rw": "readwrite", "bs": "blocksize", "bsrange": "blocksize_range"}
@@ -83,6 +86,11 @@ class Asked:
         if isinstance(found, Missing):
             return found
         return self.bytes_of(found) if found else NOT_IN_INPUT
+
+    def runtime_s(self) -> float:
+        """The time that it was given, 0 where none; without a unit in seconds."""
+        match = _TIME.fullmatch(str(self.options.get("runtime", "")).strip())
+        return float(match[1]) * _SECONDS[match[2].lower()] if match else 0.0
 
     def bytes_of(self, text: str) -> Known[int]:
         """A size in fio's words: with kb_base=1024, as it is by default, k is 1024 and ki is 1000

@@ -15,9 +15,10 @@ TOOL = "fio"
 _ERROR = re.compile(
     r"^[ \t]*fio: (?:pid=\d+, err=(?P<code>\d+)/[^\n]*?error=(?P<why>[^\n]{1,200})"
     r"|(?P<said>io_u error on file [^\n]{1,300})"
-    r"|(?P<start>(?:failed parsing|job \S+ dropped|engine \S+ not loadable|failed to [a-z]"
+    r"|(?P<start>(?:terminating on signal|failed parsing|job \S+ dropped|engine \S+ not loadable"
+    r"|failed to [a-z]"
     r"|looks like your file system does not support direct|destination does not support O_DIRECT"
-    r"|native_fallocate call failed|failed setting up|unable to [a-z]|unrecognized|bad option"
+    r"|failed setting up|unable to [a-z]|unrecognized|bad option"
     r"|\S+ is not a directory)[^\n]{0,300}))",
     re.MULTILINE,
 )
@@ -30,12 +31,17 @@ _MOST = 20
 def fio(text: str) -> Fio:
     """A run for each report; of a run with --status-interval the last one. Raises ParseError where
     there is none, nor anything that fio said of why."""
-    errors = list(dict.fromkeys(filter(None, map(_said, _ERROR.finditer(text)))))[:_MOST]
+    errors = errors_in(text)
     found = [run_of(one, errors) for one in runs(text)]
     if not found and not errors:
         raise ParseError('expected the JSON of fio: {"fio version": ...', 1)
     found = found or [_never(errors[0])]
     return Fio(tuple(found), found[0].line, TOOL)
+
+
+def errors_in(text: str) -> list[str]:
+    """What fio says of errors, each once."""
+    return list(dict.fromkeys(filter(None, map(_said, _ERROR.finditer(text)))))[:_MOST]
 
 
 def _said(match: re.Match[str]) -> str:

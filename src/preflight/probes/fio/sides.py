@@ -27,11 +27,11 @@ def sides_of(job: Row, name: str, group: str, asked: Asked, line: int) -> Iterat
     for way in moved:
         yield _side(job, way, f"{name} {way}" if len(moved) > 1 else name, group, asked, line)
     sync = job.get("sync")
-    if isinstance(sync, dict) and number(sync.get("total_ios")):
-        yield FioSide(
-            f"{name} sync", "sync", group, latency=latency_of(sync), through="device",
-            where="fsync", line=line,
-        )  # fmt: skip
+    latency = latency_of(sync) if isinstance(sync, dict) else FioLatency()
+    if not isinstance(
+        latency.mean_us, Missing
+    ):  # fio counts no syncs of data alone, and times them
+        yield FioSide(f"{name} sync", "sync", group, latency=latency, through="device", line=line)
 
 
 def _moved(side: Row) -> bool:
