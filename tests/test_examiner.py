@@ -57,7 +57,7 @@ def test_it_is_the_same_in_a_process_of_its_own() -> None:
 
 
 def test_facts_are_kept_of_one_host_alone() -> None:
-    def kept(count: int, **how: bool) -> list[bool]:
+    def kept(count: int, **how: Any) -> list[bool]:
         found = examine_all(hosts(count), CHECKS, **how)
         return [one.report.facts is not None for one in found]
 

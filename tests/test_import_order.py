@@ -22,6 +22,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     # benchmark_signatures: rows of the same table
     ("benchmark_signatures", "network_signatures"),
     # nccl_text: which lines are NCCL's, for who cuts a text and for who reads it
+    # hca_list: which ports a list of NCCL takes, for who says what each is for and who judges lists
     (
         "nodesets",
         "cpulists",
@@ -31,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "faults",
         "software_signatures",
         "nccl_text",
+        "hca_list",
     ),
     (
         "hostlists",
@@ -122,7 +124,12 @@ SHARED_WITHIN = {
     "expect.models": "the rows of a table that bounds are made of",
     "expect.training": "bounds of a topic of their own, listed with the others",
     "expect.stress": "bounds of a topic of their own, listed with the others",
+    "expect.latency": "bounds of a topic of their own, listed with the others",
+    "expect.nics": "which adapters count, for bounds of what goes over them",
     "expect.pcie": "what a link carries, for bounds on what goes over it",
+    "probes.collectives.wire_ends": "what the tests of a host's links tell of their ends",
+    "facts.wire": "a host holds what its links carry, told by the same bench",
+    "expect.wire": "bounds of a topic of their own, listed with the others",
     "expect.heat": "bounds of a topic of their own, listed with the others",
     "probes.nvidia_smi.topo_table": "the table that both questions of nvidia-smi topo print",
     "probes.training.lines": "numbers and words in the lines of active work",

@@ -19,8 +19,9 @@ from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
-from tests import accelerator_text, collective_text, fio_text
+from tests import accelerator_text, collective_text, fio_text, wire_lines
 from tests import topology_text as topology
+from tests.bench_lines import BASES as BENCHES
 from tests.binding_text import BOUND, ON_GPU, TWO_NODES
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
@@ -114,7 +115,9 @@ BASES: dict[str, dict[str, str]] = {
         "meminfo": "MemTotal: 1000 kB\nMemAvailable: 900 kB\n",
     },
 }
-BASES |= WATCHES | PARAMETERS | NETWORK | {name: {name: text} for name, text in SETUP.items()}
+BASES |= (
+    WATCHES | PARAMETERS | NETWORK | BENCHES | {name: {name: text} for name, text in SETUP.items()}
+)
 BASES |= {name: {name: text} for name, text in SYSTEM.items()}
 _MEMINFO = (
     "MemTotal: 2113481236 kB\nMemAvailable: 2013481236 kB\nSwapTotal: 8388604 kB\n"
@@ -281,6 +284,10 @@ BASES |= {
 _LOADED = {"nvidia-smi-q": _X8, "nvidia-smi-topo": topology.hgx(), "ipmi-sdr": BMC}
 BASES |= {
     "bench": {"nccl-bench": sample("nccl_bench/sound_h1.jsonl")},
+    "wire": {"nccl-bench": wire_lines.tcp()},
+    "wire-shared": {"nccl-bench": wire_lines.tcp(together=0.5)},
+    "wire-rdma": {"nccl-bench": wire_lines.rdma()},
+    "wire-rdma-shared": {"nccl-bench": wire_lines.rdma(together=0.5)},
     "stressed": {"stress": stressed(), **_LOADED},
     "stressed-two": {"stress": stressed(under_load(gpus=2, soak_s=1))},
     "stressed-briefly": {"stress": stressed(under_load(soak_s=1)), **_LOADED},
@@ -376,7 +383,8 @@ def _judge(name: str, key: str) -> list[Result]:
         checks += [one for one in _checks().values() if one.id in entry["others"]]
     if entry.get("asked"):
         checks = mark(checks, [name], asked=True)
-    report = examine(entry.get("host", "node-07"), _raws(entry, entry.get(key) or {}), checks)
+    raws, nics = _raws(entry, entry.get(key) or {}), entry.get("nics", "")
+    report = examine(entry.get("host", "node-07"), raws, checks, nics=nics)
     subject = entry.get("subject")
     mine = [one for one in report.results if one.check == name]
     return [one for one in mine if subject in (None, one.subject)]

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight.assemble.host import assemble
+from preflight.enclosed import with_log
 from preflight.facts.host import Host
 from preflight.faults import CONNECTION
 from preflight.judge.causes import attribute
@@ -66,25 +67,27 @@ class Examined(Struct, frozen=True):
 
 
 def examine(
-    name: str, raws: Sequence[Raw], checks: Sequence[Check], *, facts: bool = False
-) -> HostReport:
+    name: str, raws: Sequence[Raw], checks: Sequence[Check], *, facts: bool = False,
+    nics: str = "",
+) -> HostReport:  # fmt: skip
     """The report of one host by itself; `checks` over the fleet have no results in it."""
     alone = [check for check in checks if check.across != "fleet"]
-    return examine_one_of_many(name, raws, alone, facts=facts).report
+    return examine_one_of_many(name, raws, alone, facts=facts, nics=nics).report
 
 
 def examine_one_of_many(
     name: str, raws: Sequence[Raw], checks: Sequence[Check], *, facts: bool = False,
-    drawn: bool = False, told: set[Reading] | None = None,
+    drawn: bool = False, told: set[Reading] | None = None, nics: str = "",
 ) -> Examined:  # fmt: skip
     """Facts of one host, judged, with the evidence of what did not pass, and its readings for the
     checks over the fleet (`told`: those of the hosts before it); `drawn`: with its map and the
-    advice. A host that gave no answer has
+    advice; `nics`: the adapters that the user named for training. A host that gave no answer has
     neither: why stands in `missing`."""
     faults = tuple(_faults(raws))
     if faults and all(raw.missing for raw in raws):
         return Examined(HostReport(name, host_verdict((), faults), faults), Readings(name))
-    assembled = assemble(name, raws)
+    raws = with_log(raws)
+    assembled = assemble(name, raws, nics)
     results = judge(assembled.host, checks)
     attribute(results)
     lines = Lines(raws)
@@ -130,6 +133,10 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
         from preflight.reports.training import training_tables
 
         tables += (*training_tables(host), *sweep_tables(host.training, host.name))
+    if not isinstance(host.localisation, Missing):
+        from preflight.reports.heat import heat_tables
+
+        tables += heat_tables(host)
     if not (isinstance(host.collectives, Missing) and isinstance(host.rdma_tests, Missing)):
         from preflight.reports.collectives import collective_tables, rdma_tables
 
@@ -138,6 +145,10 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
         from preflight.reports.io import io_tables
 
         tables += io_tables(host)
+    if not isinstance(host.wire, Missing):
+        from preflight.reports.wire import wire_tables
+
+        tables += wire_tables(host)
     return tables
 
 

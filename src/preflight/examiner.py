@@ -41,6 +41,7 @@ def examine_all(
     all_facts: bool = False,
     one_hosts_facts: bool = False,
     drawn: bool = False,
+    nics: str = "",
 ) -> Iterator[Examined]:
     """Every host in the order given. Facts are kept of all hosts, or of one where there is only
     one."""
@@ -52,10 +53,12 @@ def examine_all(
     waiting = chain(_given_away(first), waiting)
     told: set[Reading] = set()
     for name, raws in islice(waiting, FIRST_HOSTS):
-        yield examine_one_of_many(name, raws, checks, facts=facts, drawn=drawn, told=told)
+        yield examine_one_of_many(
+            name, raws, checks, facts=facts, drawn=drawn, told=told, nics=nics
+        )
     beyond = list(islice(waiting, 1))
     if beyond:
-        with Examiner(checks, facts=all_facts, drawn=drawn) as examiner:
+        with Examiner(checks, facts=all_facts, drawn=drawn, nics=nics) as examiner:
             yield from _in_order(chain(_given_away(beyond), waiting), examiner)
 
 
@@ -90,9 +93,10 @@ class Examiner:
 
     def __init__(
         self, checks: Sequence[Check], *, facts: bool = False, drawn: bool = False,
-        workers: int | None = None,
+        nics: str = "", workers: int | None = None,
     ) -> None:  # fmt: skip
-        self._checks, self._keep = checks, {"facts": facts, "drawn": drawn}
+        self._checks = checks
+        self._keep: dict[str, Any] = {"facts": facts, "drawn": drawn, "nics": nics}
         self._unpack = msgspec.msgpack.Decoder(_Packed).decode
         self._results: _Shared[Result] = _Shared(Result)
         self._readings: _Shared[Reading] = _Shared(Reading)
@@ -237,7 +241,7 @@ class _Worker(Struct):
 
     @classmethod
     def start(
-        cls, checks: Sequence[Check], keep: dict[str, bool], others: Sequence[Connection]
+        cls, checks: Sequence[Check], keep: dict[str, Any], others: Sequence[Connection]
     ) -> _Worker:
         """`others`: the ends of earlier workers, which a fork copies and this one must not keep."""
         from multiprocessing import get_context  # 15 ms that one host need not wait for
@@ -260,7 +264,7 @@ class _Worker(Struct):
 
 
 def _work(
-    pipe: Connection, checks: Sequence[Check], keep: dict[str, bool], others: Sequence[Connection]
+    pipe: Connection, checks: Sequence[Check], keep: dict[str, Any], others: Sequence[Connection]
 ) -> None:
     """Judge what comes through the pipe until it is closed."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -136,6 +136,8 @@ def tool_of(probe: str, argv: Sequence[str]) -> str:
     """The program that is run; a script of our own by what it asks for: all of them are sh."""
     if not argv:
         return probe
+    if argv[0] == "env":  # with variables before it
+        return next((word for word in argv[1:] if "=" not in word), probe)
     return f"the script {probe}" if argv[0] == "sh" else argv[0]
 
 

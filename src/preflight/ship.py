@@ -26,7 +26,7 @@ _MAIN = b"from payload.main import main\n\nmain()\n"
 #: What of the payload's folders each kind of work needs.
 _TRAINING = ("group", "training")
 _STRESS = (*_TRAINING, "stress")
-_BENCH = ("group", "collectives", "locate")
+_BENCH = ("group", "collectives", "locate", "wire")
 _STORAGE = ("storage",)
 _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 #: Seconds that a watch takes at most beyond its duration: a driver that starts (30), a GPU that
@@ -45,6 +45,9 @@ BENCHES, BENCH_S = "nccl-bench", 3600
 #: The question that writes and reads files, and seconds that it takes at most beyond those of its
 #: jobs: each may lay files out or wait for a sync.
 STORES, STORE_BEYOND_S = "io-bench", 300
+#: The questions that run a binary of nccl-tests, and most seconds of each: every size, and before
+#: it the start of some thousand ranks.
+TESTS, TESTS_S = "nccl-tests", 600
 #: The question before it where several hosts train together: NVML starts a driver that sleeps.
 SITE, SITE_S = "micro-train-site", 60
 #: Samples of a GPU at most; a day is watched every 24 s.
@@ -179,6 +182,19 @@ def store_command(
         stdin=_launch(pyz(*_STORAGE)),
         note="; ".join(filter(None, (note, _shipped(pyz(*_STORAGE))))),
     )
+
+
+def program_command(
+    probe: str, argv: tuple[str, ...], python: tuple[str, ...] = ("python3",), job: str = "",
+    *, even_if_busy: bool = False,
+) -> Command:  # fmt: skip
+    """The question that runs a program of the host's own, as active work (payload/program.py)."""
+    words = ("program", *(("--job", job) if job else ()),
+             *(("--even-if-busy",) if even_if_busy else ()))  # fmt: skip
+    return Command(
+        probe, _argv(python, *words, *argv), timeout_s=TESTS_S, stdin=_launch(pyz()),
+        waits_for=TESTS, note=_shipped(pyz()),
+    )  # fmt: skip
 
 
 def site_command(plan: Mapping[str, Any], python: tuple[str, ...] = ("python3",)) -> Command:

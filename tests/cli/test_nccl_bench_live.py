@@ -7,10 +7,12 @@ import sys
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from preflight.cli import benches
 from preflight.cli.benches import plan_of, told_of
 from preflight.cli.options import Options
+from preflight.cli.plan import Question, make_plan
 from preflight.errors import UsageError
 from preflight.payload.collectives.plan import Plan
 from tests.cli.command import preflight
@@ -26,6 +28,16 @@ def test_the_plan_holds_what_was_asked_and_nothing_else() -> None:
         "dtype": "bfloat16", "pairwise": True, "repeats": 9,
     }  # fmt: skip
     Plan(**plan)
+
+
+def test_what_is_slow_is_asked_for_as_the_checks_have_it() -> None:
+    asked = Question("nccl-bench", ("collectives",), benches={})
+    plan = make_plan(asked, Options(level="standard", hosts=["n[1-8]"]))
+    assert plan.benches == {"behind_percent": 8}
+    finer = Options(level="standard", hosts=["n[1-8]"], set_=["collectives.link=5"])
+    assert make_plan(asked, finer).benches == {"behind_percent": 5}
+    with pytest.raises(UsageError, match=r"collectives\.host=95 is out of range"):
+        make_plan(asked, replace(finer, set_=["collectives.host=95"]))
 
 
 @pytest.mark.parametrize(
@@ -59,6 +71,8 @@ def test_news_are_in_words() -> None:
     assert told_of({"kind": "begin", "world": 4}) == "4 ranks start"
     test = {"kind": "test", "test": 3, "among": ["a", "b"], "why": "half of test 1"}
     assert told_of(test) == "test 3, of 2 hosts: half of test 1"
+    links = {"kind": "wire_round", "tool": "tcp", "number": 2, "pairs": [["a", "b"], ["c", "d"]]}
+    assert told_of(links) == "links by tcp, round 2: a and b, c and d"
     assert told_of({"kind": "begin"}) == told_of({}) == ""
 
 

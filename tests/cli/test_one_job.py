@@ -11,11 +11,11 @@ import pytest
 from msgspec import Struct, field
 
 from preflight.cli import one_job
-from preflight.cli.one_job import OneJob
+from preflight.cli.one_job import BENCH, OneJob
 from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
 from preflight.model import Command, Missing, Raw
-from preflight.ship import SITE, TRAINS, train_command
+from preflight.ship import SITE, TRAINS, bench_command, train_command
 from tests.cli.command import preflight
 
 SOUND = {
@@ -139,6 +139,16 @@ def test_a_host_without_gpus_is_no_part_of_a_job_on_gpus() -> None:
     assert (plan_of(fleet)["hosts"], plan_of(fleet)["ranks"]) == (["b", "c"], 4)
 
 
+def test_a_host_with_fewer_gpus_than_ranks_is_left_out_of_a_bench() -> None:
+    sites = {"a": site("a"), "b": site("b", gpus=7), "c": site("c")}
+    fleet = Hosts(tuple(sites), sites)
+    job = OneJob(fleet, threading.Event(), work=BENCH)
+    answers = dict(job.run([Command("identity", ("true",)), bench_command({"ranks": 8})]))
+    (left,) = answers["b"]
+    assert json.loads(str(left.stdout))["text"] == "8 ranks are asked for, and it has 7 GPUs"
+    assert plan_of(fleet)["hosts"] == ["a", "c"]
+
+
 def test_hosts_without_gpus_train_on_their_cores() -> None:
     sites = {name: site(name, gpus=0, cores=1, interface=f"eth{name}") for name in "ab"}
     _, fleet = trained(sites)
@@ -204,5 +214,5 @@ def test_slurm_chooses_nodes_once() -> None:
 
     fleet = Nodes((), {name: site(name) for name in ("n1", "n2")}, args=("-p", "gpu", "-N", "2"))
     fleet.hosts = ("n1", "n2")
-    again = one_job._only(fleet, ["n1"])
+    again = one_job.only(fleet, ["n1"])
     assert (again.hosts, again.args) == (("n1",), ("-p", "gpu"))

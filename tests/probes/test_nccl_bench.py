@@ -9,9 +9,13 @@ import pytest
 
 from preflight.collect import examine
 from preflight.errors import ParseError
-from preflight.facts.collectives import Side
+from preflight.facts.collectives import Collective, Localisation, LocateTest, Side
+from preflight.facts.host import Host
+from preflight.facts.nics import NicPort
+from preflight.judge import overrides
 from preflight.judge.load import load
-from preflight.model import HostReport, Missing, Raw, Status
+from preflight.judge.located import judge_located
+from preflight.model import HostReport, Missing, Raw, Result, Status
 from preflight.probes.collectives.bench import bench
 from preflight.probes.collectives.job import told_to_each
 from tests.conftest import sample
@@ -51,6 +55,14 @@ def test_a_table_is_like_one_of_nccl_tests() -> None:
     assert side.algbw_gbps == pytest.approx(16777216 / side.time_us / 1e3)
 
 
+def test_variables_of_the_ranks_are_told_with_what_was_asked_for() -> None:
+    told = lines("one_host")
+    told[0]["environment"] = {"NCCL_IB_HCA": "mlx5_9", "NCCL_ALGO": "Ring"}
+    assert bench(written(told)).runs[0].variables == ("NCCL_ALGO=Ring", "NCCL_IB_HCA=mlx5_9")
+    told[0]["plan"]["nics"] = "=mlx5_0"
+    assert bench(written(told)).runs[0].variables == ("NCCL_ALGO=Ring", "NCCL_IB_HCA==mlx5_0")
+
+
 def test_processors_are_shown_and_not_judged() -> None:
     found = statuses(judged(sample("nccl_bench/one_host.jsonl")))
     assert found["collectives.wrong"] is Status.PASS
@@ -73,6 +85,7 @@ def test_a_wrong_sum_fails() -> None:
         ({"kind": "failed", "rank": 3, "text": "out of memory"}, "rank 3: out of memory"),
         ({"kind": "silent", "suspects": [1], "after_s": 60.0}, "rank 1 said nothing for 60 s"),
         ({"kind": "absent", "of": "h4"}, "h4 did not come"),
+        ({"kind": "absent", "of": "h4", "text": "no GPU"}, "h4 did not come: no GPU"),
     ],
 )
 def test_what_stopped_it_is_named_and_what_came_before_is_kept(line: Line, text: str) -> None:
@@ -126,6 +139,55 @@ def test_a_boundary_is_told_with_its_sides() -> None:
     assert (failed.check, failed.subject) == ("collectives.boundary", "h[1-2] | h[3-4]")
 
 
+def located(report: HostReport, kind: str = "host") -> Result:
+    (one,) = [one for one in report.results if one.check == f"collectives.{kind}"]
+    return one
+
+
+def examined(text: str, host: str, *stated: str) -> HostReport:
+    checks = overrides.apply(load(("collectives",)).checks, map(overrides.parse, stated))
+    return examine(host, [Raw(host, "nccl-bench", stdout=text)], checks)
+
+
+def test_how_slow_is_slow_can_be_set() -> None:
+    slow = sample("nccl_bench/slow_link_of_h3_h3.jsonl")
+    assert located(examined(slow, "h3")).expected == "at most 8 % below the others"
+    assert located(examined(slow, "h3", "collectives.host=50")).status is Status.FAIL
+    spared = located(examined(slow, "h3", "collectives.host=80"))
+    assert (spared.status, spared.expected) == (Status.PASS, "at most 80 % below the others")
+    finer = located(examined(sample("nccl_bench/sound_h2.jsonl"), "h2", "collectives.host=4"))
+    assert finer.status is Status.ERROR
+    assert "--set collectives.host=4" in finer.reason
+
+
+def test_that_all_are_alike_is_told_with_how_fast_they_are() -> None:
+    told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located")]
+    passed = located(judged(written(told)))
+    assert passed.status is Status.PASS
+    assert "rounds, healthy ones at 0.0" in str(passed.measured)
+    link = located(judged(written(told)), "link")
+    assert "looked at: each node, and each of the 4 links" in str(link.measured)
+
+
+def test_slow_alike_is_told_beside_what_the_hardware_allows() -> None:
+    test = LocateTest(1, tuple(f"n{at}" for at in range(8)), "")
+    run = Collective("all_reduce", "torch", product="NVIDIA H100 80GB HBM3", ranks=128,
+                     host_count=16, ranks_per_host=8)  # fmt: skip
+    ports = tuple(
+        NicPort(f"mlx5_{at}/1", nic=f"mlx5_{at}", role="training", state="ACTIVE", rate_gbits=400.0)
+        for at in range(8)
+    )
+    found = Localisation(test.hosts, (test,), 1, (), 2, "", "", {"groups": 98.0},
+                         size_bytes=1 << 28)  # fmt: skip
+    host = Host("n0", collectives=(run,), nic_ports=ports, localisation=found)
+    (one,) = judge_located(host, [c for c in load(("collectives",)).checks
+                                  if c.id == "collectives.host"])  # fmt: skip
+    assert one.status is Status.PASS
+    assert str(one.measured).startswith("1 tests in 2 rounds, healthy ones at 98 GB/s, ")
+    share = int(str(one.measured).split(", ")[2].split("%")[0])
+    assert 20 < share < 40
+
+
 def test_a_host_with_fewer_gpus_is_told() -> None:
     told = lines("sound_h1")
     job = next(one for one in told if one["kind"] == "job")
@@ -154,6 +216,16 @@ def test_hosts_that_did_not_come_are_not_counted() -> None:
     told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located")]
     (run,) = bench(written([*told, {"kind": "absent", "of": "h4"}])).runs
     assert (run.ranks, run.trouble) == (3, "h4 did not come")
+
+
+def test_a_host_with_another_nccl_was_left_out_and_the_others_measured() -> None:
+    told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located")]
+    unlike = {"kind": "unlike", "of": "h4", "text": "it has NCCL 2.20.5, and h1 NCCL 2.21.5"}
+    (run,) = bench(written([*told, unlike])).runs
+    assert (run.ranks, run.ended, run.trouble) == (3, True, "")
+    sizes = ("size", "test", "found")
+    (run,) = bench(written([*(one for one in told if one["kind"] not in sizes), unlike])).runs
+    assert (run.ended, run.trouble) == (False, "h4: it has NCCL 2.20.5, and h1 NCCL 2.21.5")
 
 
 def test_a_search_that_is_none_is_told_to_nobody() -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from preflight.assemble.sources import probe_of
 from preflight.errors import ParseError
 from preflight.facts.chassis import Chassis, EventLog
+from preflight.facts.collectives import Collectives
 from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.fio import Bench
 from preflight.facts.gpu import Driver, NvidiaSmi
@@ -20,6 +21,7 @@ from preflight.facts.stress import Stress
 from preflight.facts.training import Training
 from preflight.facts.watch import Watch
 from preflight.model import Known, Missing, Raw
+from preflight.probes.collectives.asked import ended_by_us, named, not_run, stopped
 from preflight.probes.spec import Probe
 from preflight.probes.training.lines import ended_by
 
@@ -39,6 +41,8 @@ _COMES_WITH = {
     "packages": "; another: --python 'CMD'",
 }
 
+#: The probe of runs of nccl-tests.
+_TESTS = "nccl-tests"
 #: The last line of a report that is whole.
 _END = "</nvidia_smi_log>"
 _EXPLAINED = Missing("not-applicable", "nvidia-smi says in words why it ended with an error")
@@ -58,12 +62,18 @@ def read(raw: Raw) -> Any:
     probe = probe_of(raw.probe)
     if raw.truncated and raw.rc == 0 and probe and (log := _cut_log(raw, probe)):
         return log
+    if failed is not None and probe and raw.argv and raw.probe.startswith(_TESTS):
+        return _measured_so_far(raw, probe, failed)
     if failed is not None or probe is None:
         return _hung(raw, failed, probe)
     try:
         facts = probe.parse(answer_text(raw, probe))
     except ParseError as error:
-        return _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
+        why = _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
+        return not_run(raw.argv, why) if raw.probe.startswith(_TESTS) else why
+    if isinstance(facts, Collectives) and raw.probe.startswith(_TESTS):
+        facts = named(facts, raw.argv)
+        return stopped(facts, _with_rc(raw)) if raw.rc else facts
     # A tool that failed may have told half of it; of nvidia-smi the text says what is wrong.
     if raw.rc == 0 or _explains(facts):
         return _timed(facts, raw)
@@ -146,6 +156,24 @@ def _seen_so_far(
         return found if begun else None
     seen = isinstance(found, Watch) and not isinstance(found.gpus, Missing)
     return found if seen else None
+
+
+def _with_rc(raw: Raw) -> str:
+    lines = (line.strip()[:200] for line in _text(raw.stderr).splitlines())
+    said = next((line for line in lines if any(map(str.isalnum, line))), "")
+    return f"{raw.tool} exited with {raw.rc}{f': {said}' if said else ''}"
+
+
+def _measured_so_far(raw: Raw, probe: Probe, why: Missing) -> Collectives | Missing:
+    """The sizes that a benchmark measured until it was ended. One that hangs has failed; of one
+    that was interrupted nobody knows."""
+    try:
+        found: Collectives = probe.parse(answer_text(raw, probe))
+    except ParseError:
+        said = _first_line(raw.stderr)
+        told = Missing(why.kind, f"{why.text}; it said: {said}") if said else why
+        return not_run(raw.argv, told)
+    return ended_by_us(named(found, raw.argv), why, hangs=raw.reached_limit)
 
 
 def answer_text(raw: Raw, probe: Probe | None) -> str:

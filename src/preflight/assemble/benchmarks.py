@@ -8,7 +8,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from preflight.assemble.tables import SUPPLIERS
-from preflight.facts.collectives import Bench, Collective, Collectives, Localisation, RdmaTests
+from preflight.facts.collectives import (
+    Bench,
+    BenchStack,
+    Collective,
+    Collectives,
+    Localisation,
+    RdmaTests,
+)
+from preflight.facts.wire import Wire
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.collectives.derived import numbered
 
@@ -24,30 +32,56 @@ _NO_TEST = Missing(
     "`preflight nccl-bench --from bw.log`",
 )
 
+NO_WIRE = Missing(
+    "not-asked", "needs several hosts: preflight nccl-bench --wire auto --hosts HOSTS"
+)
 NO_SEARCH = Missing("not-asked", "needs several hosts: preflight nccl-bench --hosts HOSTS")
+_OF_ANOTHER = Missing(
+    "not-asked",
+    "nccl-tests measures all hosts at once; which is slow: preflight nccl-bench --hosts HOSTS "
+    "without --nccl-tests",
+)
 _LED_ELSEWHERE = Missing("not-applicable", "told by the host that led the others")
 
 
 def benchmark_facts(found: Mapping[str, Any], *, asked: bool) -> dict[str, Any]:
     """Runs of collectives with the shapes of their curves, and tests of RDMA."""
     runs = _runs(_answers(found, "collectives"), _NO_RUN if asked else NOT_IN_INPUT)
-    tests = _tests(_answers(found, "rdma_tests"), _NO_TEST if asked else NOT_IN_INPUT)
+    bench = found.get("nccl-bench", NOT_IN_INPUT)
+    absent = _NO_TEST if asked else NOT_IN_INPUT
+    tests = _tests(_answers(found, "rdma_tests"), bench, absent)
     return {
         "collectives": runs, "collective_shapes": _shapes(runs), "rdma_tests": tests,
-        "localisation": _located(found.get("nccl-bench", NOT_IN_INPUT), asked=asked),
+        "localisation": _located(found, asked=asked),
+        "wire": _wire(bench, asked=asked),
+        "bench_stack": _stack(bench, asked=asked),
     }  # fmt: skip
 
 
-def _located(answer: Known[Bench], *, asked: bool) -> Known[Localisation]:
+def _located(found: Mapping[str, Any], *, asked: bool) -> Known[Localisation]:
     """What the search for a slow host told of this one."""
+    answer: Known[Bench] = found.get("nccl-bench", NOT_IN_INPUT)
+    if answer is NOT_IN_INPUT and asked:
+        return _OF_ANOTHER if "nccl-tests" in found else NO_SEARCH
     if answer is NOT_IN_INPUT:
-        return NO_SEARCH if asked else answer
+        return answer
     if isinstance(answer, Missing):
         return answer
-    why = _unable(answer)
-    if why:
-        return why
-    return answer.located
+    return _unable(answer) or answer.located
+
+
+def _wire(answer: Known[Bench], *, asked: bool) -> Known[Wire]:
+    """What the links of this host carry by themselves."""
+    if answer is NOT_IN_INPUT:
+        return NO_WIRE if asked else answer
+    return answer if isinstance(answer, Missing) else _unable(answer) or answer.wire
+
+
+def _stack(answer: Known[Bench], *, asked: bool) -> Known[BenchStack]:
+    """What its ranks ran with; a host that could not begin may still have told it."""
+    if answer is NOT_IN_INPUT:
+        return NO_SEARCH if asked else answer
+    return answer if isinstance(answer, Missing) else answer.stack
 
 
 def _unable(answer: Bench) -> Missing | None:
@@ -94,11 +128,11 @@ def _from(run: Collective, probe: str) -> Collective:
     return replace(run, probe=probe, shape=shape)
 
 
-def _tests(answers: Mapping[str, Any], absent: Missing) -> Any:
+def _tests(answers: Mapping[str, Any], bench: Known[Bench], absent: Missing) -> Any:
     told = [
         replace(one, probe=name) for name, answer in answers.items()
         if isinstance(answer, RdmaTests) for one in answer.tests
-    ]  # fmt: skip
+    ] + (list(bench.rdma) if isinstance(bench, Bench) else [])  # fmt: skip
     if not told:
         return _why(answers.values(), absent)
     names: dict[str, int] = {}

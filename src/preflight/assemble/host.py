@@ -42,6 +42,7 @@ from preflight.assemble.joined.topology import topology_of
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.limits import limit_facts, processes_of
 from preflight.assemble.nccl_logs import one_log
+from preflight.assemble.network.chosen import choice_of, ports_by_choice
 from preflight.assemble.network.ports import by_place
 from preflight.assemble.network.texts import merged_netdevs, merged_nics
 from preflight.assemble.numa import numa_nodes
@@ -64,7 +65,7 @@ _AS_TOLD = (
     "board", "sysctls", "counters", "persisted", "software", "packages", "env_reports",
     "numa_nodes", "configured_limits", "asked_processes", "cgroup", "shared_memory", "disks",
     "processes", "clock", "cpu_state", "memory_state", "nccl_topo", "nccl",
-    "collectives", "collective_shapes", "rdma_tests", "localisation",
+    "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack", "wire",
     "fio_runs", "fio_jobs", "fio_sides", "fio_syncs", "fio_totals",
 )  # fmt: skip
 
@@ -76,8 +77,9 @@ class Assembled(Struct):
     missing: list[MissingProbe]
 
 
-def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
-    """The facts of one host from all its answers."""
+def assemble(name: str, raws: Iterable[Raw], nics: str = "") -> Assembled:
+    """The facts of one host from all its answers. `nics`: which adapters the user named for
+    training, as hca_list.py reads it."""
     by_probe = {raw.probe: raw for raw in raws}
     found = {probe: read(raw) for probe, raw in by_probe.items() if probe_of(probe)}
     parts = {part: _best(found, suppliers) for part, suppliers in SUPPLIERS.items()}
@@ -105,8 +107,10 @@ def assemble(name: str, raws: Iterable[Raw]) -> Assembled:
     host = replace(_host(name, parts, site), gpu_looks=looks(found))
     host = replace(host, stack=stack_of(host, python))
     p2p = as_asked(parts["p2p"], by_probe.get("nvidia-smi-p2p"))
+    host = replace(host, nic_choice=choice_of(nics, host.environment))
     host = replace(host, topology=topology_of(host, parts["matrix"], p2p))
-    host = replace(host, nic_ports=by_place(host.nic_ports, host.topology, host.nics))
+    ports = by_place(host.nic_ports, host.topology, host.nics)
+    host = replace(host, nic_ports=ports_by_choice(ports, host.nic_choice))
     host = replace(host, bindings=bindings_of(host))
     host = replace(host, stress=joined(host))
     return Assembled(host, _unanswered(found, site))

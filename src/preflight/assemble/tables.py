@@ -166,6 +166,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "nccl": ("nccl-log",),
     "collectives": ("nccl-bench", "nccl-tests", "all-reduce-bench"),
     "localisation": ("nccl-bench",),
+    "wire": ("nccl-bench",),
     "rdma_tests": ("perftest",),
     "fio": ("io-bench", "fio"),
     "npus": ("npu-smi",),
@@ -188,6 +189,11 @@ RECORDED_ONLY = frozenset(
 
 #: Asked by an option, a level or a command of its own, with a command line that depends on it.
 BY_OPTION = frozenset({"watch", "process", "stress", "micro-train", "nccl-bench", "io-bench"})
+
+#: What tells where adapters sit, and with it what each is for; and who named them for training.
+_PLACES = (
+    "matrix", "pci_tree", "nics", "numa_nodes", "nvidia_smi", "pci", "cpu", "environment",
+)  # fmt: skip
 
 #: The first word of a fact path -> the parts it is made of. `identity` and `pci` are always asked.
 MADE_OF: dict[str, tuple[str, ...]] = {
@@ -223,20 +229,11 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "counters": ("counters",),
     "persisted": ("persisted", "sysctls"),
     "nics": ("nics",),
-    "nic_ports": ("nics", "netdevs"),
+    "nic_ports": (*_PLACES, "netdevs"),
     "netdevs": ("netdevs", "nics"),
     "nic_count": ("nics",),
-    "topology": (
-        "matrix",
-        "p2p",
-        "pci_tree",
-        "nics",
-        "numa_nodes",
-        "nvidia_smi",
-        "nvlink_status",
-        "pci",
-        "cpu",
-    ),
+    "nic_choice": ("environment",),
+    "topology": (*_PLACES, "p2p", "nvlink_status"),
     "topology_shape": ("pci_sysfs",),
     "software": ("software",),
     "packages": ("packages",),
@@ -295,6 +292,8 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "collectives": ("collectives", "nics", "nccl"),
     "collective_shapes": ("collectives",),
     "localisation": ("localisation",),
+    "wire": ("wire",),
+    "bench_stack": ("localisation",),
     "rdma_tests": ("rdma_tests", "nics"),
     "fio_runs": ("fio",),
     "fio_jobs": ("fio",),

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from preflight.cli.clock import now
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
-from preflight.collect import ask, trimmed
+from preflight.collect import Transport, ask, trimmed
 from preflight.errors import PreflightError, ToldInterrupt
 from preflight.model import Command, Missing, Raw
 from preflight.units import parse_duration
@@ -95,16 +95,17 @@ class Keeper(Struct):
 
 
 def ask_here(
-    commands: Sequence[Command], options: Options, streams: Streams, captures: Captures
-) -> list[Raw]:
+    commands: Sequence[Command], options: Options, streams: Streams, captures: Captures,
+    by: Callable[[Transport], Transport] = lambda transport: transport,
+) -> list[Raw]:  # fmt: skip
     """All answers of this machine. Interrupted, what came so far is saved, unasked if need be."""
     import socket
 
     from preflight.transports.local import Local
 
     timeout_s = host_timeout_s(commands, options)
-    transport = Local(socket.gethostname(), timeout_s, options.sudo,
-                      _told(commands, streams, quiet=options.quiet))  # fmt: skip
+    transport = by(Local(socket.gethostname(), timeout_s, options.sudo,
+                         _told(commands, streams, quiet=options.quiet)))  # fmt: skip
     kept: list[Raw] = []
     try:
         with captures.opened() as keeper:

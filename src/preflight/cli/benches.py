@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from preflight.cli.nccl_tests.asked import questions as of_tests
+from preflight.cli.nccl_tests.asked import tests_of
 from preflight.cli.options import Options
 from preflight.errors import UsageError
-from preflight.units import format_bytes, parse_bytes
+from preflight.model import Check, Command
+from preflight.ship import bench_command
+from preflight.units import format_bytes, parse_bytes, parse_duration
 
 #: Those of payload/collectives; a test holds them together.
 COLLECTIVES = (
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "sendrecv",
 )  # fmt: skip
 DTYPES = ("float32", "float16", "bfloat16")
-#: What `run --level standard` times, on hosts with several GPUs: the plateau and what leads to it.
+WIRES = ("auto", "rdma", "tcp")
+#: What `run --level standard` times, on hosts with several GPUs: a small size, where the steps
+#: count, the plateau and what leads to it.
 BETWEEN_GPUS: dict[str, Any] = {
-    "device": "cuda", "least_gpus": 2, "collectives": ["all_reduce"], "begin_bytes": 1 << 20,
+    "device": "cuda", "least_gpus": 2, "collectives": ["all_reduce"], "begin_bytes": 1 << 12,
     "end_bytes": 1 << 32, "factor": 16,
 }  # fmt: skip
 #: Least and most of numbers.
 _RANGES = {"ranks": (1, 1024), "factor": (2, 1 << 20), "repeats": (3, 1000), "threads": (1, 1024)}
 _LEAST_BYTES, _MOST_BYTES = 4, 1 << 36
+_LEAST_PERCENT, _MOST_PERCENT = 1, 60
 
 
 def plan_of(options: Options) -> dict[str, Any]:
     """The plan: what was asked for, and nothing that was left open. Raises UsageError."""
     _hold(options)
-    names = ("ranks", "factor", "repeats", "threads", "dtype", "interface", "even_if_busy")
+    names = (
+        "ranks", "factor", "repeats", "threads", "dtype", "interface", "even_if_busy", "nics",
+    )  # fmt: skip
     plan = {name: value for name in names if (value := getattr(options, name))}
     sizes = {"begin_bytes": options.begin, "end_bytes": options.end}
     plan |= {name: _bytes(name, text) for name, text in sizes.items() if text is not None}
@@ -35,7 +44,24 @@ def plan_of(options: Options) -> dict[str, Any]:
         raise UsageError(f"-b {options.begin} is more than -e {options.end}", "-b 8 -e 1G")
     plan |= {"collectives": list(options.collective)} if options.collective else {}
     plan |= {"pairwise": True} if options.pairwise else {}
+    plan |= {"sweep": list(options.settings)} if options.settings else {}
+    plan |= {"lasting_s": parse_duration(options.lasting)} if options.lasting else {}
+    plan |= {"wire": options.wire} if options.wire else {}
+    plan |= {"tests": tests} if (tests := tests_of(options)) else {}
     return plan | ({"locate": False} if options.no_locate else {})
+
+
+def looks_for(checks: Sequence[Check]) -> dict[str, Any]:
+    """How far below the others what is slow may be: of the checks on what a search finds the one
+    with the least. Raises UsageError."""
+    found = {one.id: one.fail_unless["max"] for one in checks if one.rule == "located"}
+    for name, percent in found.items():
+        if not _LEAST_PERCENT <= percent <= _MOST_PERCENT:
+            raise UsageError(
+                f"{name}={percent} is out of range: it is percent below the others",
+                f"{_LEAST_PERCENT} to {_MOST_PERCENT}, such as --set {name}=8",
+            )
+    return {"behind_percent": min(found.values())} if found else {}
 
 
 def _bytes(name: str, text: str) -> int:
@@ -54,6 +80,8 @@ def _hold(options: Options) -> None:
         raise UsageError(f"--collective {unknown[0]!r} is none", f"one of {', '.join(COLLECTIVES)}")
     if options.dtype is not None and options.dtype not in DTYPES:
         raise UsageError(f"--dtype {options.dtype!r} is none", f"one of {', '.join(DTYPES)}")
+    if options.wire is not None and options.wire not in WIRES:
+        raise UsageError(f"--wire {options.wire!r} is none", f"one of {', '.join(WIRES)}")
     if options.pairwise and options.no_locate:
         raise UsageError(
             "--pairwise looks for slow links, --no-locate for none", "leave one of them out"
@@ -64,18 +92,32 @@ def _hold(options: Options) -> None:
             raise UsageError(f"--{name} {value} is out of range", f"--{name} {least} to {most}")
 
 
+def questions(plan: dict[str, Any], python: tuple[str, ...]) -> Iterator[Command]:
+    """What it asks, by the engine of the plan: the bundled one, or nccl-tests."""
+    if "tests" in plan:
+        yield from of_tests(plan, python)
+    else:
+        yield bench_command(plan, python, estimate(plan))
+
+
 def estimate(plan: dict[str, Any]) -> str:
     """What it takes, for --dry-run."""
     count = len(plan.get("collectives", COLLECTIVES))
     if plan.get("least_gpus"):
         return "about 15 s where there are several GPUs, else nothing"
     many = "; on several hosts some rounds of tests more, of seconds each"
+    wire = "; links by TCP 10 s a round, by RDMA 45 s for each adapter of a host and round"
+    many += wire if plan.get("wire") else ""
     return f"about {10 + 2 * count} s on processors, {20 + 10 * count} s on GPUs{many}"
 
 
 _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
     "begin": lambda told: f"{told['world']} ranks start",
     "step": lambda told: str(told["name"]),
+    "wire_round": lambda told: (
+        f"links by {told['tool']}, round {told['number']}: "
+        + ", ".join(" and ".join(pair) for pair in told["pairs"])
+    ),
     "test": lambda told: f"test {told['test']}, of {len(told['among'])} hosts: {told['why']}",
 }
 

@@ -13,12 +13,18 @@ from preflight.cli.streams import Streams
 
 def dry_run(question: Question, plan: Plan, options: Options, streams: Streams) -> int:
     """Tell it; the exit status."""
-    hold_targets(options, drawn=bool(plan.facts))
+    hold_targets(options, drawn=bool(plan.facts) or question.pairs)
     if options.from_:
         streams.report([f"would read {', '.join(options.from_)}; nothing would be run\n"])
         return Exit.OK
     commands = plan.commands()
     many = many_hosts(options, plan.commands, streams)
+    if plan.benches and "tests" in plan.benches:
+        from preflight.cli.nccl_tests.shown import lines
+
+        streams.report(lines(plan.benches, commands, options, many, plan.python))
+        streams.report([_closing(plan, options)])
+        return Exit.OK
     job = question.trains if question.trains is not None else question.benches
     if many and job is not None:
         from preflight.cli.one_job import first_questions
@@ -28,9 +34,14 @@ def dry_run(question: Question, plan: Plan, options: Options, streams: Streams) 
         streams.report(shown_commands(before, options, many.told()))
         streams.report(["then those that can, as one job; their plan says that too:\n"])
     streams.report(shown_commands(commands, options, many.told() if many else ""))
+    streams.report([_closing(plan, options)])
+    return Exit.OK
+
+
+def _closing(plan: Plan, options: Options) -> str:
+    """How much is judged, and what is written."""
     lock = [options.lock] if options.lock is not None else []
     files = ", ".join([*options.save, *lock, *map(str, host_paths(options))])
     writes = plan.trains is not None or plan.stores is not None
     files = files or ("nothing that stays" if writes else "nothing")
-    streams.report([f"{len(plan.checks)} checks; would write {files}\n"])
-    return Exit.OK
+    return f"{len(plan.checks)} checks; would write {files}\n"

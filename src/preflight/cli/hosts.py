@@ -169,9 +169,14 @@ def _under_slurm(
     if named:
         raise UsageError(f"--slurm asks nodes, and {named} has a user or a port", "its name alone")
     names = tuple(target.name for target in targets)
-    args = tuple(word for text in options.slurm_args for word in _words(text))
+    args = words_of(options)
     slurm = Slurm(names, args, limit_s, options.sudo, told)
     return Asking(slurm.wanted(), "under srun", slurm, slurm.shown(), slurm.interrupted)
+
+
+def words_of(options: Options) -> tuple[str, ...]:
+    """What srun is given besides."""
+    return tuple(word for text in options.slurm_args for word in _words(text))
 
 
 def _words(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from preflight.cli.plan import Plan, Question, hold, make_plan
 from preflight.cli.saving import capture_paths, opened_targets
 from preflight.cli.stored import changed_since, earlier
 from preflight.cli.streams import Streams
-from preflight.collect import Examined, examine_one_of_many
+from preflight.collect import Examined, Transport, examine_one_of_many
 from preflight.errors import ToldInterrupt
 from preflight.examiner import FIRST_HOSTS, Examiner, examine_all
 from preflight.judge.causes import attribute_fleet
@@ -89,7 +89,7 @@ def judge_and_report(
         return dry_run(question, plan, options, streams)
     then = earlier(options)
     captures = Captures(capture_paths(options.save), options.redact)
-    with opened_targets(options, drawn=bool(plan.facts)) as targets:
+    with opened_targets(options, drawn=bool(plan.facts) or question.pairs) as targets:
         began, started_at = time.monotonic(), now()
         many = many_hosts(options, plan.commands, streams)
         if many and question.trains is not None and not question.trains.get("sweep"):
@@ -101,9 +101,9 @@ def judge_and_report(
 
             announced(plan.stores, len(many.hosts) if many else 1, options, streams)
         if many and question.benches is not None:
-            from preflight.cli.one_job import BENCH, as_one_job
+            from preflight.cli.engines import as_one_bench
 
-            as_one_job(many, plan.python, BENCH)
+            as_one_bench(many, plan, options)
         try:
             found = _examined(plan, options, streams, captures, many)
         except ToldInterrupt as error:
@@ -142,10 +142,23 @@ def _examined(
         for one in recorded:
             one.report.results = tuple(as_recorded(one.report.results, plan.beyond))
         return recorded
-    raws = ask_here(plan.commands(), options, streams, captures)
+    raws = ask_here(plan.commands(), options, streams, captures, _by_engine(plan))
     facts, drawn = _wants_facts(options), bool(plan.facts)
     checks = _checks_of(plan, options, many)
-    return [examine_one_of_many(raws[0].host, raws, checks, facts=facts, drawn=drawn)]
+    return [
+        examine_one_of_many(
+            raws[0].host, raws, checks, facts=facts, drawn=drawn, nics=options.nics or ""
+        )
+    ]
+
+
+def _by_engine(plan: Plan) -> Callable[[Transport], Transport]:
+    """What the engine of a bench makes of the way to this machine."""
+    if "tests" not in (plan.benches or {}):
+        return lambda transport: transport
+    from preflight.cli.engines import here
+
+    return here(plan)
 
 
 def _checks_of(plan: Plan, options: Options, many: Asking | None) -> list[Check]:
@@ -193,7 +206,9 @@ def _asked(
     found: dict[str, Examined] = {}
     # The processes start before the first thread.
     workers = 0 if 0 < len(many.hosts) < FIRST_HOSTS else None
-    with Examiner(plan.checks, facts=facts, drawn=bool(plan.facts), workers=workers) as examiner:
+    with Examiner(
+        plan.checks, facts=facts, drawn=bool(plan.facts), nics=options.nics or "", workers=workers
+    ) as examiner:
         for name, raws in many.answers(plan.commands(), options, streams, captures):
             examiner.put(name, raws)
             found |= {one.report.host: one for _, one in examiner.poll()}
@@ -218,6 +233,7 @@ def _recorded(
             all_facts=options.facts,
             one_hosts_facts=_wants_facts(options),
             drawn=bool(plan.facts),
+            nics=options.nics or "",
         )
     for note in source.notes():
         streams.note(f"note: {note}")
@@ -289,7 +305,7 @@ def _hints(
         yield SWEPT_ALONE_HINT
     if _finds_variables(hosts) and not (options.from_ or options.pid):
         yield SHELL_HINT
-    if any(map(_is_log_alone, hosts)):
+    if options.from_ and any(map(_is_log_alone, hosts)):
         yield LOG_HINT
     if not options.from_ and options.level == "quick":
         yield LEVEL_HINT

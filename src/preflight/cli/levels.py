@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from preflight.assemble.asked import NO_TRAINING
-from preflight.assemble.benchmarks import NO_SEARCH
+from preflight.assemble.benchmarks import NO_SEARCH, NO_WIRE
 from preflight.assemble.fio import NO_STORAGE
 from preflight.assemble.stress import NO_STRESS
 from preflight.model import NOT_IN_INPUT, Result, Status
 
-_UNRECORDED = (NOT_IN_INPUT.text, NO_SEARCH.text, NO_STORAGE.text, NO_STRESS.text,
+_UNRECORDED = (NOT_IN_INPUT.text, NO_SEARCH.text, NO_STORAGE.text, NO_STRESS.text, NO_WIRE.text,
                NO_TRAINING.text)  # fmt: skip
 
 

@@ -92,8 +92,20 @@ def first_questions(
     question = {
         "job": plan.get("job", ""), "interface": plan.get("interface", ""),
         "even_if_busy": plan.get("even_if_busy", False),
+        **({"tests": plan["tests"]} if "tests" in plan else {}),
     }  # fmt: skip
     return [*(one for one in commands if one.probe == _WHO), site_command(question, python)]
+
+
+def sites_of(
+    fleet: Any, commands: Sequence[Command], plan: dict[str, Any], python: tuple[str, ...]
+) -> list[Site]:
+    """What each host has, in the order in which they were named, and each machine once."""
+    found = list(fleet.run(first_questions(commands, plan, python)))
+    order = {name: at for at, name in enumerate(fleet.hosts)}
+    # Hosts that Slurm chose answer in any order: n2 before n10.
+    found.sort(key=lambda one: (order.get(one[0], len(order)), len(one[0]), one[0]))
+    return [read_site(name, raws) for name, raws in told_apart(found)]
 
 
 class OneJob(Struct):
@@ -109,8 +121,8 @@ class OneJob(Struct):
         train = next(one for one in commands if one.probe == self.work.probe)
         asked = _plan_in(train)
         plan = {**asked, "job": secrets.token_hex(8)}
-        sites = self._sites(plan, commands)
-        _hold_alike(sites)
+        sites = sites_of(self.fleet, commands, plan, self.python)
+        _hold_alike(sites, plan.get("ranks", 0) if self.work is BENCH else 0)
         healthy = [one for one in sites if one.line is None and one.told]
         if self.interrupted.is_set():
             missing = fault("interrupted", "interrupted before it trained")
@@ -130,21 +142,13 @@ class OneJob(Struct):
         order = dict.fromkeys([*(one.host for one in sites), *found])
         yield from ((name, found[name]) for name in order if name in found)
 
-    def _sites(self, plan: dict[str, Any], commands: Sequence[Command]) -> list[Site]:
-        """What each host has, in the order in which they were named, and each machine once."""
-        found = list(self.fleet.run(first_questions(commands, plan, self.python)))
-        order = {name: at for at, name in enumerate(self.fleet.hosts)}
-        # Hosts that Slurm chose answer in any order: n2 before n10.
-        found.sort(key=lambda one: (order.get(one[0], len(order)), len(one[0]), one[0]))
-        return [read_site(name, raws) for name, raws in told_apart(found)]
-
     def _train(
         self, commands: Sequence[Command], train: Command, plan: dict[str, Any],
         healthy: Sequence[Site], left: Sequence[Site],
     ) -> dict[str, list[Raw]]:  # fmt: skip
         shipped = replace(self.work.command(plan, self.python), timeout_s=train.timeout_s)
         questions = [shipped if one is train else one for one in commands]
-        fewer = _only(self.fleet, [one.host for one in healthy])
+        fewer = only(self.fleet, [one.host for one in healthy])
         found = self.work.gather(fewer, questions, self.interrupted)
         if len(healthy) == 1 and not left:
             return found
@@ -152,7 +156,7 @@ class OneJob(Struct):
         return self.work.told(found, of, self.interrupted.is_set())
 
 
-def _only(fleet: Any, hosts: Sequence[str]) -> Any:
+def only(fleet: Any, hosts: Sequence[str]) -> Any:
     """The fleet with these hosts; what chose them before has done its part."""
     args = getattr(fleet, "args", ())
     return replace(fleet, hosts=tuple(hosts), **({"args": without_nodes(args)} if args else {}))
@@ -169,11 +173,11 @@ def _of_job(plan: dict[str, Any], healthy: Sequence[Site], left: Sequence[Site])
             one.host: (one.told["address"], one.told["port"] + _MEET_PORT) for one in healthy
         },
         "interface": ", ".join(dict.fromkeys(str(one.told["interface"]) for one in healthy)),
-        "without": [{"host": one.host, "text": _why(one)} for one in left],
+        "without": [{"host": one.host, "text": why_left(one)} for one in left],
     }
 
 
-def _why(site: Site) -> str:
+def why_left(site: Site) -> str:
     """Why a host is no part of the job."""
     if site.line is not None:
         return str(site.line["text"])
@@ -223,12 +227,16 @@ def _decoded(raw: Raw | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _hold_alike(sites: Sequence[Site]) -> None:
-    """Where some have GPUs, those without are no part of the job."""
+def _hold_alike(sites: Sequence[Site], ranks: int) -> None:
+    """Where some have GPUs, those without are no part of the job, nor those with fewer than it is
+    to have ranks on each host."""
     with_gpus = [one for one in sites if one.line is None and one.told.get("gpus")]
     for one in sites:
         if with_gpus and one.line is None and one.told and not one.told["gpus"]:
             text = f"it has no GPU, and {with_gpus[0].host} has {with_gpus[0].told['gpus']}"
+            one.line = {"kind": "cannot", "text": text}
+        elif with_gpus and one.line is None and one.told and one.told["gpus"] < ranks:
+            text = f"{ranks} ranks are asked for, and it has {one.told['gpus']} GPUs"
             one.line = {"kind": "cannot", "text": text}
 
 

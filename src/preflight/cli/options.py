@@ -31,6 +31,7 @@ class Options(Struct):
     skip: list[str] = []
     set_: list[str] = []
     checks: list[str] = []
+    nics: str | None = None
     format: str = "text"
     save: list[str] = []
     save_hosts: str | None = None
@@ -93,6 +94,10 @@ class Options(Struct):
     size: str | None = None
     runtime: str | None = None
     job: str | None = None
+    settings: list[str] = []
+    lasting: str | None = None
+    wire: str | None = None
+    nccl_tests: str | None = None
 
 
 def are_many(options: Options) -> bool:
@@ -171,6 +176,12 @@ OPTIONS: dict[str, Option] = {
     ),
     "checks": Option(
         list[str], ("--checks",), "A site's own checks, *.yaml. Repeatable.", "DIR"
+    ),
+    "nics": Option(
+        str, ("--nics",),
+        "The adapters for training, as in NCCL_IB_HCA: mlx5_0,mlx5_1:1, =mlx5_0, ^mlx5_4 (all "
+        "but). Else those that NCCL_IB_HCA names here, else those near the GPUs. They are judged, "
+        "advised, measured.", "LIST",
     ),
     "format": Option(
         str, ("--format",), "What goes to standard output.", "text|json|jsonl|junit|markdown"
@@ -328,7 +339,8 @@ OPTIONS: dict[str, Option] = {
     ),
     "pairwise": Option(
         bool, ("--pairwise",),
-        "Try each pair of hosts, as is done with up to six: a round for each host.",
+        "Try each pair of hosts, as is done with up to six: a round for each host. Shown as a "
+        "map; --save heat.svg draws it.",
     ),
     "dir": Option(
         str, ("--dir",),
@@ -347,6 +359,25 @@ OPTIONS: dict[str, Option] = {
         "directory: it may name no other, nor a device.", "FILE",
     ),
     "no_locate": Option(bool, ("--no-locate",), "Look for no slow host or link."),
+    "settings": Option(
+        list[str], ("--sweep",),
+        "Time a variable of NCCL with each of these values, in fresh processes and in turns; which "
+        "is faster is told only where it is by more than the spread. Repeatable.", "NAME=V,V",
+    ),
+    "lasting": Option(
+        str, ("--duration",), "Repeat one collective for so long: trend, drops and errors.", "TIME"
+    ),
+    "wire": Option(
+        str, ("--wire",),
+        "Time the links too, without collectives: RDMA by perftest, or TCP where there is none.",
+        "auto|rdma|tcp",
+    ),
+    "nccl_tests": Option(
+        str, ("--nccl-tests",),
+        "Measure with the binaries of nccl-tests in DIR (or DIR/build, on every host) in place of "
+        "torch: one process on one host; on several mpirun of this machine, or srun, starts a "
+        "rank for each GPU.", "DIR",
+    ),
 }  # fmt: skip
 
 ARGUMENTS: dict[str, Option] = {
@@ -376,7 +407,7 @@ TRAIN = (
 STRESS = ("stress", "devices", "attention", "even_if_busy", "drill")
 BENCH = (
     "collective", "begin", "end", "factor", "dtype", "ranks", "threads", "repeats", "pairwise",
-    "no_locate", "interface", "even_if_busy",
+    "no_locate", "nccl_tests", "interface", "even_if_busy", "settings", "lasting", "wire",
 )  # fmt: skip
 STORE = ("dir", "size", "runtime", "job", "even_if_busy")
 FIX = ("fix_script", "apply", "undo", "undo_file")

@@ -15,6 +15,7 @@ from preflight import datafiles, strict_yaml
 from preflight.assemble.sources import commands_for, probe_of
 from preflight.cli.options import Options, are_many
 from preflight.errors import UsageError
+from preflight.hca_list import is_list
 from preflight.judge import load, overrides
 from preflight.model import LEVELS, Check, Command, Level, Override
 from preflight.reports import RENDERERS
@@ -27,6 +28,8 @@ _OF_ENVIRONMENT = ("environment", "nccl-topo")
 _PYTHON = Options().python
 #: Of what only the comparison of hosts shows.
 EVERYTHING = ("*",)
+#: The check on what --nics names.
+STATED = "network.ports.stated"
 
 
 class Plan(Struct):
@@ -73,10 +76,9 @@ class Plan(Struct):
 
             yield stress_question(self.stresses, self.python)
         if self.benches is not None:
-            from preflight.cli.benches import estimate as estimated
-            from preflight.ship import bench_command
+            from preflight.cli.benches import questions
 
-            yield bench_command(self.benches, self.python, estimated(self.benches))
+            yield from questions(self.benches, self.python)
         if self.stores is not None:
             from preflight.cli.storing import store_question
 
@@ -119,6 +121,8 @@ class Question(Struct, frozen=True):
     fleet: tuple[str, ...] = EVERYTHING
     parts: dict[str, tuple[str, ...]] = {}
     facts: tuple[str, ...] = ()
+    #: Whether pairs of hosts may be measured, which are drawn as machines are.
+    pairs: bool = False
     #: The plan of a training run, where its options were asked for.
     trains: dict[str, Any] | None = None
     #: The plan of a stress run, where that was asked for.
@@ -143,6 +147,9 @@ def hold(options: Options) -> None:
             raise UsageError(f"{flag} {value!r} is no choice", f"one of {', '.join(allowed)}")
     hold_duration(options)
     _hold_pids(options)
+    if options.nics is not None and not is_list(options.nics):
+        raise UsageError(f"--nics {options.nics!r} is no list of adapters",
+                         "--nics mlx5_0,mlx5_1:1 or =mlx5_0 or ^mlx5_4")  # fmt: skip
     if parse_duration(options.host_timeout) < 1:
         raise UsageError(f"--host-timeout {options.host_timeout!r} is too short", "at least 1s")
 
@@ -181,7 +188,7 @@ def make_plan(question: Question, options: Options) -> Plan:
     catalogue = load.load(question.domains, [Path(name) for name in options.checks])
     stated = changes(options)
     checks = [one for one in catalogue.checks if _belongs(one, question)]
-    checks = overrides.apply(checks, stated)
+    checks = overrides.apply(_on_nics(checks, options), stated)
     # Who names the Python that trains wants it to be there.
     named = ("stress.*", "training.*", "collectives.*", "io.*") if options.python != _PYTHON else ()
     none = _states_no_gpus(stated)
@@ -204,7 +211,7 @@ def make_plan(question: Question, options: Options) -> Plan:
     return Plan(
         checks,
         catalogue.probes,
-        stated,
+        (*stated, *([Override("nics", options.nics, "--nics")] if options.nics else [])),
         parse_duration(options.duration) if watched and options.duration else 0.0,
         tuple(shlex.split(options.python)),
         tuple(options.pid),
@@ -223,12 +230,16 @@ def _work(
 ) -> dict[str, Any] | None:
     """What was asked for; else what checks of this level need. What is recorded needs no work."""
     needing = (one for one in checks if one.domain == domain and one.level != "quick")
+    if domain == "collectives" and asked is not None:
+        from preflight.cli.benches import looks_for
+
+        return asked | looks_for(checks)
     if asked is not None or options.from_ or not any(needing):
         return asked
     if domain == "collectives":
         from preflight.cli.benches import BETWEEN_GPUS
 
-        return dict(BETWEEN_GPUS)
+        return BETWEEN_GPUS | ({"nics": options.nics} if options.nics else {})
     if domain == "io":
         from preflight.cli.storing import QUICK
 
@@ -238,6 +249,14 @@ def _work(
 
         return dict(SOAK)
     return {}
+
+
+def _on_nics(checks: list[Check], options: Options) -> list[Check]:
+    """The checks, without the one on --nics where that is not given; what is stated is never
+    skipped."""
+    if options.nics is None:
+        return [check for check in checks if check.id != STATED]
+    return overrides.mark(checks, [STATED], stated=True)
 
 
 def _on_lock(checks: list[Check], options: Options) -> list[Check]:

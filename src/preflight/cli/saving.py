@@ -53,11 +53,13 @@ class Target(Struct):
 
     def _hold_something(self, report: Report) -> None:
         from preflight.reports.machine.sections import drawn
+        from preflight.reports.machine.svg_heat import heats
 
-        if not drawn(report):
+        if not drawn(report) and not heats(report):
             raise PreflightError(
                 f"{self.path} was not written: there is nothing to draw in this report",
-                "draw this machine: preflight topo; recorded: `nvidia-smi topo -m` or `lspci -vvv`",
+                "a machine: preflight topo, with `nvidia-smi topo -m` or `lspci -vvv` where it is "
+                "recorded; every pair of hosts: preflight nccl-bench --pairwise --hosts HOSTS",
             )
 
 

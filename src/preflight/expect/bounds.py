@@ -8,6 +8,7 @@ from typing import Any
 from preflight.expect.bound import Bound
 from preflight.expect.collectives import collective_busbw, collective_one_adapter, rdma_gbits
 from preflight.expect.heat import hot_c, too_hot_c
+from preflight.expect.latency import collective_latency
 from preflight.expect.stress import (
     stress_attention,
     stress_best,
@@ -36,6 +37,7 @@ from preflight.expect.training import (
     training_resume_loss,
     training_stall,
 )
+from preflight.expect.wire import wire_tcp_gbits
 from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.pci_tree import LinkState, PciPath
@@ -257,6 +259,7 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "hot_c": hot_c,
     "too_hot_c": too_hot_c,
     "collective_busbw": collective_busbw,
+    "collective_latency": collective_latency,
     "collective_one_adapter": collective_one_adapter,
     "rdma_gbits": rdma_gbits,
     "cores_for_gpus": cores_for_gpus,
@@ -280,4 +283,5 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "training_loader": training_loader,
     "training_rest": training_rest,
     "training_stall": training_stall,
+    "wire_tcp_gbits": wire_tcp_gbits,
 }

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from preflight.expect.bound import Bound
 from preflight.expect.models import Model, model_of
+from preflight.expect.nics import is_up, training_ports
 from preflight.facts.collectives import Collective, RdmaTest
 from preflight.facts.host import Host
 from preflight.facts.nics import NicPort
@@ -70,6 +73,16 @@ def collective_busbw(host: Host, run: Collective) -> Known[Bound]:
     value = links.value * plain_s / (plain_s + latency_s)
     told = f"{links.formula}; less {run.ranks} ranks x 6 us in the time of {format_bytes(size)}"
     return Bound(round(value, 1), told)
+
+
+def compared_busbw(host: Host, run: Collective, hosts: int, size_bytes: int) -> Known[Bound]:
+    """GB/s of the all-reduce of so many of the hosts of a run, as a search compares them."""
+    each = run.ranks_per_host
+    if isinstance(each, Missing):
+        return each
+    return collective_busbw(host, replace(
+        run, collective="all_reduce", ranks=hosts * each, host_count=hosts, at_bytes=size_bytes,
+    ))  # fmt: skip
 
 
 def collective_one_adapter(_host: Host, run: Collective) -> Known[Bound]:
@@ -187,7 +200,7 @@ def adapters(host: Host) -> Known[tuple[NicPort, ...]]:
             told = f"NCCL lists {len(named)} adapters, and their rates are not in the input"
             return Missing("not-in-input", f"{told}: add `ibstat` of one host (--from ibstat.txt)")
     else:
-        found = tuple(one for one in ports if one.role == "training" and _is_up(one))
+        found = training_ports(host)
     if not found or any(isinstance(one.rate_gbits, Missing) for one in found):
         return _NO_PORTS
     return found
@@ -199,10 +212,6 @@ def _listed(host: Host) -> set[str]:
         return set()
     lists = [one.adapters for one in host.nccl.selections if one.adapters]
     return {f"{one.name}/{one.port}" for one in lists[0]} if lists else set()
-
-
-def _is_up(port: NicPort) -> bool:
-    return isinstance(port.state, str) and port.state.upper() == "ACTIVE"
 
 
 def _adds_up(host: Host, run: Collective) -> bool | None:
@@ -252,8 +261,10 @@ def payload_share(link_layer: str, mtu_bytes: int) -> float:
 
 def _rate_of(host: Host, test: RdmaTest, share: float) -> Known[float]:
     """The rate of the test's port, of an adapter with one that is up."""
+    if not isinstance(test.rate_gbits, Missing):
+        return test.rate_gbits
     ports: Sequence[NicPort] = () if isinstance(host.nic_ports, Missing) else host.nic_ports
-    mine = [one for one in ports if one.nic == test.device and _is_up(one)]
+    mine = [one for one in ports if one.nic == test.device and is_up(one)]
     rates = {one.rate_gbits for one in mine if not isinstance(one.rate_gbits, Missing)}
     if len(rates) == 1:
         return rates.pop()

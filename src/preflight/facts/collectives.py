@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from preflight.facts.wire import Wire
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -27,6 +28,10 @@ class SizeRow(Struct, frozen=True):
     out_of_place: Known[Side] = NOT_IN_INPUT
     in_place: Known[Side] = NOT_IN_INPUT
     line: int = 0
+
+
+#: Of a host that took part in a run which another host tells.
+TOLD_BY = "measured with the others, told by"
 
 
 class Shape(Struct, frozen=True):
@@ -67,7 +72,10 @@ class Collective(Struct, frozen=True):
     #: At the largest size, where that is 1 GB or more: the better of both sides.
     busbw_gbps: Known[float] = NOT_IN_INPUT
     at_bytes: Known[int] = NOT_IN_INPUT
+    #: The median over the sizes from 8 B to 4 KiB, of each the quicker side.
+    small_us: Known[float] = NOT_IN_INPUT
     shape: Known[Shape] = NOT_IN_INPUT
+    variables: tuple[str, ...] = ()  # NCCL_ALGO=Ring: those of its ranks, where the tool tells them
     line: int = 0
     probe: str = ""
 
@@ -117,23 +125,21 @@ class Localisation(Struct, frozen=True):
     undetermined: str = ""  # what the tests could not tell, and why; "" where they told all
     covered: str = ""
     level_gbps: dict[str, float] = {}  # of healthy tests, by kind
-    matrix: tuple[tuple[str, str, float], ...] = ()  # of each pair, where all were tried
+    #: GB/s of each pair, where all were tried; on the host that led.
+    matrix: tuple[tuple[str, str, float], ...] = ()
     size_bytes: int = 0
+    looked_for_percent: float = 8.0  # what is so far below the level is slow
     line: int = 0
     probe: str = ""
 
 
-class Bench(Collectives, frozen=True):
-    """What the bundled engine told."""
+class BenchStack(Struct, frozen=True):
+    """What the ranks of this host ran with."""
 
-    located: Known[Localisation] = NOT_IN_INPUT
-    cannot: str = ""  # why nothing was timed
-    busy: str = ""  # whose work it did not disturb
-    lacks_torch: bool = False
-    few_gpus: bool = False  # there is nobody to send to
-    unmet: str = ""  # why the hosts did not come together
-    interrupted: bool = False
-    leads: bool = True  # the host that tells what all of them measured
+    torch: Known[str] = NOT_IN_INPUT
+    nccl: Known[str] = NOT_IN_INPUT
+    line: int = 0
+    probe: str = ""
 
 
 class RdmaRow(Struct, frozen=True):
@@ -160,6 +166,7 @@ class RdmaTest(Struct, frozen=True):
     mtu_bytes: Known[int] = NOT_IN_INPUT  # of RDMA on the wire
     pairs: Known[int] = NOT_IN_INPUT  # queue pairs
     gid_index: Known[int] = NOT_IN_INPUT
+    rate_gbits: Known[float] = NOT_IN_INPUT  # of the port, where whoever ran the test told it
     loopback: bool = False  # both ends are in the text, and of one port
     bidirectional: bool = False
     rows: tuple[RdmaRow, ...] = ()
@@ -180,3 +187,19 @@ class RdmaTests(Struct, frozen=True):
     tests: tuple[RdmaTest, ...]
     line: int = 1
     probe: str = ""
+
+
+class Bench(Collectives, frozen=True):
+    """What the bundled engine told."""
+
+    located: Known[Localisation] = NOT_IN_INPUT
+    stack: Known[BenchStack] = NOT_IN_INPUT
+    wire: Known[Wire] = NOT_IN_INPUT
+    rdma: tuple[RdmaTest, ...] = ()  # of its links, those by which an adapter is judged
+    cannot: str = ""  # why nothing was timed
+    busy: str = ""  # whose work it did not disturb
+    lacks_torch: bool = False
+    few_gpus: bool = False  # there is nobody to send to
+    unmet: str = ""  # why the hosts did not come together
+    interrupted: bool = False
+    leads: bool = True  # the host that tells what all of them measured

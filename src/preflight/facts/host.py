@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 from preflight.facts.accelerators import Accelerator, AcceleratorCount
 from preflight.facts.chassis import Chassis, EventLog
-from preflight.facts.collectives import Collective, Localisation, RdmaTest, Shape
+from preflight.facts.collectives import BenchStack, Collective, Localisation, RdmaTest, Shape
 from preflight.facts.counters import Counters
 from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.fio import FioJob, FioRun, FioSide, FioTotal
@@ -15,7 +15,7 @@ from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
 from preflight.facts.nccl import NcclLog
 from preflight.facts.nccl_topo import NcclTopo
-from preflight.facts.nics import Netdev, Nic, NicPort
+from preflight.facts.nics import Netdev, Nic, NicChoice, NicPort
 from preflight.facts.numa import NumaNode
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
@@ -40,6 +40,7 @@ from preflight.facts.system import (
 from preflight.facts.topology import Topology
 from preflight.facts.training import Training
 from preflight.facts.watch import Watch
+from preflight.facts.wire import Wire
 from preflight.model import NOT_IN_INPUT, Known
 
 
@@ -155,6 +156,7 @@ class Host(Struct, frozen=True):
     nics: Known[tuple[Nic, ...]] = NOT_IN_INPUT
     nic_ports: Known[tuple[NicPort, ...]] = NOT_IN_INPUT
     nic_count: Known[int] = NOT_IN_INPUT  # without virtual functions
+    nic_choice: Known[NicChoice] = NOT_IN_INPUT  # which of them somebody named for training
     netdevs: Known[tuple[Netdev, ...]] = NOT_IN_INPUT
     topology_shape: Known[str] = NOT_IN_INPUT
     nccl_topo: Known[NcclTopo] = NOT_IN_INPUT  # the file that NCCL reads of it
@@ -184,12 +186,14 @@ class Host(Struct, frozen=True):
     collectives: Known[tuple[Collective, ...]] = NOT_IN_INPUT  # what benchmarks of them measured
     collective_shapes: Known[tuple[Shape, ...]] = NOT_IN_INPUT
     rdma_tests: Known[tuple[RdmaTest, ...]] = NOT_IN_INPUT
+    bench_stack: Known[BenchStack] = NOT_IN_INPUT  # of the ranks that timed collectives
     localisation: Known[Localisation] = NOT_IN_INPUT  # which host is slow, by those that led
     fio_runs: Known[tuple[FioRun, ...]] = NOT_IN_INPUT  # what fio measured, by reports
     fio_jobs: Known[tuple[FioJob, ...]] = NOT_IN_INPUT
     fio_sides: Known[tuple[FioSide, ...]] = NOT_IN_INPUT
     fio_syncs: Known[tuple[FioSide, ...]] = NOT_IN_INPUT
     fio_totals: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
+    wire: Known[Wire] = NOT_IN_INPUT  # its links by themselves
     env_targets: EnvTargets = field(default_factory=EnvTargets)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT

@@ -83,8 +83,9 @@ class NicPort(Struct, frozen=True):
     errors: PortErrors = field(default_factory=PortErrors)
     transport: Known[str] = NOT_IN_INPUT
     #: training | spare (a further port of a card, none of whose kind is up) | other (slower than
-    #: those of training, of another link layer, for storage and logins) | virtual. Where the places
-    #: of adapters and GPUs are known these decide: topology.nics.
+    #: those of training, of another link layer, for storage and logins) | left-out (fit for
+    #: training, and not in the list of Host.nic_choice) | virtual. Where the places of adapters and
+    #: GPUs are known these decide: topology.nics.
     role: Known[str] = NOT_IN_INPUT
     usual_rate_gbits: Known[float] = NOT_IN_INPUT  # of ports like it that are up
     usual_lanes: Known[int] = NOT_IN_INPUT
@@ -95,6 +96,13 @@ class NicPort(Struct, frozen=True):
     virtual: bool = False
     line: int = 0
     probe: str = ""
+
+
+class NicChoice(Struct, frozen=True):
+    """A list of the adapters that training is to use, in NCCL's words (hca_list.py)."""
+
+    value: str  # =mlx5_0,mlx5_1:1
+    by: str  # --nics | NCCL_IB_HCA
 
 
 class Netdev(Struct, frozen=True):

@@ -126,7 +126,7 @@ class NicPlace(Struct, frozen=True):
     gpus: Known[tuple[str, ...]] = NOT_IN_INPUT  # the nearest
     gpu_path: Known[str] = NOT_IN_INPUT  # the path to these
     #: training | other (slower than those of training and beside no GPU, a bond for logins and
-    #: storage) | down
+    #: storage) | left-out (fit for training, and not in the list of Host.nic_choice) | down
     role: Known[str] = NOT_IN_INPUT
     rate_gbits: Known[float] = NOT_IN_INPUT
     link_layer: Known[str] = NOT_IN_INPUT  # InfiniBand | Ethernet

@@ -38,6 +38,7 @@ UNITS = {
 _UNITS_OF = {
     "behind_busiest_percent": "% less busy than the busiest",
     "behind_percent": "% longer than the others",
+    "slower_percent": "% slower than the others",
     "loss_difference": "nats",
     "loader_ratio": "times",
     "efficiency": "of one alone",

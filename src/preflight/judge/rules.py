@@ -36,6 +36,7 @@ RULES: dict[str, Rule] = {
     "stack": Rule("stack.judged:judge_stack"),
     "known-bad": Rule("stack.known_bad:judge_known_bad"),
     "ports": Rule("network.ports:judge_ports", "nic_ports"),
+    "nics": Rule("network.nics:judge_nics"),
     "lock": Rule("lock:judge_lock"),
     "binding": Rule("binding:judge_binding", "bindings"),
     "nccl-topo": Rule("nccl_file.rule:judge_nccl_topo", "nccl_topo"),

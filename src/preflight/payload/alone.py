@@ -131,7 +131,8 @@ def busy_gpus() -> list[str]:
 def _use_of(number: int, handle: Any) -> str:
     import pynvml
 
-    with contextlib.suppress(pynvml.NVMLError):
+    # Older libraries lack the function under the name that pynvml asks for.
+    with contextlib.suppress(pynvml.NVMLError, pynvml.NVMLLibraryMismatchError):
         held = [_held(one) for one in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)]
         if held:
             return f"GPU {number} holds {', '.join(held)}"

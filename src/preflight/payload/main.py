@@ -6,11 +6,12 @@ import argparse
 import json
 import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from .active import ACTIVE, active
 from .lines import Lines
 from .parent import die_with_launcher
+from .program import run_program
 from .watch import Watch
 
 
@@ -32,10 +33,16 @@ def main() -> None:
     bench.add_argument("--plan", default="{}", help="what to do, as JSON: collectives/plan.py")
     io = commands.add_parser("io", help="files written and read by fio, as JSON lines")
     io.add_argument("--plan", default="{}", help="what to do, as JSON: storage/plan.py")
+    program = commands.add_parser("program", help="a program that loads the GPUs, by itself here")
+    program.add_argument("--job", default="", help="what tells our own processes on this host")
+    program.add_argument("--even-if-busy", action="store_true")
+    program.add_argument("argv", nargs=argparse.REMAINDER)
     asked = parser.parse_args()
     if asked.command == "watch" and not (0 < asked.interval <= asked.seconds):
         parser.error("expected 0 < --interval <= --seconds")
     die_with_launcher()
+    if asked.command == "program":  # what it writes is its own
+        _leave(run_program(asked.argv, job=asked.job, even_if_busy=asked.even_if_busy))
     lines = Lines()
     if asked.command in ACTIVE:
         status = active(ACTIVE[asked.command], asked.plan, lines)
@@ -43,7 +50,11 @@ def main() -> None:
         status = _site(json.loads(asked.plan), lines)
     else:
         status = Watch(asked.seconds, asked.interval, lines).run()
-    # Not sys.exit: a worker that cannot be killed must not be waited for.
+    _leave(status)
+
+
+def _leave(status: int) -> NoReturn:
+    """Not sys.exit: a worker that cannot be killed must not be waited for."""
     sys.stderr.flush()
     os._exit(status)
 
@@ -53,5 +64,12 @@ def _site(plan: dict[str, Any], lines: Lines) -> int:
     from .site import site
 
     pythons.add_users_modules()
-    lines.write(site(plan["interface"], plan["job"], even_if_busy=plan["even_if_busy"]))
+    told = site(plan["interface"], plan["job"], even_if_busy=plan["even_if_busy"])
+    if plan.get("tests"):
+        from .nccl_tests import look
+
+        told["tests"] = look(plan["tests"]["folder"], plan["tests"]["names"])
+        told["granted"] = os.environ.get("CUDA_VISIBLE_DEVICES")
+        told["nccl"] = {name: text for name, text in os.environ.items() if name.startswith("NCCL_")}
+    lines.write(told)
     return 0

@@ -134,6 +134,10 @@ class Among:
 
 
 ALONE = Among()
+#: torch asks for the name of whoever connects, to write it into a log that nobody sees. Where no
+#: server of names answers, each start of ranks would wait for it: for 10 s by default. An address
+#: needs none (resolv.conf(5)).
+_NAMES = "timeout:1 attempts:1"
 
 
 class Launch:
@@ -148,6 +152,7 @@ class Launch:
         self._oom_kills = oom_kills()
         self.ranks = [
             Rank(among.first + local, {
+                **({} if "RES_OPTIONS" in os.environ else {"RES_OPTIONS": _NAMES}),
                 **among.environment,
                 "RANK": str(among.first + local), "LOCAL_RANK": str(device),
                 "WORLD_SIZE": str(among.world or ranks), "LOCAL_WORLD_SIZE": str(ranks),

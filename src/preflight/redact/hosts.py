@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -27,7 +29,10 @@ HOST_TOLD = tuple(
             r"|kubelet|rsyslogd|dbus-daemon|audit\w{0,8}|nv\w{1,20}|NetworkManager)(?:\[\d{1,10}\])?:",
         ),
         # NCCL_DEBUG=INFO, nccl-tests
-        (" nccl ", rf"(?m)(?:^|\s){_NAME}:\d{{1,10}}:\d{{1,10}} \[\d{{1,3}}\] [^\n]{{0,40}}NCCL "),
+        (
+            " nccl ",
+            rf"(?m)(?:^|[\s\"]){_NAME}:\d{{1,10}}:\d{{1,10}} \[\d{{1,3}}\] [^\n]{{0,40}}NCCL ",
+        ),
         ("pid", rf"\bPid {{1,8}}\d{{1,10}} on {{1,8}}{_NAME} device\b"),
         ("test ", rf"(?m)^(?:[\[\]\w,<>]{{1,24}}: ?)?{_NAME}: Test (?:NCCL|CUDA|timeout)\b"),
         (" .. ", rf"(?m)^(?:[\[\]\w,<>]{{1,24}}: ?)? \.\. {_NAME} pid \d{{1,10}}: Test failure"),
@@ -99,3 +104,18 @@ HOST_TOLD = tuple(
         ("vm name", rf"\bVM Name[ \t]{{1,40}}: {_NAME}"),
     )
 )
+
+#: What stands before the hosts in a command line of mpirun or srun; each has its slots behind it.
+_LISTS = ("-H", "-hosts")
+_NODES = "--nodelist="
+_SLOTS = re.compile(r":\d{1,6}\Z")
+
+
+def in_a_launch(argv: Sequence[str]) -> Iterator[str]:
+    """The hosts over which a program was started: their own answers come later than this one."""
+    if not any(word.endswith(("mpirun", "mpiexec", "srun")) for word in argv):
+        return
+    lists = [after for word, after in pairwise(argv) if word in _LISTS]
+    lists += [word.removeprefix(_NODES) for word in argv if word.startswith(_NODES)]
+    for one in lists:
+        yield from (_SLOTS.sub("", name) for name in one.split(","))

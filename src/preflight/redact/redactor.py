@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from preflight.model import Change, HostReport, Raw, Report
 from preflight.redact.files import NO_FILE, in_a_plan, is_path
+from preflight.redact.hosts import in_a_launch
 from preflight.redact.secrets import MASK, in_arguments, secrets
 from preflight.redact.stand_ins import Redactor
 
@@ -64,6 +65,7 @@ def redact_raw(raw: Raw, redactor: Redactor, *, full: bool = True) -> Raw:
         host, source = redactor.host(raw.host), redactor.source(raw.source)
         for folder in in_a_plan(raw.argv):
             redactor.file(folder)
+        redactor.know(in_a_launch(raw.argv))
     return replace(
         raw,
         host=host,

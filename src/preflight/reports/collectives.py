@@ -7,6 +7,7 @@ from typing import Any
 
 from preflight.expect.bound import Bound
 from preflight.expect.collectives import EXCELLENT, collective_busbw, rdma_gbits
+from preflight.expect.latency import collective_latency
 from preflight.facts.collectives import Collective, RdmaTest, Side, SizeRow
 from preflight.facts.host import Host
 from preflight.model import Known, Missing
@@ -27,13 +28,14 @@ def collective_tables(host: Host) -> tuple[dict[str, Any], ...]:
 
 
 def _title(run: Collective) -> str:
-    """all_reduce: 16 ranks on 2 hosts, NVIDIA H100 80GB HBM3."""
+    """all_reduce: 16 ranks on 2 hosts, NVIDIA H100 80GB HBM3, by nccl-tests."""
     told = [] if isinstance(run.ranks, Missing) else [_counted(run.ranks, "rank")]
     if not isinstance(run.host_count, Missing):
         told.append(f"on {_counted(run.host_count, 'host')}")
     parts = [" ".join(told)] if told else []
     parts += [run.product] if isinstance(run.product, str) else []
-    return f"{run.name}: {', '.join(parts)}" if parts else run.name
+    name = f"{run.name}: {', '.join(parts)}" if parts else run.name
+    return f"{name}, by {run.tool}"
 
 
 def _counted(count: int, what: str) -> str:
@@ -62,6 +64,10 @@ def _notes(host: Host, run: Collective) -> Iterator[str]:
     if not isinstance(run.busbw_gbps, Missing) and not isinstance(run.at_bytes, Missing):
         reached = f"{run.busbw_gbps:g} GB/s at {format_bytes(run.at_bytes)}"
         yield f"{reached}: {_held(run.busbw_gbps, collective_busbw(host, run))}"
+    if run.variables:
+        yield f"variables of its ranks: {', '.join(run.variables)}"
+    if not isinstance(run.small_us, Missing):
+        yield f"8 B to 4 KiB: {run.small_us:g} us: {_within(run, collective_latency(host, run))}"
     if run.trouble:
         ranks = ", ".join(map(str, run.trouble_ranks))
         yield f"{run.trouble}{f' (told by rank {ranks})' if ranks else ''}"
@@ -74,6 +80,14 @@ def _held(value: float, bound: Known[Bound]) -> str:
     share = value / bound.value
     word = ", excellent" if share >= EXCELLENT else ""
     return f"{share:.0%} of {bound.value:g}{word} ({bound.formula})"
+
+
+def _within(run: Collective, bound: Known[Bound]) -> str:
+    """How many times the bound a small message took, and its arithmetic."""
+    assert not isinstance(run.small_us, Missing)
+    if isinstance(bound, Missing):
+        return f"held against nothing: {bound.text}"
+    return f"{run.small_us / bound.value:.1f} times {bound.value:g} ({bound.formula})"
 
 
 def rdma_tables(host: Host) -> tuple[dict[str, Any], ...]:

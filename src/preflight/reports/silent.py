@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from preflight.facts.collectives import TOLD_BY
 from preflight.faults import FAULTS
 from preflight.model import HostReport, MissingProbe, Status
 from preflight.nodesets import fold
@@ -98,7 +99,8 @@ def answered(host: HostReport) -> bool:
 def unverified(host: HostReport) -> bool:
     """Whether nothing was verified of a host that answered: all was left out."""
     if host.results:
-        return all(one.status is Status.SKIP for one in host.results)
+        skipped = all(one.status is Status.SKIP for one in host.results)
+        return skipped and not any(TOLD_BY in one.reason for one in host.results)
     return answered(host) and host.verdict is Status.SKIP
 
 

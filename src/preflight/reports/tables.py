@@ -7,6 +7,8 @@ from typing import Any
 
 from preflight.printable import printable
 from preflight.reports.blocks import View
+from preflight.reports.heat import heat_of
+from preflight.reports.heat_text import heat_lines
 from preflight.reports.layout import Line, Span, cells, flow
 from preflight.reports.wording import value
 
@@ -23,6 +25,9 @@ def measurement(table: dict[str, Any], view: View) -> Iterator[Line]:
     """One entry of `measurements`: its name, its host, its rows."""
     name, columns, grid = gridded(table)
     yield from flow([], [Span(name, "bold")], hang=2, width=view.width)
+    if (heat := heat_of(table)) is not None:
+        yield from heat_lines(heat, view.width)
+        return
     yield from _told(above(table), view)
     widths = [max(map(cells, column)) for column in zip(columns, *grid, strict=True)]
     if sum(widths) + 2 * len(widths) <= view.width:

@@ -44,6 +44,7 @@ DOMAINS = {
     "nccl": "NCCL",
     "collectives": "Collectives",
     "rdma": "RDMA",
+    "wire": "Links",
     "bench": "Benchmarks",
     "io": "Storage as measured",
     "storage": "Storage",

@@ -177,8 +177,8 @@ def _raw(
         probe=command.probe,
         argv=command.argv,
         rc=None if out.rc == NOT_ASKED else out.rc,
-        stdout=_text(out.data),
-        stderr=_text(err.data),
+        stdout=text_of(out.data),
+        stderr=text_of(err.data),
         started_at=f"{datetime.fromtimestamp(started, timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
         if out.began_s
         else "",
@@ -189,7 +189,7 @@ def _raw(
     )
 
 
-def _text(data: bytes) -> str | bytes:
+def text_of(data: bytes) -> str | bytes:
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -163,6 +163,7 @@ ret nvmlDeviceGetPowerUsage(void *d, unsigned *v)
 }
 ret nvmlDeviceGetEnforcedPowerLimit(void *d, unsigned *v) { ALIVE; *v = 700000; return OK; }
 ret nvmlDeviceGetTemperature(void *d, int sensor, unsigned *v) { ALIVE; *v = temperature(gpu); return OK; }
+ret nvmlDeviceGetComputeRunningProcesses_v3(void *d, unsigned *n, void *v) { ALIVE; (void)v; *n = 0; return OK; }
 ret nvmlDeviceGetUtilizationRates(void *d, two *v) { ALIVE; v->fan = said(gpu, "idle", 0) ? 0 : 99; v->rest = 40; return OK; }
 ret nvmlDeviceGetMemoryInfo(void *d, memory *v) { ALIVE; v->total = 85520809984ULL; v->used = 70000000000ULL; v->free = v->total - v->used; return OK; }
 ret nvmlDeviceGetPerformanceState(void *d, int *v) { ALIVE; *v = 0; return OK; }

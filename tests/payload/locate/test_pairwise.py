@@ -41,9 +41,9 @@ def test_the_matrix_has_each_pair() -> None:
         Cluster(8, links={(1, 5): 0.8}),
         Cluster(8, links={(1, 5): 0.8, (2, 3): 0.85}, bad={0: 0.8}),
         Cluster(8, bad={0: 0.8, 4: 0.82, 7: 0.85}),
-        Cluster(9, across=0.8),
-        Cluster(12, across=0.8, bad={3: 0.8}, links={(7, 10): 0.8}),
-        Cluster(4, across=0.8),
+        Cluster(9, leaf=[0] * 4 + [1] * 5, ways={(0, 1): 0.8}),
+        Cluster(12, leaf=[0, 1] * 6, ways={(0, 1): 0.8}, bad={3: 0.8}, links={(7, 11): 0.8}),
+        Cluster(4, leaf=[0, 0, 1, 1], ways={(0, 1): 0.8}),
         Cluster(3, bad={2: 0.8}),
     ],
     ids=str,
@@ -56,7 +56,7 @@ def test_culprits_are_named(cluster: Cluster) -> None:
         assert one.matrix[pair] < 0.9 * LEVEL
     for node in one.nodes:
         assert len(one.runs[node]) >= cluster.nodes - 1
-    assert ("boundary" in one.runs) == (cluster.across < 1)
+    assert ("boundary" in one.runs) == bool(cluster.ways)
 
 
 def test_rounds_that_are_slow_as_a_whole_blame_nobody() -> None:

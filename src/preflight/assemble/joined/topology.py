@@ -22,6 +22,7 @@ from preflight.assemble.joined.domains import (
 )
 from preflight.assemble.joined.nodes import gpu_nodes, node_fits, node_path
 from preflight.assemble.joined.p2p import gpu_p2p
+from preflight.assemble.network.chosen import by_choice
 from preflight.assemble.network.places import (
     Near,
     beside,
@@ -100,7 +101,7 @@ def _nics(known: Devices) -> Known[tuple[NicPlace, ...]]:
         own = [port for port in ports if port.nic == name]
         rdma = name in told or name in rows or name in _infiniband(host)
         seen.append(place(name, told.get(name), own, known.names, known.between, rdma=rdma))
-    found = with_roles(seen, known.names)
+    found = by_choice(with_roles(seen, known.names), host.nic_ports, host.nic_choice)
     return tuple(_placed(known, nic, told.get(nic.name) or rows.get(nic.name)) for nic in found)
 
 

@@ -1,7 +1,6 @@
 """NCCL_IB_HCA held against the adapters of the host and their ports.
 
-A list by commas, each entry a name and perhaps a port: mlx5_0:1. With = names are whole, else a
-beginning is enough (NCCL User Guide, NCCL_IB_HCA). NCCL leaves out a port that is not active.
+How the list is read: hca_list.py. NCCL leaves out a port that is not active.
 """
 
 from __future__ import annotations
@@ -11,29 +10,13 @@ from collections.abc import Iterator, Sequence
 from preflight.facts.nics import NicPort
 from preflight.facts.stack import EnvVar
 from preflight.facts.topology import NicPlace
+from preflight.hca_list import entries, is_meant, names_in, takes
 from preflight.judge.environment.scene import Fault
 from preflight.model import Known, Missing
 
 _ACTIVE = "ACTIVE"
 #: Below one PCIe switch with a GPU: such an adapter is there for training, whatever else may be.
 _BESIDE = ("PIX", "PXB")
-
-
-def names_in(value: str) -> list[str]:
-    """'=mlx5_0:1,mlx5_1' -> mlx5_0, mlx5_1."""
-    return [name for name, _ in _entries(value)]
-
-
-def is_meant(name: str, value: str, one: str) -> bool:
-    """Whether a name of the list means this device."""
-    return one == name if value.startswith("=") else one.startswith(name)
-
-
-def _entries(value: str) -> list[tuple[str, str]]:
-    """The names, each with its port; "" where none is named."""
-    words = (word.strip().lstrip("=") for word in value.lstrip("^=").split(","))
-    pairs = (word.partition(":") for word in words if word)
-    return [(name, port) for name, _, port in pairs]
 
 
 def absent(one: EnvVar, have: Sequence[str]) -> Iterator[Fault]:
@@ -51,7 +34,7 @@ def idle(one: EnvVar, known: Known[tuple[NicPort, ...]]) -> Iterator[Fault]:
     """Adapters that are there and of which no port that is meant is active. Where ports are not
     known, nothing is told: others say that they are not."""
     ports = () if isinstance(known, Missing) else known
-    found = [(entry, _meant(entry, one.value, ports)) for entry in _entries(one.value)]
+    found = [(entry, _meant(entry, one.value, ports)) for entry in entries(one.value)]
     there = [(entry, meant) for entry, meant in found if _is_there(entry[0], one.value, ports)]
     down = [_told(entry, meant) for entry, meant in there if not _any_active(meant)]
     if down and len(down) == len(found):
@@ -86,20 +69,15 @@ def left_out(one: EnvVar, known: Known[tuple[NicPlace, ...]]) -> Iterator[Fault]
     none of them that is there, others tell why."""
     if isinstance(known, Missing):
         return
-    ours = [nic.name for nic in known if nic.role == "training" and nic.gpu_path in _BESIDE]
-    taken = [name for name in ours if _takes(one.value, name)]
+    able = (nic for nic in known if nic.role in ("training", "left-out"))
+    ours = [nic.name for nic in able if nic.gpu_path in _BESIDE]
+    taken = [name for name in ours if takes(one.value, name)]
     if taken and len(taken) < len(ours):
         out = ", ".join(name for name in ours if name not in taken)
         told = (
             f"it takes {len(taken)} of the {len(ours)} adapters beside a GPU, and leaves out {out}"
         )
         yield Fault(one, told, mild=True)
-
-
-def _takes(value: str, name: str) -> bool:
-    """Whether NCCL takes an adapter; ^ before the list leaves out what it names."""
-    listed = any(is_meant(each, value.lstrip("^"), name) for each in names_in(value))
-    return not listed if value.startswith("^") else listed
 
 
 def _is_there(name: str, value: str, ports: Sequence[NicPort]) -> bool:

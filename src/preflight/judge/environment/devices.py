@@ -11,14 +11,8 @@ from preflight.facts.gpu import Gpu
 from preflight.facts.host import Host
 from preflight.facts.stack import EnvVar
 from preflight.facts.stack_pieces import StackGpu
-from preflight.judge.environment.adapters import (
-    absent,
-    idle,
-    is_meant,
-    left_out,
-    names_in,
-    taken_along,
-)
+from preflight.hca_list import is_meant, names_in
+from preflight.judge.environment.adapters import absent, idle, left_out, taken_along
 from preflight.judge.environment.scene import Fault, Found, Scene, unseen
 from preflight.model import Known, Missing
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from preflight.expect.nics import is_fit
 from preflight.facts.host import Host
 from preflight.facts.nccl import NcclHost, NcclLog, NcclSelection
 from preflight.judge.nccl.machine import is_of, live_ports, told_variables
@@ -65,8 +66,10 @@ def judge_mixed(host: Host, log: NcclLog, check: Check) -> list[Result]:
 def judge_odd(host: Host, log: NcclLog, check: Check) -> list[Result]:
     """No bond, and no adapter of another role, stands among those of training."""
     assert not isinstance(log.selections, Missing)
-    roles = {} if isinstance(host.topology.nics, Missing) else {
-        nic.name: nic.role for nic in host.topology.nics
+    nics = () if isinstance(host.topology.nics, Missing) else host.topology.nics
+    unfit = {
+        nic.name for nic in nics
+        if nic.role in ("other", "left-out") and not is_fit(host, nic)
     }  # fmt: skip
     found = []
     for one in log.selections:
@@ -75,7 +78,7 @@ def judge_odd(host: Host, log: NcclLog, check: Check) -> list[Result]:
             continue
         others = [
             each.name for each in one.adapters
-            if roles.get(each.name) == "other" and is_of(host, log, one.host)
+            if each.name in unfit and is_of(host, log, one.host)
         ]  # fmt: skip
         odd = tuple(dict.fromkeys([*one.bonds, *others]))
         status = Status.WARN if odd and len(odd) < len(one.adapters) else Status.PASS

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from preflight.expect.nics import is_fit
 from preflight.facts.host import Host
 from preflight.facts.nccl import NcclConnection, NcclHost, NcclLog
 from preflight.facts.nics import NicPort
@@ -62,10 +63,11 @@ def live_ports(host: Host) -> Idle | Missing:
     if isinstance(host.nic_ports, Missing):
         return host.nic_ports
     nics = () if isinstance(host.topology.nics, Missing) else host.topology.nics
-    left = {nic.name for nic in nics if nic.role in ("other", "down")}
+    unfit = {nic.name for nic in nics if isinstance(nic.role, str) and not is_fit(host, nic)}
     ports = [
         port for port in host.nic_ports
-        if port.state == "ACTIVE" and not port.virtual and port.nic not in left
+        if port.state == "ACTIVE" and not port.virtual and port.nic not in unfit
+        and (port.role != "left-out" or is_fit(host, port))
     ]  # fmt: skip
     infiniband = [port for port in ports if port.link_layer == "InfiniBand"]
     ports = infiniband or ports

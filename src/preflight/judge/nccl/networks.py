@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from preflight.facts.host import Host
 from preflight.facts.nccl import NcclConnection, NcclHost, NcclLog, NcclSelection
+from preflight.facts.nics import NicPort
 from preflight.judge.nccl.machine import (
     between_hosts,
     interfaces,
@@ -24,6 +25,9 @@ _WANTED = "a network of RDMA where there is one"
 _CAUSES = ("NCCL_IB_DISABLE", "NCCL_NET", "NCCL_NET_PLUGIN", "NCCL_IB_HCA")
 #: A host of so many GPUs is built with a network for them, wherever its ranks are.
 _MANY = 8
+#: So many ports as fast as that are bought for RoCE: what a virtual machine or a host without such
+#: a network has of Ethernet are one or two, or slower ones.
+_PORTS, _LEAST_GBITS = 4, 200.0
 _TOLD = 3
 _HINT = "cannot tell whether there is another: give `ibstat` or `preflight capture` of it"
 
@@ -136,6 +140,11 @@ def _alone(log: NcclLog) -> bool:
     return all(one.hosts == 1 and one.seen == one.ranks for one in told)
 
 
+def _is_for_training(ports: tuple[NicPort, ...]) -> bool:
+    rates = [one.rate_gbits for one in ports if not isinstance(one.rate_gbits, Missing)]
+    return sum(rate >= _LEAST_GBITS for rate in rates) >= _PORTS
+
+
 def _fallback(host: Host, log: NcclLog, one: _Taken, taken: list[_Taken]) -> tuple[Status, str]:
     if one.beside:
         return Status.FAIL, one.beside
@@ -144,7 +153,8 @@ def _fallback(host: Host, log: NcclLog, one: _Taken, taken: list[_Taken]) -> tup
     used = f"; {used} used" if used else ""
     if ports is not None and not isinstance(ports, Missing):
         if ports.ports:
-            status = Status.FAIL if ports.infiniband else Status.WARN
+            sure = ports.infiniband or _is_for_training(ports.ports)
+            status = Status.FAIL if sure else Status.WARN
             return status, f"{ports.told} idle{used}"
         return Status.PASS, ""
     others = [each for each in taken if each.processes and not each.tcp]

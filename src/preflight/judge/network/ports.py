@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from msgspec import Struct
@@ -14,11 +13,9 @@ from preflight.judge.results import result, undetermined
 from preflight.judge.steps import of_layer
 from preflight.model import Action, Check, Evidence, Missing, Result, Status
 
-_UP = "ACTIVE"
-#: So many ports of InfiniBand that are alike are a row for training.
-_ROW = 4
+UP = "ACTIVE"
 #: So many of the GPUs have an adapter beside them where that is the host's design.
-_MOST = 0.75
+MOST = 0.75
 _NOBODY = "no port is up that training would use: see network.ports.any"
 
 _UNTOLD = Missing(
@@ -98,8 +95,8 @@ def _of_training(host: Host, check: Check, ports: Sequence[NicPort]) -> Iterator
     for port in judged:
         if isinstance(port.state, Missing):
             yield undetermined(check, port.name, port.state)
-        elif port.state == _UP:
-            yield result(check, port.name, Status.PASS, port.state, _UP)
+        elif port.state == UP:
+            yield result(check, port.name, Status.PASS, port.state, UP)
         else:
             yield _down(check, port)
 
@@ -113,15 +110,15 @@ def _untold(host: Host, ports: Sequence[NicPort]) -> list[str]:
     named = [one.name for one in matrix.devices if one.kind == "nic"]
     known = {port.nic for port in ports}
     gone = [name for name in named if name not in known and not name.startswith("NIC")]
-    return gone if len(gone) <= (1 - _MOST) * len(named) else []
+    return gone if len(gone) <= (1 - MOST) * len(named) else []
 
 
 def _down(check: Check, port: NicPort) -> Result:
     cause = _STATES.get(str(port.state)) or _PHYSICAL.get(str(port.phys_state))
     named = check if cause is None else replace(check, fix=_typed(cause.fix, port))
     return result(
-        named, port.name, Status.FAIL, told(port), _UP,
-        reason=cause.reason if cause else "", evidence=_evidence(port),
+        named, port.name, Status.FAIL, told(port), UP,
+        reason=cause.reason if cause else "", evidence=evidence(port),
         action=cause.action if cause else None,
     )  # fmt: skip
 
@@ -146,10 +143,10 @@ def told(port: NicPort) -> str:
 
 def _beside(host: Host, check: Check, ports: Sequence[NicPort]) -> Iterator[Result]:
     """All that are beside those of training, in one result."""
-    up = [port for port in ports if port.state == _UP]
+    up = [port for port in ports if port.state == UP]
     beside = [port for port in ports if port.role in ("other", "spare")]
     unknown = [port.state for port in ports if isinstance(port.state, Missing)]
-    down = [port for port in beside if port.state != _UP]
+    down = [port for port in beside if port.state != UP]
     listed = "; ".join(f"{port.name} {told(port)}" for port in down)
     if not up and not unknown:
         yield result(check, host.name, Status.SKIP, listed, reason=_NOBODY)
@@ -162,11 +159,11 @@ def _beside(host: Host, check: Check, ports: Sequence[NicPort]) -> Iterator[Resu
         yield result(check, host.name, Status.SKIP, listed, "none down", reason=spare)
     else:
         yield result(check, host.name, Status.WARN, listed, "none down",
-                     reason=_reasons(down), evidence=_evidence(down[0]))  # fmt: skip
+                     reason=reasons(down), evidence=evidence(down[0]))  # fmt: skip
 
 
-def _reasons(down: Sequence[NicPort]) -> str:
-    """The cause of each, once; one that is the same for all names none again."""
+def reasons(down: Sequence[NicPort]) -> str:
+    """The cause of each that is down, once; one that is the same for all names none again."""
     causes: dict[str, list[str]] = {}
     for port in down:
         cause = _STATES.get(str(port.state)) or _PHYSICAL.get(str(port.phys_state))
@@ -177,46 +174,12 @@ def _reasons(down: Sequence[NicPort]) -> str:
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in causes.items())
 
 
-def _any(host: Host, check: Check, ports: Sequence[NicPort]) -> Iterator[Result]:
-    up = [port for port in ports if port.state == _UP]
-    unknown = [port.state for port in ports if isinstance(port.state, Missing)]
-    if up:
-        yield result(check, host.name, Status.PASS, f"{len(up)} of {len(ports)}", "at least one")
-    elif unknown:
-        yield undetermined(check, host.name, unknown[0])
-    else:
-        status = Status.FAIL if _made_for_training(host, ports) else Status.WARN
-        listed = "; ".join(f"{port.name} {told(port)}" for port in ports)
-        yield result(check, host.name, status, listed, "at least one up",
-                     reason=_reasons(ports), evidence=_evidence(ports[0]))  # fmt: skip
-
-
-def _made_for_training(host: Host, ports: Sequence[NicPort]) -> bool:
-    """Whether a host all of whose ports are down was built to train with others: most of its GPUs
-    have adapters beside them, several in all, or there is a row of equal ones of InfiniBand. One
-    spare adapter, and Ethernet that is not used, are none of it."""
-    alike = Counter(
-        (str(port.hca), port.name.rpartition("/")[2])
-        for port in ports
-        if port.link_layer == "InfiniBand" and not port.virtual
-    )
-    if max(alike.values(), default=0) >= _ROW:
-        return True
-    nics, gpus = host.topology.nics, host.topology.gpus
-    if isinstance(nics, Missing) or isinstance(gpus, Missing):
-        return False
-    beside = [nic for nic in nics if nic.gpu_path in ("PIX", "PXB")]
-    served = {gpu for nic in beside if not isinstance(nic.gpus, Missing) for gpu in nic.gpus}
-    slots = {str(nic.address).rpartition(".")[0] or nic.name for nic in beside}
-    return len(slots) > 1 and len(served) >= _MOST * len(gpus)
-
-
-def _evidence(port: NicPort) -> tuple[Evidence, ...]:
+def evidence(port: NicPort) -> tuple[Evidence, ...]:
+    """The line that tells its state."""
     return (Evidence(port.probe, line=port.line, field="state"),) if port.probe else ()
 
 
 _RULES: dict[str, Callable[[Host, Check, Sequence[NicPort]], Iterator[Result]]] = {
     "network.port.up": _of_training,
     "network.ports.spare": _beside,
-    "network.ports.any": _any,
 }

@@ -64,20 +64,21 @@ def free_ports(address: str, many: int) -> list[int]:
         return [int(one.getsockname()[1]) for one in held]
 
 
-def called(lead: tuple[str, int], at: int, secret: str, address: str) -> Wire:
-    """An agent's connection to the lead. Raises GoneError."""
+def called(lead: tuple[str, int], at: int, secret: str, address: str, about: Line) -> Wire:
+    """An agent's connection to the lead, which is told about its host. Raises GoneError."""
     until_s, why = time.monotonic() + TOGETHER_S, ""
     while time.monotonic() < until_s:
         try:
             wire = Wire(socket.create_connection(lead, timeout=_LINE_S))
-            wire.send({"at": at, "secret": secret, "ports": free_ports(address, PORTS)})
+            ports = free_ports(address, PORTS)
+            wire.send({"at": at, "secret": secret, "ports": ports, "about": about})
         except OSError as error:
             why = error.strerror or str(error)
             time.sleep(_AGAIN_S)
         else:
             wire.socket.settimeout(None)  # the next test comes when it comes
             return wire
-    raise GoneError(f"{lead[0]} port {lead[1]}, where the first host leads: {why}")
+    raise GoneError(f"{lead[0]} port {lead[1]}, where the first host leads, is not reached: {why}")
 
 
 class Agent(NamedTuple):
@@ -89,16 +90,18 @@ class Agent(NamedTuple):
 
 
 class Lead:
-    """The agents of all hosts, and what they are told to do."""
+    """The agents of all hosts, and what they are told to do. `about`: what each told of its host;
+    those that say `cannot` take no part."""
 
     def __init__(self, address: str, port: int, many: int, secret: str) -> None:
         self.many, self.secret, self.agents = many, secret, dict[int, Agent]()
+        self.about: dict[int, Line] = {}
         self.server = socket.create_server((address, port), backlog=min(many + 8, 4096))
 
     def gather(self) -> list[int]:
-        """Wait for all agents; the numbers of those that came."""
+        """Wait for all agents; the numbers of those that came and can take part."""
         until_s = time.monotonic() + TOGETHER_S
-        while len(self.agents) < self.many and time.monotonic() < until_s:
+        while len(self.about) < self.many and time.monotonic() < until_s:
             self.server.settimeout(max(0.01, until_s - time.monotonic()))
             try:
                 connection, _ = self.server.accept()
@@ -115,7 +118,11 @@ class Lead:
                 lines = wire.received()
             (line,) = lines
             if line["secret"] == self.secret:
-                self.agents[int(line["at"])] = Agent(int(line["at"]), wire, list(line["ports"]))
+                at = int(line["at"])
+                self.about[at] = dict(line["about"])
+                self.agents[at] = Agent(at, wire, list(line["ports"]))
+                if "cannot" in self.about[at]:
+                    self.leave(at)
                 return
         except (OSError, ValueError, KeyError, TypeError):
             pass
@@ -178,10 +185,15 @@ class Lead:
         self.agents.pop(at).wire.close()
         return open_.pop(at), at, {"kind": "gone", "text": text}
 
-    def dismiss(self) -> None:
+    def leave(self, at: int, why: str = "") -> None:
+        """No more tests for this host."""
+        wire = self.agents.pop(at).wire
+        with contextlib.suppress(OSError):
+            wire.send({"test": -1, "why": why})
+        wire.close()
+
+    def dismiss(self, why: str = "") -> None:
         """No more tests."""
-        for agent in self.agents.values():
-            with contextlib.suppress(OSError):
-                agent.wire.send({"test": -1})
-            agent.wire.close()
+        for at in list(self.agents):
+            self.leave(at, why)
         self.server.close()

@@ -27,7 +27,11 @@ class Here:
     """This host alone: orders are done one after another."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.agents = plan, [0]
+        self.plan, self.agents, self.about = plan, [0], dict[int, Line]()
+
+    def leave(self, at: int) -> None:
+        """No more tests for it."""
+        self.agents.remove(at)
 
     def run(self, orders: Sequence[Line], _limit_s: float) -> Iterator[tuple[int, int, Line]]:
         """What is told: the number of the order, that of the host, the line."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -11,12 +12,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from .. import alone
 from ..places import PlaceError, place_of
 from ..ranks import Tell
 from .agents import GoneError
 from .bench import Bench, Here
 from .operations import COLLECTIVES
-from .over_hosts import lead
+from .over_hosts import cannot_take_part, lead
 from .parts import parts
 from .plan import Plan, PlanError
 from .served import serve
@@ -30,26 +32,34 @@ def harness(plan: Plan, tell: Tell) -> None:
     began = time.monotonic()
     torch.set_num_threads(1)  # ranks are forked: no thread of this process may hold anything
     try:
-        plan, at = settled(plan), place_of(plan.hosts)
-    except (PlanError, PlaceError) as error:
+        at = place_of(plan.hosts)
+        plan = settled(plan)
+    except PlaceError as error:
         tell({"preflight": FORM, "kind": "cannot", "text": str(error)})
         return
+    except PlanError as error:
+        tell({"preflight": FORM, "kind": "cannot", "text": str(error)})
+        if len(plan.hosts) > 1:
+            with contextlib.suppress(GoneError, OSError):
+                cannot_take_part(plan, at, str(error))
+        return
     host = {"host": plan.hosts[at]} if plan.hosts else {}
-    tell({"preflight": FORM, "kind": "begin", **_about(plan), **host})
+    about = _about(plan)
+    tell({"preflight": FORM, "kind": "begin", **about, **host})
     try:
-        _benched(plan, at, tell)
+        _benched(plan, at, tell, {name: about[name] for name in ("torch", "nccl")})
     except (GoneError, OSError) as error:
         tell({"kind": "gone", "text": str(error)})
     tell({"kind": "end", "elapsed_s": round(time.monotonic() - began, 3)})
 
 
-def _benched(plan: Plan, at: int, tell: Tell) -> None:
+def _benched(plan: Plan, at: int, tell: Tell, about: dict[str, Any]) -> None:
     if len(plan.hosts) < 2:
         parts(Bench(plan, tell, Here(plan)))
     elif at == 0:
-        lead(plan, tell)
+        lead(plan, tell, about)
     else:
-        serve(plan, at)
+        serve(plan, at, about)
 
 
 def settled(plan: Plan) -> Plan:
@@ -62,9 +72,9 @@ def settled(plan: Plan) -> Plan:
         raise PlanError(f"no collective {unknown[0]}: there are {', '.join(COLLECTIVES)}")
     if plan.dtype not in TYPES:
         raise PlanError(f"no dtype {plan.dtype}: there are {', '.join(TYPES)}")
-    if device == "cuda" and not gpus:
-        built = torch.version.cuda or "none"
-        raise PlanError(f"torch {torch.__version__} (CUDA: {built}) finds no GPU")
+    there = 0 if gpus or device == "cuda" else len(alone.visible_gpus())
+    if not gpus and (device == "cuda" or there):
+        raise PlanError(_without_gpus(there))
     if device == "cuda" and ranks > gpus:
         raise PlanError(f"{ranks} ranks are asked for, and there are {gpus} GPUs")
     if ranks < 2 and len(plan.hosts) < 2:
@@ -76,6 +86,21 @@ def settled(plan: Plan) -> Plan:
     if plan.factor == 1 or plan.factor < 0:
         raise PlanError(f"factor {plan.factor}: expected 2 or more")
     return replace(plan, device=device, ranks=ranks)
+
+
+def _without_gpus(there: int) -> str:
+    """Why torch has none, in CUDA's words, and how many NVML sees: processors would be timed in
+    their place."""
+    built = torch.version.cuda or "none"
+    told = f"torch {torch.__version__} (CUDA: {built}) finds no GPU"
+    told += f", and this host has {there}" if there else ""
+    if not torch.version.cuda:
+        return told
+    try:
+        torch.cuda.init()
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is the reason
+        return f"{told}: {str(error).strip().splitlines()[0][:300]}"
+    return told
 
 
 def _about(plan: Plan) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 An order is a JSON object: `test`, its number; `do`, one of those below; `hosts`, who has a part in
 it, in the order of their ring; `limit_s`, after which it is ended; `port`, where its ranks meet on
 the first of the hosts; `environment` of its ranks, and `devices`, those of each host that take part
-(all where none are named); and what its kind takes.
+(all where none are named); `log`, whether what NCCL says meanwhile is told; and what its kind
+takes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from typing import Any
 
 from ..ranks import Among, Launch, Tell
 from ..site import address_of, interface_of
+from ..wire.look import look
+from ..wire.rdma import rdma
+from ..wire.tcp import tcp
+from .nccl_log import NcclLog
 from .plan import Plan
 from .work import measured, work
 
@@ -37,7 +42,9 @@ BY_RANKS: dict[str, Callable[[Plan, Line, Tell], None]] = {
     "compare": _compare,
 }  # fmt: skip
 #: What the host does itself: by the plan, its number among the hosts, and the order.
-BY_ITSELF: dict[str, Callable[[Plan, int, Line], Iterator[Line]]] = {}
+BY_ITSELF: dict[str, Callable[[Plan, int, Line], Iterator[Line]]] = {
+    "wire_look": look, "tcp": tcp, "rdma": rdma,
+}  # fmt: skip
 
 
 def done(plan: Plan, at: int, order: Line) -> Generator[Line, None, None]:
@@ -45,8 +52,9 @@ def done(plan: Plan, at: int, order: Line) -> Generator[Line, None, None]:
     if order["do"] in BY_ITSELF:
         yield from BY_ITSELF[order["do"]](plan, at, order)
         return
+    log = NcclLog(plan, order)
     launch = Launch(len(_devices(plan, order)), _work_of(plan, order), silent_s=plan.silent_s,
-                    start_s=START_S, among=_among(plan, at, order))  # fmt: skip
+                    start_s=START_S, among=_among(plan, at, order, log.environment))  # fmt: skip
     # Whoever waits for a host that comes to no end is there for the next test.
     timer = threading.Timer(order["limit_s"], _end, [launch])
     timer.daemon = True
@@ -58,6 +66,7 @@ def done(plan: Plan, at: int, order: Line) -> Generator[Line, None, None]:
     finally:
         timer.cancel()
         launch.kill()
+    yield from log.lines()
 
 
 def _end(launch: Launch) -> None:
@@ -74,15 +83,26 @@ def _work_of(plan: Plan, order: Line) -> Callable[[Tell], None]:
     return lambda tell: BY_RANKS[order["do"]](plan, order, tell)
 
 
-def _among(plan: Plan, at: int, order: Line) -> Among:
+def _among(plan: Plan, at: int, order: Line, log: dict[str, str]) -> Among:
     hosts, devices = order["hosts"], _devices(plan, order)
     many = len(plan.hosts) > 1
     sockets = socket_names(plan.interface, own=plan.interface or _own() if many else "")
     return Among(
         first=hosts.index(at) * len(devices), world=len(hosts) * len(devices),
         master=plan.addresses[hosts[0]] if many else "127.0.0.1", port=order.get("port", 0),
-        environment={**sockets, **order.get("environment", {})}, devices=devices,
+        environment={**sockets, **_names(plan, hosts), **_adapters(plan), **log,
+                     **order.get("environment", {})},
+        devices=devices,
     )  # fmt: skip
+
+
+def _names(plan: Plan, hosts: list[int]) -> dict[str, str]:
+    """What a rank calls the hosts of the others (group/join.py)."""
+    return {"PREFLIGHT_HOSTS": ",".join(plan.hosts[at] for at in hosts)} if plan.hosts else {}
+
+
+def _adapters(plan: Plan) -> dict[str, str]:
+    return {"NCCL_IB_HCA": plan.nics} if plan.nics else {}
 
 
 def _own() -> str:

@@ -10,29 +10,46 @@ from contextlib import contextmanager
 
 from ..parent import die_with_launcher
 from ..ranks import Tell
-from .agents import Lead
+from .agents import Lead, Line
 from .bench import Bench
 from .parts import parts
 from .plan import Plan
 from .served import LEAD_PORT, serve
 
 
-def lead(plan: Plan, tell: Tell) -> None:
+def lead(plan: Plan, tell: Tell, about: Line) -> None:
     """All parts, as the first host has them done. What its own agent does it does in a process of
     its own."""
-    with _agent_here(plan):
-        agents = Lead(plan.master, plan.port + LEAD_PORT, len(plan.hosts), plan.job)
+    with _agent_here(plan, about):
+        agents = _lead(plan)
         try:
             came = agents.gather()
             for at in sorted(set(range(len(plan.hosts))) - set(came)):
-                tell({"kind": "absent", "of": plan.hosts[at]})
+                why = agents.about.get(at, {}).get("cannot", "")
+                tell({"kind": "absent", "of": plan.hosts[at], **({"text": why} if why else {})})
             parts(Bench(plan, tell, agents))
         finally:
             agents.dismiss()
 
 
+def cannot_take_part(plan: Plan, at: int, why: str) -> None:
+    """This host says so to whoever waits for it: the others go on without it, and without the one
+    that leads they end."""
+    if at:
+        serve(plan, at, {"cannot": why})
+        return
+    agents = _lead(plan)
+    agents.about[0] = {"cannot": why}
+    agents.gather()
+    agents.dismiss(f"{plan.hosts[0]}, which leads, takes no part: {why}")
+
+
+def _lead(plan: Plan) -> Lead:
+    return Lead(plan.master, plan.port + LEAD_PORT, len(plan.hosts), plan.job)
+
+
 @contextmanager
-def _agent_here(plan: Plan) -> Iterator[None]:
+def _agent_here(plan: Plan, about: Line) -> Iterator[None]:
     pid = os.fork()
     if pid == 0:
         status = 1
@@ -40,7 +57,7 @@ def _agent_here(plan: Plan) -> Iterator[None]:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             die_with_launcher(signal.SIGKILL)
-            serve(plan, 0)
+            serve(plan, 0, about)
             status = 0
         except Exception as error:  # noqa: BLE001 - the lead sees that it is gone
             sys.stderr.write(f"{type(error).__name__}: {error}\n")

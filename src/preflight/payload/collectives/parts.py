@@ -3,6 +3,8 @@ it, and tells what it found."""
 
 from __future__ import annotations
 
+from ..wire.part import wire
+from .alike import alike
 from .bench import Bench
 from .slow import slow
 
@@ -12,7 +14,7 @@ _SIZES_S = 1800.0
 
 def parts(bench: Bench) -> None:
     """All of them."""
-    for part in (_sizes, slow):
+    for part in (alike, _sizes, slow, wire):
         part(bench)
 
 
@@ -20,5 +22,5 @@ def _sizes(bench: Bench) -> None:
     """Every collective in every size, over all hosts."""
     if bench.plan.hosts and len(bench.hosts) < 2:
         return
-    for _, line in bench.heard([bench.order("sizes", bench.hosts, _SIZES_S)]):
+    for _, line in bench.heard([bench.order("sizes", bench.hosts, _SIZES_S, log=True)]):
         bench.tell(line)

@@ -39,6 +39,7 @@ class Plan:
     pairwise: bool = False  # try each pair of hosts
     locate_bytes: int = 0  # of the collective that is compared; 0: by the device
     repeats: int = 7  # of each test, of which the median counts
+    behind_percent: float = 8.0  # what is so far below the others is slow
     # What more is done (parts.py).
     nics: str = ""  # NCCL_IB_HCA of all ranks
     sweep: list[str] = field(default_factory=list)  # NAME=value,value: settings set side by side

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from .agents import called
+from .agents import GoneError, Line, called
 from .orders import done
 from .plan import Plan
 
@@ -12,15 +12,17 @@ from .plan import Plan
 LEAD_PORT = 1
 
 
-def serve(plan: Plan, at: int) -> None:
-    """Until the lead has no more tests. Raises GoneError where there is no lead, and OSError where
-    it is lost."""
-    wire = called((plan.master, plan.port + LEAD_PORT), at, plan.job, plan.addresses[at])
+def serve(plan: Plan, at: int, about: Line) -> None:
+    """Until the lead has no more tests. Raises GoneError where there is no lead, or it says why it
+    leads nothing, and OSError where it is lost."""
+    wire = called((plan.master, plan.port + LEAD_PORT), at, plan.job, plan.addresses[at], about)
     while True:
         for order in wire.received():
             number = {"test": order["test"]}
             if order["test"] < 0:
                 wire.close()
+                if order.get("why"):
+                    raise GoneError(order["why"])
                 return
             with contextlib.closing(done(plan, at, order)) as lines:
                 for line in lines:

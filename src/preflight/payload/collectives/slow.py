@@ -26,7 +26,7 @@ def slow(bench: Bench) -> None:
     plan, ring = bench.plan, bench.hosts
     if not plan.locate or len(ring) < _LEAST_HOSTS:
         return
-    settings = Settings(repeats=plan.repeats)
+    settings = Settings(repeats=plan.repeats, threshold=1 - plan.behind_percent / 100)
     pairs = plan.pairwise or len(ring) <= _ALL_PAIRS
     search: Search = (pairwise if pairs else locate)(len(ring), settings)
     tests = next(search)

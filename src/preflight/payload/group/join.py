@@ -10,10 +10,13 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-#: A rank that says nothing for so long is lost: in a run of a minute nothing takes longer.
-SILENT_S = 60
+#: A rank that says nothing for so long is lost: in a run of a minute nothing takes longer. Who
+#: launched it is to say so first (ranks.py): the library knows no more than that it waited.
+SILENT_S, _LATER_S = 60, 30
 #: Until all ranks of one host, or of several that do not start together, are there.
 _MEET_S, _MEET_HOSTS_S = 15, 60
+#: The first rank says who is missing before the others say that they waited.
+_LAST_WORD = timedelta(seconds=10)
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,12 @@ def _meet(rank: int, ranks: int, backend: str, at: torch.device, came: Callable[
     limit = timedelta(seconds=_MEET_S if alone else _MEET_HOSTS_S)
     where = f"rank {rank} of {ranks}: the rendezvous at {master} port {port}"
     try:
-        store = dist.TCPStore(master, port, ranks, is_master=rank == 0, timeout=limit)
+        store = dist.TCPStore(
+            master, port, ranks, is_master=rank == 0, timeout=limit, wait_for_workers=False
+        )
+        _all_there(store, rank, ranks, limit)
+    except JoinError as error:
+        raise JoinError(f"{where}: {error}") from error
     except Exception as error:
         in_use = "EADDRINUSE" in str(error) or "in use" in str(error)
         reason = "the port is in use" if in_use else _first_line(error)
@@ -61,7 +69,11 @@ def _meet(rank: int, ranks: int, backend: str, at: torch.device, came: Callable[
     came()
     try:
         dist.init_process_group(
-            backend, store=store, rank=rank, world_size=ranks, timeout=timedelta(seconds=SILENT_S)
+            backend,
+            store=store,
+            rank=rank,
+            world_size=ranks,
+            timeout=timedelta(seconds=SILENT_S + _LATER_S),
         )
         dist.all_reduce(torch.zeros((), device=at))
         if at.type == "cuda":
@@ -69,6 +81,33 @@ def _meet(rank: int, ranks: int, backend: str, at: torch.device, came: Callable[
     except Exception as error:
         raise JoinError(f"rank {rank} of {ranks}: {backend} cannot start: {_first_line(error)}"
                         ) from error  # fmt: skip
+
+
+def _all_there(store: dist.TCPStore, rank: int, ranks: int, limit: timedelta) -> None:
+    """Wait until each rank has come to the rendezvous. The first knows who has not, and the others
+    wait for its word. Raises JoinError with the ranks that did not come."""
+    store.set(f"came/{rank}", "")
+    words = [f"came/{other}" for other in range(ranks)] if rank == 0 else ["all"]
+    try:
+        store.wait(words, limit if rank == 0 else limit + _LAST_WORD)
+    except Exception as error:
+        if rank:
+            raise
+        absent = [other for other in range(ranks) if not store.check([f"came/{other}"])]
+        told = ", ".join(map(str, absent[:8])) + (" ..." if len(absent) > 8 else "")
+        text = f"{len(absent)} of {ranks} did not come within {limit.seconds} s: rank {told}"
+        raise JoinError(f"{text}{_on_hosts(absent)}") from error
+    if rank == 0:
+        store.set("all", "")
+
+
+def _on_hosts(ranks: list[int]) -> str:
+    """The hosts of these ranks, where the launcher tells them: " (h2, h3)"."""
+    hosts = os.environ.get("PREFLIGHT_HOSTS", "").split(",")
+    each = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    names = dict.fromkeys(hosts[rank // each] for rank in ranks if rank // each < len(hosts))
+    told = ", ".join(list(names)[:8])
+    return f" ({told})" if told else ""
 
 
 def _first_line(error: Exception) -> str:

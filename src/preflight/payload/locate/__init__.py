@@ -6,17 +6,20 @@ hosts can be played through in a moment, see bench/localisation.py. How `locate`
 
 1. All hosts in ring order in groups of about their square root, then the same shifted by half a
    group. A fast group proves its hosts, and the links between neighbours of its ring.
+   Then pairs, some nearby and some far apart: what lies between hosts may slow all groups alike.
 2. What is in no fast group is halved; each half is filled up with proven hosts beside it: those
    before it for the first half, those behind it for the second. All such halves are one round.
-3. A host is to blame when it is slow with two proven hosts, one from before it, one from behind.
-4. Proven hosts that no chain of fast tests joins are measured in mixed groups. Where these are slow
-   again and again there is a boundary between the sides: a switch, a trunk.
-5. Links that were in no fast group are measured alone, between their two proven hosts; slow twice,
-   they are to blame.
+3. A host is to blame when it is slow with two proven hosts, one from before it, one from behind,
+   and with the others that are to blame: hosts behind one slow switch are fast together.
+4. Proven hosts that no chain of fast tests joins are measured in mixed groups, from several places
+   of both sides. Where all of these are slow there is a boundary: a switch, a trunk.
+5. Links that were in no fast group are measured alone, between their two proven hosts, in turn with
+   these hosts without the link. Slow each time, while its ends are fast each time, it is to blame.
 
-Who is fast with nobody proven is to blame. So where a boundary cuts off only a few nodes, one of
-which is slow by itself, and none of them is proven, all of these are.
+Where tests contradict each other, and where slow ones remain that nothing explains, nobody is
+blamed: "not determined".
 
 What is fast is told by the tests themselves (scale.py), what they prove together stands in
-proof.py, and which tests come next in choose.py.
+proof.py, which tests come next in choose.py, and which hold a culprit
+against other explanations in audit.py.
 """

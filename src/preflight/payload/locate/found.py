@@ -86,7 +86,11 @@ def ring(nodes: Nodes) -> set[Link]:
     """The links between neighbours of a ring, once each."""
     if len(nodes) < 2:
         return set()
-    return {link(nodes[at - 1], node) for at, node in enumerate(nodes)}
+    found, before = set(), nodes[-1]
+    for node in nodes:
+        found.add((before, node) if before < node else (node, before))
+        before = node
+    return found
 
 
 def named(nodes: Nodes) -> str:

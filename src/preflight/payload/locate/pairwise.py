@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from statistics import median
 
-from .found import DEFAULT, Found, Link, Part, Search, Settings, Test, Wanted, named
-from .proof import PATIENCE, TWICE, Proof
+from .found import DEFAULT, Found, Link, Nodes, Part, Search, Settings, Test, Wanted, link, named
+from .proof import APART, PATIENCE, TWICE, Proof
 from .rounds import Rounds
 from .scale import Scale
 
 #: A round that is slow as a whole is measured again so often.
 _AGAIN = 3
+#: So many slow links of one node are no cables.
+_MANY_LINKS = 3
+#: What is measured again: one or two nodes, of one those that may be its partner, and why.
+Retest = tuple[Nodes, Sequence[int], str]
 
 
 def circle(nodes: int) -> Iterator[list[Wanted]]:
@@ -64,6 +69,7 @@ class _Pairs:
         medians = self.rounds.medians(together)
         self.scale.take(medians)
         self.scale.learn((self.rounds.repeats(test) for test in together), medians)
+        together.sort()
         above = self.scale.above(medians) if self.settings.reference is None else []
         self._above = named(above[0]) if above else ""
         self.record(together)
@@ -81,15 +87,49 @@ class _Pairs:
             self.proof.record(test.number, test.nodes, self.scale.share(test.nodes, rate))
 
     def again(self) -> list[Wanted]:
-        """Links that seem slow by themselves, of pairs that share no node."""
+        """Of pairs that share no node: links that seem slow by themselves, in turn with their ends
+        without them; and nodes that were proven and then in a test without an end."""
         chosen: list[Wanted] = []
         used: set[int] = set()
-        for pair in self._within():
-            numbers = self.proof.failing[pair].numbers
-            if len(numbers) < PATIENCE and not self._sure(pair) and used.isdisjoint(pair):
-                chosen.append(Wanted(pair, f"test {numbers[0]} again"))
-                used.update(pair)
+        for nodes, partners, why in (*self._lost(), *self._unclear(), *self._doubtful()):
+            node, *rest = nodes
+            partner = next((one for one in (*rest, *partners) if one not in used), None)
+            if used.isdisjoint(nodes) and partner is not None:
+                chosen.append(Wanted(link(node, partner), why))
+                used.update((node, partner))
         return chosen
+
+    def _lost(self) -> Iterator[Retest]:
+        for node in sorted(self.proof.unproven):
+            tried = self.proof.partners(node)
+            if self.proof.was_fast(node) and len(tried) < PATIENCE:
+                yield (node,), [one for one in self.proof.sound if one not in tried], (
+                    f"n{node} again: a test of it did not end")  # fmt: skip
+
+    def _unclear(self) -> Iterator[Retest]:
+        """A node is to blame only where nothing is near fast."""
+        for pair, one in self.proof.failing.items():
+            few = one.verdict == "unclear" and len(one.numbers) < PATIENCE
+            if few and not self.proof.unproven.isdisjoint(pair):
+                yield pair, (), f"test {one.numbers[0]} again: near the threshold"
+
+    def _doubtful(self) -> Iterator[Retest]:
+        proof = self.proof
+        for pair in self._within():
+            if self._sure(pair) or proof.given_up(pair) or self._many(pair):
+                continue
+            one = proof.failing[pair]
+            stale = proof.stale(one) if one.verdict == "slow" else []
+            if not stale:
+                yield pair, (), f"test {one.numbers[0]} again"
+            for node in stale:
+                known = [other for other in proof.sound if link(node, other) in proof.links]
+                yield (node,), known, f"n{node} without the link {named(pair)}"
+
+    def _many(self, pair: Link) -> list[int]:
+        """Ends with many slow links: not these are to blame."""
+        slow = Counter(node for each in self._within() for node in each)
+        return [node for node in pair if slow[node] > _MANY_LINKS]
 
     def _within(self) -> list[Link]:
         """Slow pairs of sound nodes, on the same side of a boundary if there is one."""
@@ -101,8 +141,9 @@ class _Pairs:
         ]
 
     def _sure(self, pair: Link) -> bool:
-        one = self.proof.failing[pair]
-        return len(one.numbers) >= TWICE and self.scale.surely_slow(one.shares)
+        proof, one = self.proof, self.proof.failing[pair]
+        slow = one.apart >= APART and proof.fresh(one) and self.scale.surely_slow(one.shares)
+        return slow and proof.unsteady.isdisjoint(pair)
 
     def found(self) -> Found:
         bad, sides = self._bad(), tuple(self.proof.islands())
@@ -148,6 +189,10 @@ class _Pairs:
         left = self.proof.unproven - self._bad().keys()
         if left:
             return f"neither fast nor clearly slow: {named(tuple(sorted(left)))}"
+        many = [node for pair in self._within() for node in self._many(pair)]
+        if many:
+            return (f"n{many[0]} is slow with several and fast with others: not steady, or what "
+                    "lies between groups of nodes; the matrix shows with whom")  # fmt: skip
         unsure = [pair for pair in self._within() if not self._sure(pair)]
         if unsure:
             return f"neither fast nor clearly slow: the link {named(unsure[0])}"

@@ -14,6 +14,9 @@ from .found import Nodes, Settings
 _DEVIATION, _MEDIAN = 1.4826, 1.2533
 #: Usual, and assumed where single repeats tell nothing of it; it weighs as so many measurements.
 _NOISE, _USUAL = 0.03, 20
+#: Single measurements that something else may have disturbed; of a normal spread without them the
+#: root mean square is so much less, where a few of them were.
+_FARTHEST, _WITHOUT = 0.10, 1.24
 #: Nothing is measured more steadily.
 _LEAST = 1e-4
 #: The threshold is so many errors of a test away from healthy ones, else it is lowered: one test in
@@ -145,14 +148,16 @@ class Scale:
 
 
 def _noise(repeats: Iterable[list[float]]) -> float:
-    """Of single measurements as a share of them. A few say little: they are weighed with what is
-    usual."""
-    off = [
-        abs(value / median(each) - 1) * math.sqrt(len(each) / (len(each) - 1))
+    """Of single measurements as a share of them, by their root mean square without the farthest: a
+    median would not see that a third of them is slow. A few say little: they are weighed with what
+    is usual."""
+    off = sorted(
+        (value / median(each) - 1) ** 2 * len(each) / (len(each) - 1)
         for each in repeats
         if len(each) > 2 and median(each) > 0
         for value in each
-    ]
-    seen = _DEVIATION * median(off) if off else 0.0
+    )
+    kept = off[: math.ceil(len(off) * (1 - _FARTHEST))]
+    seen = _WITHOUT * math.sqrt(sum(kept) / len(kept)) if kept else 0.0
     weight = len(off) / (len(off) + _USUAL)
     return math.sqrt(weight * seen**2 + (1 - weight) * _NOISE**2)

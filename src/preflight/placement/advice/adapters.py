@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from preflight.expect.nics import fit_ports, is_fit, is_up
 from preflight.facts.host import Host
 from preflight.facts.nics import NicPort
 from preflight.facts.topology import NicPlace
@@ -30,16 +31,18 @@ def _nics(host: Host) -> tuple[NicPlace, ...]:
     return () if isinstance(host.topology.nics, Missing) else host.topology.nics
 
 
+def _training(host: Host) -> list[NicPlace]:
+    return [nic for nic in _nics(host) if is_fit(host, nic)]
+
+
 def training_ports(host: Host) -> tuple[NicPort, ...]:
     """Ports that are up, of the adapters that carry training."""
-    ours = {nic.name for nic in _nics(host) if nic.role == "training"}
-    return tuple(port for port in _active(host) if port.nic in ours)
+    return tuple(sorted(fit_ports(host), key=lambda port: _natural(port.name)))
 
 
 def _active(host: Host) -> tuple[NicPort, ...]:
     ports = () if isinstance(host.nic_ports, Missing) else host.nic_ports
-    up = (one for one in ports if isinstance(one.state, str) and one.state.upper() == "ACTIVE")
-    return tuple(sorted(up, key=lambda port: _natural(port.name)))
+    return tuple(sorted(filter(is_up, ports), key=lambda port: _natural(port.name)))
 
 
 def _natural(name: str) -> list[tuple[str, int]]:
@@ -57,15 +60,16 @@ def hca(host: Host) -> Said:
             "NCCL_IB_HCA, NCCL_IB_GID_INDEX: EFA is used through aws-ofi-nccl, which reads neither"
         )
     cut = any(isinstance(nic.role, Missing) and nic.role.kind == "unreadable" for nic in nics)
-    if cut or not any(nic.role == "training" for nic in nics):
+    training = _training(host)
+    if cut or not training:
         return left(_nobody(nics))
-    if nameless := [nic.name for nic in nics if nic.role == "training" and not _named(nic)]:
+    if nameless := [nic.name for nic in training if not _named(nic)]:
         return left(
             f"NCCL_IB_HCA: the names of the adapters are not in the input: {_shown(nameless)};"
             " the NIC Legend below the matrix of `nvidia-smi topo -m` tells them"
         )
-    by_port = _by_port(host, nics)
-    ours, others = by_port or _by_adapter(nics)
+    by_port = _by_port(host)
+    ours, others = by_port or _by_adapter(nics, training)
     if not others and (here := set_here(host, "NCCL_IB_HCA")):
         return left(
             f"{told(here)}; without it NCCL takes all active ports by itself,"
@@ -84,7 +88,7 @@ def hca(host: Host) -> Said:
 
 def switched_on(host: Host) -> Said:
     """What undoes a setting that keeps NCCL off the adapters of training."""
-    ours = [nic.name for nic in _nics(host) if nic.role == "training"]
+    ours = [nic.name for nic in _training(host)]
     if not ours or has_efa(host):
         return Said()
     past = f"NCCL goes past the adapters that carry training ({len(ours)}), over TCP"
@@ -107,25 +111,27 @@ def _nobody(nics: tuple[NicPlace, ...]) -> str:
     return "NCCL_IB_HCA: no adapter here is up that training could use"
 
 
-def _by_port(host: Host, nics: tuple[NicPlace, ...]) -> tuple[list[str], list[str]] | None:
+def _by_port(host: Host) -> tuple[list[str], list[str]] | None:
     """Ports of training, and others that NCCL would take; None where no port's state is known."""
     ours = training_ports(host)
     if not ours:
         return None
-    mine = {port.nic for port in ours}
     others = [
         f"{_colon(port)} ({_kind(port)})"
         for port in _active(host)
-        if port.nic not in mine and port.link_layer in _LINK_LAYERS
+        if port not in ours and port.link_layer in _LINK_LAYERS
     ]
     return [_colon(port) for port in ours], others
 
 
-def _by_adapter(nics: tuple[NicPlace, ...]) -> tuple[list[str], list[str]]:
+def _by_adapter(
+    nics: Sequence[NicPlace], training: Sequence[NicPlace]
+) -> tuple[list[str], list[str]]:
     """The same by names alone: of a matrix the ports are not known."""
-    nics = tuple(sorted(nics, key=lambda nic: _natural(nic.name)))
-    ours = [nic.name for nic in nics if nic.role == "training"]
-    return ours, [f"{nic.name} ({_beside(nic)})" for nic in nics if nic.role == "other"]
+    nics = sorted(nics, key=lambda nic: _natural(nic.name))
+    ours = [nic.name for nic in nics if nic in training]
+    others = (nic for nic in nics if nic.name not in ours and nic.role in ("other", "left-out"))
+    return ours, [f"{nic.name} ({_beside(nic)})" for nic in others]
 
 
 def _beside(nic: NicPlace) -> str:
@@ -152,6 +158,6 @@ def link_layers(host: Host) -> set[str]:
     """Those of the adapters of training, as far as they are known."""
     of: Iterable[object] = (
         *(port.link_layer for port in training_ports(host)),
-        *(nic.link_layer for nic in _nics(host) if nic.role == "training"),
+        *(nic.link_layer for nic in _training(host)),
     )
     return {layer for layer in of if isinstance(layer, str)}

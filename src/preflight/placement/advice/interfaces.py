@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from preflight.expect.nics import is_fit
 from preflight.facts.host import Host
 from preflight.facts.nics import Netdev
 from preflight.facts.stack import EnvVar
@@ -146,7 +147,7 @@ def _carries_data(host: Host) -> bool:
 
 def _training_known(host: Host) -> bool:
     nics = () if isinstance(host.topology.nics, Missing) else host.topology.nics
-    return any(nic.role == "training" for nic in nics)
+    return any(is_fit(host, nic) for nic in nics)
 
 
 def _best(outward: list[Netdev], *, carries_data: bool) -> Netdev | None:

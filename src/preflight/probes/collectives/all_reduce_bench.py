@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from preflight.errors import ParseError
 from preflight.facts.collectives import Collective, Collectives, Side, SizeRow
 from preflight.model import NOT_IN_INPUT, Known, Missing
-from preflight.probes.collectives.derived import largest, numbered, ranks_of, shape_of
+from preflight.probes.collectives.derived import largest, numbered, ranks_of, shape_of, small
 from preflight.probes.collectives.labels import Labelled, labelled
 from preflight.probes.spec import probe
 
@@ -92,6 +92,8 @@ def _of(rows: tuple[SizeRow, ...], ranks: Known[int], product: Known[str], line:
         _NO_HOSTS, _NO_HOSTS, _NO_HOSTS, _NO_HOSTS, product,
         rows=rows, ended=True, together=ranks if isinstance(ranks, Missing) else ranks > 1,
         wrong=_NOT_CHECKED, reaches_own_limit=Missing("not-applicable", "it knows no limit"),
-        busbw_gbps=busbw, at_bytes=at_bytes, shape=shape_of(rows, "all_reduce", line, TOOL),
+        busbw_gbps=busbw, at_bytes=at_bytes,
+        small_us=small(rows, "all_reduce_perf -b 8 -e 8G -f 2"),
+        shape=shape_of(rows, "all_reduce", line, TOOL),
         line=line, probe=TOOL,
     )  # fmt: skip

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from preflight.errors import ParseError
-from preflight.facts.collectives import Bench, Collective, Side, SizeRow
+from preflight.facts.collectives import Bench, BenchStack, Collective, Side, SizeRow
 from preflight.model import Known, Missing
-from preflight.probes.collectives.derived import largest, numbered, shape_of, sides
+from preflight.probes.collectives.derived import largest, numbered, shape_of, sides, small
 from preflight.probes.collectives.lines import PROBE, Line, Told, read, said
 from preflight.probes.collectives.located import located
+from preflight.probes.collectives.wire import rdma_of, wire
 from preflight.probes.spec import probe
 
 #: Shares of (n-1)/n that are bus bandwidth over that of the algorithm (nccl-tests,
@@ -42,13 +43,23 @@ def bench(text: str) -> Bench:
 
 def _facts(told: Told) -> Bench:
     return Bench(
-        runs=_runs(told), located=located(told), cannot=told.text("cannot"),
+        runs=_runs(told), located=located(told), stack=_stack(told), wire=wire(told),
+        rdma=rdma_of(told), cannot=told.text("cannot"),
         busy=told.text("busy"), lacks_torch=_why(told) == "no-torch",
         few_gpus=_why(told) == "few-gpus",
         unmet=_unmet(told), interrupted=bool(told.of["interrupted"]),
         leads=not told.plan.get("hosts") or told.plan["hosts"][0] == told.begin.get("host"),
         probe=PROBE,
     )  # fmt: skip
+
+
+def _stack(told: Told) -> Known[BenchStack]:
+    if not told.begin:
+        return Missing("not-applicable", "no rank of this host was started")
+    nccl = told.begin.get("nccl")
+    return BenchStack(
+        str(told.begin["torch"]), str(nccl) if nccl else _PROCESSORS, told.begin["line"], PROBE
+    )
 
 
 def _unmet(told: Told) -> str:
@@ -69,6 +80,7 @@ def _runs(told: Told) -> tuple[Collective, ...]:
     for one in told.of["size"]:
         by[str(one["collective"])].append(one)
     trouble = _trouble(told)
+    trouble = trouble if by else trouble or _unlike(told)
     if not by and trouble and told.begin:
         by["all_reduce"] = []
     found = [_run(told, name, lines) for name, lines in by.items()]
@@ -97,13 +109,24 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
         wrong=sum(int(one["wrong"]) for one in lines if "wrong" in one) if rows else _NO_SIZE,
         average_gbps=sum(shown) / len(shown) if shown else _NO_SIZE,
         busbw_gbps=busbw if gpu else _PROCESSORS, at_bytes=at if gpu else _PROCESSORS,
-        shape=shape_of(rows, name, first, PROBE) if gpu else _PROCESSORS, line=first, probe=PROBE,
+        small_us=small(rows, f"preflight nccl-bench -b 8 --collective {name}") if gpu
+        else _PROCESSORS,
+        shape=shape_of(rows, name, first, PROBE) if gpu else _PROCESSORS,
+        variables=_variables(told), line=first, probe=PROBE,
     )  # fmt: skip
 
 
+def _variables(told: Told) -> tuple[str, ...]:
+    """Of NCCL: what the host that leads found set, and what the plan sets above it."""
+    asked = {"NCCL_IB_HCA": told.plan["nics"]} if told.plan.get("nics") else {}
+    named = {**told.begin.get("environment", {}), **asked}
+    return tuple(f"{name}={value}" for name, value in sorted(named.items()))
+
+
 def _world(told: Told) -> int:
-    """Ranks of all hosts that came."""
-    return max(1, int(told.begin["world"]) - int(told.plan["ranks"]) * len(told.of["absent"]))
+    """Ranks of all hosts that came and took part."""
+    away = len(told.of["absent"]) + len(told.of["unlike"])
+    return max(1, int(told.begin["world"]) - int(told.plan["ranks"]) * away)
 
 
 def _ended(told: Told) -> Known[bool]:
@@ -138,6 +161,11 @@ def _factor(name: str, ranks: int) -> float:
 def _trouble(told: Told) -> str:
     """Whatever ended the tables before their end."""
     return next((said(one) for one in told.lines if one["kind"] in _LOST), "")
+
+
+def _unlike(told: Told) -> str:
+    """Who was left out: where others are enough it stops nothing."""
+    return "; ".join(map(said, told.of["unlike"]))
 
 
 def _stopped(run: Collective, trouble: str) -> Collective:

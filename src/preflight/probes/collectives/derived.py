@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
 
 from msgspec.structs import replace
 
@@ -15,6 +16,8 @@ from preflight.units import format_bytes
 
 #: From here on bandwidth counts, not latency; and where the sides and the order of times do.
 JUDGED_BYTES, _APART_BYTES, _ORDER_BYTES = 1_000_000_000, 1 << 20, 1 << 16
+#: Where only the number of steps counts.
+SMALL_BYTES = (8, 4096)
 #: A number that two decimals give this well tells the ranks.
 _SURE = 0.3
 #: -1: there is none.
@@ -110,6 +113,18 @@ def largest(rows: Sequence[SizeRow], again: str) -> tuple[Known[float], Known[in
         )
         return missing, missing
     return max(one.busbw_gbps for one in sides(row)), row.size_bytes
+
+
+def small(rows: Sequence[SizeRow], again: str) -> Known[float]:
+    """Microseconds of small messages: the median of these sizes, each by its quicker side."""
+    times = [
+        min(one.time_us for one in sides(row))
+        for row in rows
+        if sides(row) and SMALL_BYTES[0] <= row.size_bytes <= SMALL_BYTES[1]
+    ]
+    if times:
+        return round(median(times), 2)
+    return Missing("not-asked", f"no size from 8 B to 4 KiB was measured: {again}")
 
 
 def reversal(rows: Sequence[SizeRow]) -> tuple[Known[float], str]:

@@ -54,5 +54,6 @@ def said(one: Line) -> str:
         ranks = ", ".join(map(str, one["suspects"]))
         return f"{who}rank {ranks} said nothing for {one['after_s']:g} s"
     if one["kind"] == "absent":
-        return f"{who.rstrip(', ')} did not come"
+        why = f": {str(one['text'])[:300]}" if one.get("text") else ""
+        return f"{who.rstrip(', ')} did not come{why}"
     return f"{rank}: {str(one['text'])[:300]}"

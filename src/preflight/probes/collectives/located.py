@@ -11,6 +11,11 @@ from preflight.model import Known, Missing
 from preflight.nodesets import fold
 from preflight.probes.collectives.lines import PROBE, Line, Told, said
 
+#: Of recordings that do not tell it.
+_USUAL_PERCENT = 8.0
+#: Tests of more hosts are groups, and have a level of their own.
+_PAIR = 3
+
 
 def located(told: Told) -> Known[Localisation]:
     """What the search found of this host, or of all where the others were not told."""
@@ -35,10 +40,19 @@ def located(told: Told) -> Known[Localisation]:
         hosts, tests, int(own.get("tests", len(tests))), culprits, int(found["rounds"]),
         str(found["undetermined"]),
         str(found["covered"]), {str(key): float(one) for key, one in found["level_gbps"].items()},
-        tuple((str(a), str(b), float(gbps)) for a, b, gbps in found.get("matrix", ())),
+        _matrix(found) if told.of["test"] else (),
+        looked_for_percent=float(told.plan.get("behind_percent", _USUAL_PERCENT)),
         size_bytes=int(next((one["bytes"] for one in told_tests), 0)),
         line=line, probe=PROBE,
     )  # fmt: skip
+
+
+def _matrix(found: Line) -> tuple[tuple[str, str, float], ...]:
+    """Of the host that led, so that it is told once."""
+    pairs = [(str(a), str(b), float(gbps)) for a, b, gbps in found.get("matrix", ())]
+    if any(not math.isfinite(gbps) or gbps < 0 for _, _, gbps in pairs):
+        raise ValueError("a pair's GB/s is no number")
+    return tuple(pairs)
 
 
 def _test(one: Line, line: int) -> LocateTest:
@@ -76,10 +90,14 @@ def _behind(tests: Sequence[LocateTest], level: dict[str, float]) -> Known[float
     shares = [
         1 - one.busbw_gbps / level[kind]
         for one in tests
-        if (kind := "pairs" if len(one.hosts) == 2 else "groups") in level
+        if (kind := _kind(one, level)) in level
         and not isinstance(one.busbw_gbps, Missing) and level[kind] > 0
     ]  # fmt: skip
     return 100 * median(shares) if shares else Missing("unreadable", "no healthy level is known")
+
+
+def _kind(one: LocateTest, level: dict[str, float]) -> str:
+    return "groups" if len(one.hosts) > _PAIR and "groups" in level else "pairs"
 
 
 def _shown(one: LocateTest) -> str:

@@ -16,6 +16,7 @@ from preflight.probes.collectives.derived import (
     ranks_of,
     shape_of,
     sides,
+    small,
 )
 from preflight.probes.collectives.labels import labelled
 from preflight.probes.collectives.tables import Run, locate, runs_of
@@ -81,10 +82,21 @@ def _collective(run: Run, alone: int) -> Collective:
         trouble_ranks=tuple(sorted(run.trouble_ranks)), together=_together(ranks, alone),
         wrong=_wrong(run), reaches_own_limit=_own_limit(run),
         average_gbps=run.average[0] if run.average else NOT_IN_INPUT,
-        busbw_gbps=busbw, at_bytes=at_bytes,
+        busbw_gbps=busbw, at_bytes=at_bytes, small_us=_small(rows, kind, ranks),
         shape=_ONE if ranks == 1 else shape_of(rows, name, run.line, TOOL),
         line=run.line, probe=TOOL,
     )  # fmt: skip
+
+
+def _small(rows: Sequence[SizeRow], kind: str, ranks: Known[int]) -> Known[float]:
+    if ranks == 1 or not rows:
+        return _ONE if ranks == 1 else _NOTHING
+    return small(rows, f"{_perf(kind)} -b 8 -e 8G -f 2")
+
+
+def _perf(kind: str) -> str:
+    """The program of a collective."""
+    return f"{kind or 'all_reduce'}_perf" if " or " not in kind else "all_gather_perf"
 
 
 def _reached(
@@ -94,8 +106,7 @@ def _reached(
         return _ONE, _ONE
     if run.trouble and not rows:
         return _NOTHING, _NOTHING
-    tool = f"{kind or 'all_reduce'}_perf" if " or " not in kind else "all_gather_perf"
-    return largest(rows, f"{tool} -b 1G -e 8G -f 2")
+    return largest(rows, f"{_perf(kind)} -b 1G -e 8G -f 2")
 
 
 def _places(run: Run) -> dict[str, Any]:

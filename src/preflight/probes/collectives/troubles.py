@@ -14,6 +14,23 @@ class Trouble(NamedTuple):
     never_ran: bool
 
 
+#: What a launcher or the loader says before a rank has run, and what to type.
+_TYPED = (
+    (r"Permission denied \((?:publickey|password|keyboard|gssapi)",
+     "mpirun takes ssh to reach hosts: `ssh -o BatchMode=yes HOST true` must work; ssh-copy-id"),
+    (r"Host key verification failed",
+     "mpirun takes ssh to reach hosts: `ssh HOST true` once by hand takes its key"),
+    (r"ssh: (?:connect to host|Could not resolve hostname) ",
+     "mpirun takes ssh to reach hosts: `ssh HOST true` must work, by the same name"),
+    (r"(?:orted|prted|hydra_\w{2,12}_proxy|pmi_proxy): (?:command )?(?:not found|No such file)",
+     "the MPI of this machine has to be on every host, under the same path"),
+    (r"(?:orted|prted|_perf): error while loading shared libraries",
+     "export LD_LIBRARY_PATH=FOLDER of that library; the same on every host"),
+    (r"HYDU_sock_connect .{0,80}unable to (?:get host address|connect)",
+     "each host has to reach this machine by its name: `getent hosts NAME` there, or --interface"),
+    (r"srun: error: (?:Invalid MPI type|[Cc]ouldn't find the specified plugin name for mpi)",
+     "another of those that `srun --mpi=list` shows: export SLURM_MPI_TYPE=pmi2"),
+)  # fmt: skip
 #: Of launchers, then of the tests themselves (nccl-tests, src/common.h: NCCLCHECK, CUDACHECK, the
 #: time-out of -T) and of those who end them.
 _NEVER = (
@@ -23,6 +40,10 @@ _NEVER = (
     r"mpirun was unable to (?:find|launch) the specified",
     r"srun: error: Unable to (?:create step|allocate resources)",
     r"execvp? error on file ",
+    r"srun: error: task \d{1,7} launch failed",
+    r"ORTE was unable to reliably start one or more daemons",
+    r"PRTE (?:was unable to|has lost communication with a remote daemon)",
+    *(pattern for pattern, _ in _TYPED),
 )
 _FAILED = (
     r"Test (?:NCCL|CUDA) failure \S{1,200}:\d",
@@ -31,6 +52,8 @@ _FAILED = (
     r"Watchdog caught collective operation timeout",
     r"(?:slurmstepd|srun): error: [^\n]{0,200}(?:DUE TO TIME LIMIT|Killed|Terminated)",
     r"exited on signal \d",
+    r"mpirun detected that one or more processes exited with non-zero status",
+    r"ORTE has lost communication with a remote daemon",
     r"Segmentation fault",
 )
 _LONGEST = 2000
@@ -51,4 +74,6 @@ def trouble_of(text: str) -> Trouble | None:
     told = " ".join(text.split())[:200]
     if found["slots"]:  # the sentence goes on in the next line
         told = f"Open MPI has not enough slots for {found['slots']} processes"
+    hint = next((hint for pattern, hint in _TYPED if re.search(pattern, told)), "")
+    told = f"{told}; {hint}" if hint else told
     return Trouble(told, bool(found["never"]))

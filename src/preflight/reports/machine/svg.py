@@ -9,6 +9,7 @@ from preflight.model import Report
 from preflight.printable import printable
 from preflight.reports.machine.sections import Machine, drawn
 from preflight.reports.machine.svg_grid import grid
+from preflight.reports.machine.svg_heat import heat_map, heats
 from preflight.reports.machine.svg_shapes import FONT, WIDTH, Shape, text, wrapped
 from preflight.reports.machine.svg_tree import tree
 from preflight.reports.silent import machines
@@ -28,7 +29,10 @@ def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterato
     for machine in found[:_MOST]:
         shapes += _machine(machine, bottom, many=len(machines(report.hosts)) > 1)
         bottom = max(shape.bottom for shape in shapes) + 2 * _MARGIN
-    if not found:
+    for title, heat in heats(report):
+        shapes += heat_map(title, heat, _MARGIN, bottom)
+        bottom = max(shape.bottom for shape in shapes) + 2 * _MARGIN
+    if not shapes:
         shapes.append(text(_MARGIN, bottom + 12, _NOTHING))
     if found[_MOST:]:
         hosts = sum(len(one.hosts) for one in found[_MOST:])
@@ -41,6 +45,8 @@ def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterato
 
 def _title(report: Report) -> str:
     hosts = plural(len(machines(report.hosts)), "host")
+    if heats(report) and not drawn(report):
+        return f"preflight {report.command}: how fast each pair of {hosts} is"
     return f"preflight {report.command}: how {hosts} {'is' if hosts == '1 host' else 'are'} joined"
 
 

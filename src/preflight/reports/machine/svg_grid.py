@@ -26,7 +26,7 @@ def grid(map_: Map, left: float, top: float) -> Iterator[Shape]:
     side = max(min((WIDTH - left - broad) / len(table.names), _LARGEST), _SMALLEST)
     y = top + 46
     for column, name in enumerate(table.names):
-        yield _head(left + broad + side * (column + 0.5), y - 5, name)
+        yield head(left + broad + side * (column + 0.5), y - 5, name)
     for name in rows:
         told = table.cells[table.names.index(name)]
         yield text(left + broad - 6, y + 14, name, size=10, anchor="end")
@@ -38,9 +38,9 @@ def grid(map_: Map, left: float, top: float) -> Iterator[Shape]:
         y += 20
 
 
-def _head(x: float, y: float, name: str) -> Shape:
+def head(x: float, y: float, name: str, fill: str = FAINT) -> Shape:
     """A name that leans, so that sixteen fit beside each other."""
-    told = text(0, 0, fitted(name, 90, 9), size=9, fill=FAINT)
+    told = text(0, 0, fitted(name, 90, 9), size=9, fill=fill)
     turned = f'<g transform="translate({x:g} {y:g}) rotate(-40)">{told.markup}</g>'
     return Shape(turned, x + 0.77 * told.right, y)
 

@@ -1,0 +1,1 @@
+"""Launching of benchmarks that others have written: what is typed for them. Nothing is run here."""

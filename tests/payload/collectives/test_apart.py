@@ -1,0 +1,125 @@
+"""Hosts and ranks that can be no part of a bench are named, and the others go on."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from preflight.payload import alone
+from preflight.payload.collectives.agents import GoneError, Lead, free_ports
+from preflight.payload.collectives.alike import alike
+from preflight.payload.collectives.bench import Bench, Here
+from preflight.payload.collectives.harness import settled
+from preflight.payload.collectives.over_hosts import cannot_take_part
+from preflight.payload.collectives.plan import Plan, PlanError
+from preflight.payload.collectives.served import LEAD_PORT, serve
+from preflight.payload.group import join
+from preflight.payload.ranks import Among, Launch
+
+Line = dict[str, Any]
+HOSTS = ["h1", "h2", "h3", "h4"]
+
+
+class Hosts(Here):
+    """Hosts that told these versions of NCCL."""
+
+    def __init__(self, versions: list[str]) -> None:
+        super().__init__(Plan())
+        self.agents = list(range(len(versions)))
+        self.about = {at: {"nccl": one or None} for at, one in enumerate(versions)}
+
+
+@pytest.mark.parametrize(
+    ("versions", "left", "told"),
+    [
+        (["2.21.5"] * 4, [0, 1, 2, 3], []),
+        ([""] * 4, [0, 1, 2, 3], []),
+        (["2.21.5", "2.21.5", "2.20.5", "2.21.5"], [0, 1, 3],
+         ["h3: it has NCCL 2.20.5, and h1, h2, h4 NCCL 2.21.5"]),
+        (["2.21.5", "2.20.5"], [],
+         ["h1: it has NCCL 2.21.5, and no version is that of most hosts",
+          "h2: it has NCCL 2.20.5, and no version is that of most hosts"]),
+    ],
+)  # fmt: skip
+def test_a_host_with_another_nccl_is_left_out(
+    versions: list[str], left: list[int], told: list[str]
+) -> None:
+    lines: list[Line] = []
+    hosts = Hosts(versions)
+    alike(Bench(Plan(hosts=HOSTS[: len(versions)]), lines.append, hosts))
+    assert hosts.agents == left
+    assert [f"{one['of']}: {one['text']}" for one in lines] == told
+
+
+def plan_of(many: int) -> Plan:
+    port = free_ports("127.0.0.1", 1)[0] - LEAD_PORT
+    return Plan(hosts=HOSTS[:many], master="127.0.0.1", port=port, job="a",
+                addresses=["127.0.0.1"] * many)  # fmt: skip
+
+
+def beside(do: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=do, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_a_host_that_cannot_says_so_at_once() -> None:
+    plan, began = plan_of(2), time.monotonic()
+    lead = Lead(plan.master, plan.port + LEAD_PORT, 2, plan.job)
+    others = [beside(lambda: serve(plan, 0, {"nccl": None})),
+              beside(lambda: cannot_take_part(plan, 1, "7 GPUs"))]  # fmt: skip
+    assert lead.gather() == [0]
+    assert lead.about[1]["cannot"] == "7 GPUs"
+    lead.dismiss()
+    for one in others:
+        one.join(5)
+    assert time.monotonic() - began < 10
+
+
+def test_where_the_one_that_leads_cannot_the_others_know_why() -> None:
+    plan = plan_of(2)
+    leading = beside(lambda: cannot_take_part(plan, 0, "no GPU"))
+    with pytest.raises(GoneError, match="h1, which leads, takes no part: no GPU"):
+        serve(plan, 1, {})
+    leading.join(5)
+
+
+def test_gpus_that_torch_does_not_find_are_not_replaced_by_processors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def init() -> None:
+        raise RuntimeError("Error 802: system not yet initialized\nmore")
+
+    monkeypatch.setattr(alone, "visible_gpus", lambda: [0] * 8)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "init", init)
+    with pytest.raises(PlanError, match=r"this host has 8: Error 802: system not yet initialized$"):
+        settled(Plan())
+    monkeypatch.setattr(alone, "visible_gpus", list)
+    assert settled(Plan()).device == "cpu"
+
+
+def test_ranks_that_do_not_come_are_named_with_their_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join, "_MEET_S", 1)
+    monkeypatch.setattr(join, "_MEET_HOSTS_S", 1)
+
+    def work(_: Callable[[Line], None]) -> None:
+        join.join("cpu")
+
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = one.getsockname()[1]
+    among = Among(world=4, port=port, environment={"PREFLIGHT_HOSTS": "h1,h2"})
+    lines = list(Launch(2, work, silent_s=30, among=among).lines())
+    failed = next(one for one in lines if one["kind"] == "failed")
+    assert failed["rank"] == 0
+    assert failed["text"].endswith("2 of 4 did not come within 1 s: rank 2, 3 (h2)")

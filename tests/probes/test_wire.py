@@ -1,0 +1,117 @@
+"""The links of a host by themselves: what is read, and what is held against what."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from preflight.assemble.host import assemble
+from preflight.collect import examine
+from preflight.facts.wire import Wire
+from preflight.judge.load import load
+from preflight.model import Missing, Raw, Result
+from preflight.probes.collectives.bench import bench
+from preflight.reports.wire import wire_tables
+from tests import wire_lines
+from tests.conftest import sample
+
+
+def results(text: str, host: str = "h1") -> dict[str, Result]:
+    checks = [one for one in load(("collectives",)).checks if one.id.startswith(("wire.", "rdma."))]
+    found = examine(host, [Raw(host, "nccl-bench", stdout=text)], checks).results
+    return {one.check: one for one in found}
+
+
+def statuses(text: str, host: str = "h1") -> dict[str, str]:
+    return {check: one.status.value for check, one in results(text, host).items()}
+
+
+def links(text: str) -> Wire:
+    found = bench(text).wire
+    assert isinstance(found, Wire)
+    return found
+
+
+def test_a_recorded_pair_of_ways_is_read() -> None:
+    found = links(sample("nccl_bench/wire_slow_h1.jsonl"))
+    assert not isinstance(found.ends, Missing) and not isinstance(found.tests, Missing)
+    (end,) = found.ends
+    assert (end.name, end.tool, end.physical, end.rates_gbits) == ("eth0", "tcp", False, ())
+    assert 0.37 < end.sends_gbits < 0.39  # type: ignore[operator]
+    first = found.tests[0]
+    assert (first.name, first.repeats, first.again_percent) == ("eth0 to h2, 1 flow", 5, 0.0)
+
+
+def test_the_slow_host_and_the_lossy_one_are_warned_of_and_others_are_not() -> None:
+    for name, host, check in (("slow", "h3", "wire.host"), ("loss", "h3", "wire.lost")):
+        found = statuses(sample(f"nccl_bench/wire_{name}_{host}.jsonl"), host)
+        assert {one for one, status in found.items() if status not in ("PASS", "SKIP")} == {check}
+    first = statuses(sample("nccl_bench/wire_slow_h1.jsonl"))
+    assert set(first.values()) == {"PASS", "SKIP"}
+
+
+def test_tcp_is_held_against_its_interface_with_the_arithmetic_shown() -> None:
+    (table, _) = wire_tables(
+        assemble("h1", [Raw("h1", "nccl-bench", stdout=wire_lines.tcp())]).host
+    )
+    assert "eth0 97 Gb/s: 98% of 99.004 (100 Gb/s x 99.0% of data at MTU 9000)" in table["notes"]
+    assert statuses(wire_lines.tcp(lambda *_: 80.0))["wire.bandwidth"] == "WARN"
+    assert statuses(wire_lines.tcp(lambda *_: 40.0))["wire.bandwidth"] == "FAIL"
+    bond = wire_lines.tcp(lambda *_: 80.0, rates_gbits=[40.0, 40.0])
+    assert statuses(bond)["wire.bandwidth"] == "PASS"
+    assert statuses(wire_lines.tcp(physical=False))["wire.bandwidth"] == "SKIP"
+
+
+def test_what_processors_limit_is_no_fault_of_a_link() -> None:
+    """One connection is a third of many, as on any host with 100 Gb/s; then all of them are."""
+    by_flows = lambda _, to, flows: 97.0 if flows > 1 else 30.0  # noqa: E731
+    limited = wire_lines.tcp(by_flows, busy=lambda _, flows: 0.9 if flows == 1 else 0.3)
+    assert statuses(limited)["wire.flows"] == "SKIP"
+    assert statuses(wire_lines.tcp(by_flows))["wire.flows"] == "WARN"
+    all_ = results(wire_lines.tcp(lambda *_: 40.0, busy=lambda *_: 0.9))
+    assert all_["wire.bandwidth"].status.value == "SKIP"
+    assert "processors were the limit" in all_["wire.bandwidth"].reason
+    told = wire_lines.tcp(lambda *_: 40.0, busy=lambda *_: 0.9)
+    _, tests = wire_tables(assemble("h1", [Raw("h1", "nccl-bench", stdout=told)]).host)
+    assert tests["rows"][0]["Gb/s"] == ">= 40.0"
+
+
+def test_one_way_that_is_slow_is_its_hosts_and_not_that_of_its_peers() -> None:
+    gbits = lambda a, b, flows: 40.0 if b == "h2" else 97.0  # noqa: E731
+    found = {host: results(wire_lines.tcp(gbits, host), host) for host in wire_lines.HOSTS}
+    warned = {(host, check) for host, each in found.items() for check, one in each.items()
+              if one.status.value == "WARN"}  # fmt: skip
+    assert warned == {("h2", "wire.host"), ("h2", "wire.ways")}
+
+
+def test_adapters_are_judged_by_the_best_of_their_peers() -> None:
+    gbits = lambda a, b, flows: 190.0 if "h3" in (a, b) else 392.0  # noqa: E731
+    assert set(statuses(wire_lines.rdma(gbits)).values()) == {"PASS", "SKIP"}
+    slow = statuses(wire_lines.rdma(gbits, "h3"), "h3")
+    assert {check for check, status in slow.items() if status in ("WARN", "FAIL")} == {
+        "rdma.bandwidth", "wire.host",
+    }  # fmt: skip
+
+
+def test_it_is_not_asked_where_nobody_asked_and_told_where_it_broke_off() -> None:
+    assert statuses(sample("nccl_bench/one_host.jsonl"))["wire.host"] == "SKIP"
+    whole = wire_lines.tcp().splitlines(keepends=True)
+    (one,) = {text for check, text in _reasons(whole[0]).items() if check == "wire.host"}
+    assert one == "the bench did not come to its links: it was cut short"
+    lost = whole[0] + json.dumps({"kind": "gone", "of": "h2", "text": "it is lost"}) + "\n"
+    assert "h2: it is lost" in _reasons(lost)["wire.host"]
+    # No test came to its end: nothing passes.
+    assert statuses("".join(whole[:2]))["wire.ended"] == "ERROR"
+
+
+def _reasons(text: str) -> dict[str, str]:
+    return {check: one.reason for check, one in results(text).items()}
+
+
+@pytest.mark.parametrize("key", ["gbits", "flows", "rail"])
+def test_a_line_that_is_none_of_ours_is_told(key: str) -> None:
+    lines = wire_lines.tcp().splitlines()
+    damaged = json.loads(lines[2]) | {key: {"a": 1}}
+    text = "\n".join([*lines[:2], json.dumps(damaged), *lines[3:], ""])
+    assert statuses(text)["wire.ended"] == "ERROR"
