@@ -19,7 +19,7 @@ from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
-from tests import accelerator_text, collective_text, wire_lines
+from tests import accelerator_text, collective_text, fio_text, wire_lines
 from tests import topology_text as topology
 from tests.bench_lines import BASES as BENCHES
 from tests.binding_text import BOUND, ON_GPU, TWO_NODES
@@ -318,6 +318,7 @@ BASES |= {
         "ibstat": "infiniband/ibstat_h100_12hca_active.txt",
     },
 }
+BASES |= {"fio": {"fio": fio_text.report()}, "fio-log": {"fio": fio_text.report(fio_text.synced())}}
 #: Edits that make the base sound: the sample announces four GPUs and holds one.
 WHOLE = {"host": [["<attached_gpus>4", "<attached_gpus>1"]]}
 

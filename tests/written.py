@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from tests import fio_text
 from tests.accelerator_text import amd, npus
 from tests.binding_text import BOUND
 from tests.collective_text import BENCH, LATENCY
@@ -136,6 +137,8 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "dmidecode": (DIMMS,),
     "all-reduce-bench": (BENCH,),
     "perftest": (LATENCY,),
+    "fio": (fio_text.report(), fio_text.report(fio_text.synced())),
+    "io-bench": (fio_text.bench(),),
     "dcgmi-dmon": (DCGM_DMON,),
     **{probe: (text,) for probe, text in SETUP.items()},
     **SOFTWARE,

@@ -187,6 +187,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "watch": (r"\{\"preflight\": ?\"watch/\d",),
     "stress": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"stress/\d",),
     "nccl-bench": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"nccl-bench/\d",),
+    "io-bench": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"io-bench/\d",),
     "micro-train": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"micro-train/\d",),
     **benchmark_signatures.TOOLS,
     **network_signatures.TOOLS,
@@ -231,7 +232,7 @@ GOES_ON: dict[str, str] = {
     "dcgmi-diag": r"[|+][^\n|+]{27}[|+]",
     **benchmark_signatures.GOES_ON,
     # What NVML told beside the tests stands among its lines, with a header of its own.
-    "stress": r"\{(?!\"preflight\": ?\"(?:micro-train|nccl-bench)/)",
+    "stress": r"\{(?!\"preflight\": ?\"(?:micro-train|nccl-bench|io-bench)/)",
     **network_signatures.GOES_ON,
     **storage_signatures.GOES_ON,
     **software_signatures.GOES_ON,
@@ -286,7 +287,11 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     "`ipmitool sel list -v` output": (r"SEL Record ID +: ",),
     "`ipmitool sel info` output": (r"SEL Information[ \t]*$",),
     "an error of ipmitool": (r"Error: Unable to establish IPMI|Error loading interface \w+",),
-    "fio output": (r"\{? *\"fio version\" *:", r"fio-\d+\.\d+\S*$", r"\w+: \(groupid=\d+, jobs="),
+    "fio output without JSON": (
+        r"fio-\d+\.\d+\S*$",
+        r"[\w.%+/-]{1,80}: \(groupid=\d+, jobs=",
+        r"[2-5];fio-\d[^;\n]{0,40};",  # --minimal, --output-format=terse
+    ),
     "an NCCL watchdog report": (r"(?:\[[^\]\n]{1,80}\]:? ?){1,3}Watchdog caught",),
     "a profiler trace": (
         r"[\[{ ]*\"(?:traceEvents|distributedInfo|deviceProperties|schemaVersion)\" *:",
@@ -306,6 +311,7 @@ INSTEAD = {
     "-Dvvvnn`, or leave each device's own line in: `sudo lspci -Dvvvnn | grep -E "
     "'^[0-9a-f]|LnkCap:|LnkSta:'`",
     "`ipmitool -c` output": "give it without -c: `ipmitool sdr elist`, `ipmitool sel elist`",
+    "fio output without JSON": "run it with --output-format=json --output=fio.json, and give that",
     "`ipmitool sel list -v` output": "give the table: `sudo ipmitool sel elist`",
     "`ipmitool sel info` output": "give the entries: `sudo ipmitool sel elist`; after "
     "`Overflow : true` the log takes no more: `preflight explain bmc-log`",
@@ -335,7 +341,7 @@ READS = (
     "/proc/self/mountinfo, `mount`, `nfsstat -m`, /proc/mdstat, `lsblk -J`, `nvme smart-log`, "
     "`smartctl -j -a`, `quota`, "
     "NCCL's topology file, an NCCL log (NCCL_DEBUG=INFO), nccl-tests, perftest (ib_write_bw ...), "
-    "all_reduce_bench, a capture of preflight"
+    "all_reduce_bench, fio's JSON, a capture of preflight"
 )
 LOG_FORMS = (
     "forms of a kernel log that are read: `sudo dmesg`, `sudo journalctl -k -o short-iso`, "

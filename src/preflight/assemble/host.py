@@ -24,6 +24,7 @@ from preflight.assemble.compared import (
     with_clock,
 )
 from preflight.assemble.fabric_manager import fabric_manager
+from preflight.assemble.fio import fio_facts
 from preflight.assemble.gpus.inventory import (
     count_gpus,
     nameless,
@@ -67,6 +68,7 @@ _AS_TOLD = (
     "processes", "clock", "cpu_state", "memory_state", "nccl_topo", "nccl",
     "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack", "wire",
     "bench_settings", "lasting", "network_growth",
+    "fio_runs", "fio_jobs", "fio_sides", "fio_syncs", "fio_totals",
 )  # fmt: skip
 
 
@@ -95,6 +97,7 @@ def assemble(name: str, raws: Iterable[Raw], nics: str = "") -> Assembled:
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
     parts["nccl"] = log_of_job(one_log(by_probe, found, parts["nccl"]), asked=asked)
     parts |= benchmark_facts(found, asked=asked)
+    parts |= fio_facts(found, parts["memory"], asked=asked)
     python = named(parts["packages"], by_probe.get("packages"))
     parts["packages"] = packages_of(parts["packages"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}

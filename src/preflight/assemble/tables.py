@@ -103,6 +103,8 @@ PROBES: dict[str, str] = {
     "all-reduce-bench": "collectives.all_reduce_bench:all_reduce_bench",
     "nccl-bench": "collectives.bench:bench",
     "perftest": "collectives.perftest:perftest",
+    "fio": "fio.report:fio",
+    "io-bench": "fio.bench:io_bench",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -184,6 +186,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "lasting": ("nccl-bench",),
     "network_growth": ("nccl-bench",),
     "rdma_tests": ("perftest",),
+    "fio": ("io-bench", "fio"),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
 }
@@ -199,12 +202,12 @@ RECORDED_ONLY = frozenset(
         "ibstat", "ibstatus", "ibv_devinfo", "rdma-link",
         "show-gids", "ibdev2netdev", "ip-addr", "bonding", "nccl-log", "nccl-tests",
         "mountinfo", "mount", "nfsstat-m", "lsblk", "smart",
-        "all-reduce-bench", "perftest",
+        "all-reduce-bench", "perftest", "fio",
     }
 )  # fmt: skip
 
 #: Asked by an option, a level or a command of its own, with a command line that depends on it.
-BY_OPTION = frozenset({"watch", "process", "stress", "micro-train", "nccl-bench"})
+BY_OPTION = frozenset({"watch", "process", "stress", "micro-train", "nccl-bench", "io-bench"})
 
 #: What tells where adapters sit, and with it what each is for; and who named them for training.
 _PLACES = (
@@ -315,6 +318,11 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "network_growth": ("network_growth",),
     "bench_stack": ("localisation",),
     "rdma_tests": ("rdma_tests", "nics"),
+    "fio_runs": ("fio",),
+    "fio_jobs": ("fio",),
+    "fio_sides": ("fio", "memory"),
+    "fio_syncs": ("fio",),
+    "fio_totals": ("fio", "memory"),
     "told": (),  # of what is asked for other checks
     "site": (),
 }

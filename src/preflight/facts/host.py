@@ -10,6 +10,7 @@ from preflight.facts.chassis import Chassis, EventLog
 from preflight.facts.collectives import BenchStack, Collective, Localisation, RdmaTest, Shape
 from preflight.facts.counters import Counters
 from preflight.facts.dcgm import DcgmDiag
+from preflight.facts.fio import FioJob, FioRun, FioSide, FioTotal
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
@@ -190,6 +191,11 @@ class Host(Struct, frozen=True):
     rdma_tests: Known[tuple[RdmaTest, ...]] = NOT_IN_INPUT
     bench_stack: Known[BenchStack] = NOT_IN_INPUT  # of the ranks that timed collectives
     localisation: Known[Localisation] = NOT_IN_INPUT  # which host is slow, by those that led
+    fio_runs: Known[tuple[FioRun, ...]] = NOT_IN_INPUT  # what fio measured, by reports
+    fio_jobs: Known[tuple[FioJob, ...]] = NOT_IN_INPUT
+    fio_sides: Known[tuple[FioSide, ...]] = NOT_IN_INPUT
+    fio_syncs: Known[tuple[FioSide, ...]] = NOT_IN_INPUT
+    fio_totals: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     wire: Known[Wire] = NOT_IN_INPUT  # its links by themselves
     #: Values of NCCL's variables that were held against each other.
     bench_settings: Known[tuple[SettingSweep, ...]] = NOT_IN_INPUT

@@ -46,6 +46,7 @@ DOMAINS = {
     "rdma": "RDMA",
     "wire": "Links",
     "bench": "Benchmarks",
+    "io": "Storage as measured",
     "storage": "Storage",
     "fs": "File systems",
     "kernel": "Kernel",
