@@ -156,6 +156,10 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
         from preflight.reports.bench_growth import growth_tables
 
         tables += growth_tables(host)
+    if not isinstance(host.inside, Missing):
+        from preflight.reports.inside import inside_tables
+
+        tables += inside_tables(host)
     return tables
 
 

@@ -93,6 +93,17 @@ def test_without_its_last_look_nothing_passes() -> None:
     assert isinstance(bench(sample("nccl_bench/one_host.jsonl")).growth, Missing)
 
 
+def test_windows_in_which_it_grew_are_told() -> None:
+    counted = [{"kind": "counted", "window": at, "at_s": 2.0 * at, "grew": {"": {"TCPOFOQueue": 9}}}
+               for at in (3, 4)]  # fmt: skip
+    text = LOSES + "".join(f"{json.dumps(one)}\n" for one in counted)
+    assert growth_of(text).windows == {"TCPOFOQueue": (6.0, 8.0)}
+    found = examine_one_of_many("h3", [Raw("h3", "nccl-bench", stdout=text)],
+                                load(("collectives",)).checks)  # fmt: skip
+    rows = [row for one in found.measured if "grew" in one["table"] for row in one["rows"]]
+    assert [row["windows of --duration"] for row in rows] == ["2, the first after 6 s"]
+
+
 def test_what_the_first_host_told_of_another_is_that_ones() -> None:
     (line,) = [one for one in LOSES.splitlines() if '"when":"after"' in one]
     own = json.dumps({**json.loads(line), "of": "h3"}, separators=(",", ":"))

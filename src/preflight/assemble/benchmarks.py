@@ -43,9 +43,14 @@ _OF_ANOTHER = Missing(
 )
 NO_BENCH = Missing("not-asked", "needs a bench of collectives: preflight nccl-bench")
 #: Of a host: what the bench calls it.
-_PARTS = {"bench_settings": "settings", "lasting": "lasting", "network_growth": "growth"}
+_PARTS = {
+    "bench_settings": "settings",
+    "lasting": "lasting",
+    "network_growth": "growth",
+    "inside": "inside",
+}
 #: What each host tells of itself.
-_OF_EACH = ("growth",)
+_OF_EACH = ("growth", "inside")
 _LED_ELSEWHERE = Missing("not-applicable", "told by the host that led the others")
 
 

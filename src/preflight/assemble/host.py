@@ -67,7 +67,7 @@ _AS_TOLD = (
     "numa_nodes", "configured_limits", "asked_processes", "cgroup", "shared_memory", "disks",
     "processes", "clock", "cpu_state", "memory_state", "nccl_topo", "nccl",
     "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack", "wire",
-    "bench_settings", "lasting", "network_growth",
+    "bench_settings", "lasting", "network_growth", "inside",
     "fio_runs", "fio_jobs", "fio_sides", "fio_syncs", "fio_totals",
 )  # fmt: skip
 

@@ -317,6 +317,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "lasting": ("lasting",),
     "network_growth": ("network_growth",),
     "bench_stack": ("localisation",),
+    "inside": ("localisation",),
     "rdma_tests": ("rdma_tests", "nics"),
     "fio_runs": ("fio",),
     "fio_jobs": ("fio",),

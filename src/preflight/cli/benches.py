@@ -24,7 +24,7 @@ WIRES = ("auto", "rdma", "tcp")
 #: count, the plateau and what leads to it.
 BETWEEN_GPUS: dict[str, Any] = {
     "device": "cuda", "least_gpus": 2, "collectives": ["all_reduce"], "begin_bytes": 1 << 12,
-    "end_bytes": 1 << 32, "factor": 16,
+    "end_bytes": 1 << 32, "factor": 16, "inside": False,
 }  # fmt: skip
 #: Least and most of numbers.
 _RANGES = {"ranks": (1, 1024), "factor": (2, 1 << 20), "repeats": (3, 1000), "threads": (1, 1024)}
@@ -121,12 +121,13 @@ def estimate(plan: dict[str, Any]) -> str:
         more += f"; {name}: {13 * len(values)} launches and more, 10 min at most"
     if plan.get("lasting_s"):
         more += f"; then {format_duration(plan['lasting_s'])} of one collective"
-    return f"about {10 + 2 * count} s on processors, {20 + 10 * count} s on GPUs{more}"
+    return f"about {10 + 2 * count} s on processors, {60 + 10 * count} s on GPUs{more}"
 
 
 _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
     "begin": lambda told: f"{told['world']} ranks start",
     "step": lambda told: str(told["name"]),
+    "tried": lambda told: f"{told['what']}, {', '.join(told['among'])}".rstrip(", "),
     "wire_round": lambda told: (
         f"links by {told['tool']}, round {told['number']}: "
         + ", ".join(" and ".join(pair) for pair in told["pairs"])

@@ -282,7 +282,8 @@ OPTIONS: dict[str, Option] = {
     "seed": Option(int, ("--seed",), "Of weights, data and order.", "N"),
     "no_resume": Option(bool, ("--no-resume",), "Train once; kill and resume nothing."),
     "interface": Option(
-        str, ("--interface",), "Over which several hosts talk, else the default route's.", "NAME"
+        str, ("--interface",), "Over which several hosts talk, else the default route's; several, "
+        "A,B, are used in turn, and nccl-bench tells which is slow.", "NAME",
     ),
     "even_if_busy": Option(
         bool, ("--even-if-busy",), "Work beside what others run on the GPUs."
@@ -339,7 +340,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "pairwise": Option(
         bool, ("--pairwise",),
-        "Try each pair of hosts, as is done with up to six: a round for each host. Shown as a "
+        "Try each pair of hosts, as is done with up to eight: a round for each host. Shown as a "
         "map; --save heat.svg draws it.",
     ),
     "dir": Option(

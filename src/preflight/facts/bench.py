@@ -94,6 +94,8 @@ class NetworkGrowth(Struct, frozen=True):
 
     seconds: float
     devices: tuple[DeviceGrowth, ...] = ()
+    #: Of --duration: "eth0 rx_dropped" -> when the windows began in which it grew, in seconds.
+    windows: dict[str, tuple[float, ...]] = {}
     segments_in: Known[int] = NOT_IN_INPUT  # of TCP, of the whole network namespace
     segments_out: Known[int] = NOT_IN_INPUT
     #: Sent again, of those that were sent: lost on the way to others, or their answers were.

@@ -7,7 +7,14 @@ from msgspec import Struct, field
 from preflight.facts.accelerators import Accelerator, AcceleratorCount
 from preflight.facts.bench import Lasting, NetworkGrowth, SettingSweep
 from preflight.facts.chassis import Chassis, EventLog
-from preflight.facts.collectives import BenchStack, Collective, Localisation, RdmaTest, Shape
+from preflight.facts.collectives import (
+    BenchStack,
+    Collective,
+    Inside,
+    Localisation,
+    RdmaTest,
+    Shape,
+)
 from preflight.facts.counters import Counters
 from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.fio import FioJob, FioRun, FioSide, FioTotal
@@ -190,6 +197,7 @@ class Host(Struct, frozen=True):
     collective_shapes: Known[tuple[Shape, ...]] = NOT_IN_INPUT
     rdma_tests: Known[tuple[RdmaTest, ...]] = NOT_IN_INPUT
     bench_stack: Known[BenchStack] = NOT_IN_INPUT  # of the ranks that timed collectives
+    inside: Known[Inside] = NOT_IN_INPUT  # which GPU, fabric or rail of it is slow
     localisation: Known[Localisation] = NOT_IN_INPUT  # which host is slow, by those that led
     fio_runs: Known[tuple[FioRun, ...]] = NOT_IN_INPUT  # what fio measured, by reports
     fio_jobs: Known[tuple[FioJob, ...]] = NOT_IN_INPUT

@@ -60,11 +60,11 @@ def _percent(value: Known[float], sign: str = "") -> str:
 
 
 def _picture(run: Lasting) -> str:
-    """A digit for each part of the time: 9 as fast as the fastest, 4 half as fast."""
-    slowest = _columns([one.median_us for one in run.windows])
-    best = min(slowest)
-    digits = "".join(str(min(9, int(10 * best / one))) for one in slowest)
-    return f"bandwidth over time, in tenths of the best: {digits}"
+    """A digit for each part of the time: 9 as fast as the fastest tenth, 5 half as fast."""
+    shown = _columns([one.median_us for one in run.windows])
+    best = sorted(shown)[len(shown) // 10]
+    digits = "".join(str(min(9, int(10 * best / one))) for one in shown)
+    return f"bandwidth over time, in tenths of the best tenth of it: {digits}"
 
 
 def _columns(values: Sequence[float]) -> list[float]:

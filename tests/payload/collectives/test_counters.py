@@ -8,6 +8,7 @@ import pytest
 
 from preflight.payload.collectives import counters as module
 from preflight.payload.collectives.counters import counters, read
+from preflight.payload.collectives.growing import Growing
 from preflight.payload.collectives.plan import Plan
 
 FILES = {
@@ -49,6 +50,25 @@ def test_it_is_read_of_what_carries_and_of_what_that_is_made_of(tmp_path: Path) 
 
 def test_a_host_that_counts_nothing_tells_nothing(tmp_path: Path) -> None:
     assert read(tmp_path, ["eth0"]) == {"net": {}, "rdma": {}, "pci": {}, "tcp": {}}
+
+
+def test_what_grows_from_window_to_window_is_told_once_and_traffic_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    folder = tmp_path / "sys/class/net/eth0/statistics"
+    folder.mkdir(parents=True)
+    names = ("rx_packets", "rx_dropped", "tx_errors")
+    growing = None
+    for round_, values in enumerate(((5, 1, 0), (900, 4, 0), (950, 4, 0))):
+        for name, value in zip(names, values, strict=True):
+            (folder / name).write_text(str(value), encoding="ascii")
+        growing = growing or Growing(Plan(interface="eth0"), tmp_path)
+        if round_:
+            assert growing.grew() == ({"eth0": {"rx_dropped": 3}} if round_ == 1 else {})
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert Growing(Plan(interface="eth0"), tmp_path).last == {}
 
 
 def test_this_host_has_a_loopback_and_tcp(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from ..group.join import Place, join
 from ..ranks import Tell
 from . import timing
+from .growing import Growing
 from .operations import COLLECTIVES, IN_PIECES, Ring
 from .plan import Plan
 from .work import TYPES
@@ -57,8 +58,9 @@ def repeating(plan: Plan, order: dict[str, Any], tell: Tell) -> None:
     for _ in range(timing.WARM):
         call()
     calls, began_s, word, many = timing.in_a_row(place), time.monotonic(), _ON, 1
-    heard_s = 0.0
+    heard_s, growing = 0.0, Growing(plan)
     for number in itertools.count():
+        dist.barrier()  # a rank that looked at its counters is late
         window, at_s = Kept(), time.monotonic() - began_s
         word = _ON
         while word == _ON:
@@ -74,6 +76,8 @@ def repeating(plan: Plan, order: dict[str, Any], tell: Tell) -> None:
         lasts_s = time.monotonic() - began_s - at_s
         tell({"kind": "window", "window": number, "at_s": round(at_s, 3),
               "lasts_s": round(lasts_s, 3), **window.told()})  # fmt: skip
+        if more := growing.grew():
+            tell({"kind": "counted", "window": number, "at_s": round(at_s, 3), "grew": more})
         if word == _OVER:
             break
     dist.destroy_process_group()

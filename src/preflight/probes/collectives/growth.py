@@ -46,8 +46,18 @@ def growth(told: Told) -> Known[NetworkGrowth]:
     seconds = max(1e-3, float(last["at_s"]) - float(first["at_s"]))
     return NetworkGrowth(
         round(seconds, 1), tuple(_devices(first, last, seconds)), **_tcp(first, last),
-        line=last["line"], probe=PROBE,
+        windows=_windows(told), line=last["line"], probe=PROBE,
     )  # fmt: skip
+
+
+def _windows(told: Told) -> dict[str, tuple[float, ...]]:
+    """When which counter grew."""
+    found: dict[str, list[float]] = {}
+    for one in told.of["counted"]:
+        for device, grew in one["grew"].items():
+            for name in grew:
+                found.setdefault(f"{device} {name}".lstrip(), []).append(float(one["at_s"]))
+    return {name: tuple(times) for name, times in found.items()}
 
 
 def _devices(first: Line, last: Line, seconds: float) -> Iterator[DeviceGrowth]:
