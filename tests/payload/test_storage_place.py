@@ -82,9 +82,10 @@ def test_without_fio_it_says_what_to_install(
     monkeypatch.setattr(fio, "program", lambda: "")
     told: list[dict[str, Any]] = []
     harness(Plan(dir=str(tmp_path)), told.append)
-    assert [(one["kind"], one["why"]) for one in told] == [("cannot", "no-fio")]
-    assert "apt install fio" in told[0]["text"]
-    raw = Raw("x", "io-bench", ("python3",), 0, json.dumps(told[0]))
+    assert [one["kind"] for one in told] == ["begin", "proof", "cannot", "end"]
+    assert told[2]["why"] == "no-fio"
+    assert "apt install fio" in told[2]["text"]
+    raw = Raw("x", "io-bench", ("python3",), 0, "\n".join(map(json.dumps, told)))
     jobs = assemble("x", [raw]).host.fio_jobs
     assert isinstance(jobs, Missing)
     assert jobs.kind == "no-tool"

@@ -20,7 +20,10 @@ import pytest
 
 from preflight.assemble.host import assemble
 from preflight.model import Missing, Raw
+from preflight.payload.storage import fio
 from preflight.payload.storage import proof as tried
+from preflight.payload.storage.harness import harness
+from preflight.payload.storage.plan import Plan
 from preflight.payload.storage.proof import WORKS, proof
 from preflight.probes.storage.proofs import proofs_in
 from tests.conftest import require
@@ -188,6 +191,22 @@ def test_it_is_read_with_where_it_was(tmp_path: Path) -> None:
     (found,) = proofs_in(text, "io-bench")
     assert (found.name, found.kind, found.line, found.rename) == ("/data", "nfs4", 2, WORKS)
     assert isinstance(found.fsync_s, float)
+
+
+def test_without_fio_the_directory_is_tried_and_nothing_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fio, "program", lambda: "")
+    told: list[dict[str, Any]] = []
+    harness(Plan(dir=str(tmp_path), size_bytes=1 << 20), told.append)
+    assert [one["kind"] for one in told] == ["begin", "proof", "cannot", "end"]
+    assert list(tmp_path.iterdir()) == []
+    raw = Raw("x", "io-bench", ("python3",), stdout="\n".join(map(json.dumps, told)))
+    host = assemble("x", [raw]).host
+    assert not isinstance(host.storage.proofs, Missing)
+    assert host.storage.proofs[0].rename == WORKS
+    assert isinstance(host.fio_runs, Missing)
+    assert host.fio_runs.kind == "no-tool"
 
 
 @pytest.mark.parametrize(

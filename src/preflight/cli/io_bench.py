@@ -10,7 +10,8 @@ from preflight.cli.plan import Question
 from preflight.cli.storing import plan_of
 from preflight.cli.streams import Streams
 
-DOMAINS = ("io",)
+#: What storage is, beside what was measured of it.
+DOMAINS = ("io", "storage")
 _DEFAULTS = Options()
 
 

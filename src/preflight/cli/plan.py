@@ -229,21 +229,22 @@ def _work(
     asked: dict[str, Any] | None, domain: str, checks: Sequence[Check], options: Options
 ) -> dict[str, Any] | None:
     """What was asked for; else what checks of this level need. What is recorded needs no work."""
-    needing = (one for one in checks if one.domain == domain and one.level != "quick")
+    domains = (domain, "storage") if domain == "io" else (domain,)  # who writes tries it too
+    needing = (one for one in checks if one.domain in domains and one.level != "quick")
     if domain == "collectives" and asked is not None:
         from preflight.cli.benches import looks_for
 
         return asked | looks_for(checks)
+    if domain == "io" and not options.from_ and (asked is not None or any(needing)):
+        from preflight.cli.storing import wanted
+
+        return wanted(asked, checks)
     if asked is not None or options.from_ or not any(needing):
         return asked
     if domain == "collectives":
         from preflight.cli.benches import BETWEEN_GPUS
 
         return BETWEEN_GPUS | ({"nics": options.nics} if options.nics else {})
-    if domain == "io":
-        from preflight.cli.storing import QUICK
-
-        return dict(QUICK)
     if domain == "stress" and options.level == "full":
         from preflight.cli.stress import SOAK
 

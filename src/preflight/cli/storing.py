@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
-from preflight.model import Command
+from preflight.model import Check, Command
 from preflight.units import format_bytes, format_duration, parse_bytes, parse_duration
 
 #: What `run --level standard` does.
 QUICK: dict[str, Any] = {"size_bytes": 1 << 30, "seconds": 9.0}
+#: What tries a directory and measures nothing.
+TRIAL: dict[str, Any] = {"size_bytes": 1 << 20, "seconds": 2.0, "measure": False}
 #: By default, and the least.
 _SIZE, _SECONDS = 4 << 30, 60.0
 _LEAST_BYTES, _LEAST_S = 64 << 20, 6.0
@@ -34,6 +37,13 @@ def plan_of(options: Options) -> dict[str, Any]:
 
         plan["job_file"] = held(_read(options.job), options.job, plan["size_bytes"])
     return plan
+
+
+def wanted(asked: dict[str, Any] | None, checks: Sequence[Check]) -> dict[str, Any]:
+    """What was asked for, else the quick one; without checks on what is measured nothing is."""
+    if any(one.domain == "io" for one in checks):
+        return dict(QUICK) if asked is None else asked
+    return {**(asked or {}), **TRIAL}
 
 
 def _size(text: str | None) -> int:

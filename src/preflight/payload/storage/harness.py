@@ -1,10 +1,12 @@
-"""A bench of storage by fio, from the choice of a directory to its removal."""
+"""A bench of storage, from the choice of a directory to its removal: what a checkpoint takes for
+granted is tried there, then fio measures."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -15,6 +17,7 @@ from .jobs import NAMES, WRITES, Sizes, Way, job_file, sizes
 from .mounts import MEMORY, is_shared
 from .place import Place, RefusedError, chosen, own_folder
 from .plan import Plan
+from .proof import proof
 
 FORM = "io-bench/1"
 Tell = Callable[[dict[str, Any]], None]
@@ -31,16 +34,15 @@ _NO_FIO = (
 def harness(plan: Plan, tell: Tell) -> None:
     """All of it."""
     began = time.monotonic()
-    if not fio.program():
-        tell({"preflight": FORM, "kind": "cannot", "why": "no-fio", "text": _NO_FIO})
-        return
     try:
         place = chosen(plan.dir, plan.size_bytes)
         size = plan.size_bytes // (plan.hosts if is_shared(place.mount) else 1)
         with own_folder(place) as folder:
             tell({"preflight": FORM, "kind": "begin", "plan": asdict(plan), "dir": place.path,
                   "size_bytes": size, **_about(place)})  # fmt: skip
-            _benched(plan, size, folder, tell, began)
+            _tried(folder, tell)
+            if plan.measure:
+                _benched(plan, size, folder, tell, began)
     except (RefusedError, OSError) as error:
         tell({"preflight": FORM, "kind": "cannot", "why": "refused", "text": _text(error)})
         return
@@ -59,7 +61,17 @@ def _about(place: Place) -> dict[str, Any]:
             "shared": is_shared(mount), "memory": mount.kind in MEMORY}  # fmt: skip
 
 
+def _tried(folder: str, tell: Tell) -> None:
+    place = f"{folder}/proof"
+    os.mkdir(place)  # noqa: PTH102
+    tell(proof(place))
+    shutil.rmtree(place, ignore_errors=True)
+
+
 def _benched(plan: Plan, size: int, folder: str, tell: Tell, began_s: float) -> None:
+    if not fio.program():
+        tell({"kind": "cannot", "why": "no-fio", "text": _NO_FIO})
+        return
     if plan.job_file:
         tell({"kind": "job", "text": plan.job_file})
         _put(folder, plan.job_file)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class Plan:
     """`dir` "": a directory of a local file system is looked for. `size_bytes`: of all files at
     once; `seconds`: of all jobs. `job_file`: the user's own, in place of ours. `hosts`: so many do
-    this at the same time, and share the bytes where they share the file system."""
+    this at the same time, and share the bytes where they share the file system. Without `measure`
+    the directory is only tried (proof.py)."""
 
     dir: str = ""
     size_bytes: int = 4 << 30
@@ -17,3 +18,4 @@ class Plan:
     job_file: str = ""
     hosts: int = 1
     even_if_busy: bool = False
+    measure: bool = True

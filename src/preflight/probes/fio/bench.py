@@ -35,6 +35,8 @@ def io_bench(text: str) -> Bench:
     if first.get("kind") == "cannot":
         return Bench((), 1, PROBE, cannot=told, lacks_fio=first.get("why") == "no-fio")
     refused = next((one for one in lines if one.get("kind") in ("failed", "cannot")), None)
+    if refused and refused.get("why") == "no-fio":
+        return Bench((), 1, PROBE, cannot=str(refused.get("text", "")), lacks_fio=True)
     if refused:
         return Bench((_failed(refused),), 1, PROBE)
     run = _run(first, lines)

@@ -34,7 +34,8 @@ def proofs_in(text: str, probe: str) -> tuple[Proof, ...]:
 
 
 def refused(text: str) -> str:
-    """Why a bench wrote nothing, in its words; empty where it did."""
+    """Why a bench wrote nothing, in its words; empty where it did. Without fio it only measures
+    nothing."""
     whys = (told for _, told in _lines(text) if told.get("kind") in ("busy", "cannot"))
     return next((str(told.get("text") or "it did not begin") for told in whys), "")
 
