@@ -340,3 +340,5 @@ PROOF = """\
 "rename": "works", "renames": 200}
 {"kind": "end", "elapsed_s": 1.4}
 """
+#: The same of three hosts that share it (payload/storage/seen.py).
+SEEN = '{"kind": "seen", "other_hosts": "works", "hosts": 3, "other_hosts_s": 3.2}\n'

@@ -31,7 +31,7 @@ from tests.nccl_topo_text import CLOUD, DUMP, answer, naming
 from tests.network_text import BASES as NETWORK
 from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
-from tests.storage_text import PROOF, STORAGE
+from tests.storage_text import PROOF, SEEN, STORAGE
 from tests.stress_lines import lines as under_load
 from tests.stress_lines import text as stressed
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
@@ -121,6 +121,7 @@ BASES |= (
 )
 BASES |= {name: {name: text} for name, text in (SYSTEM | STORAGE).items()}
 BASES["proof"] = {"io-bench": PROOF}
+BASES["proof-of-several"] = {"io-bench": PROOF.replace('{"kind": "end"', SEEN + '{"kind": "end"')}
 BASES["drives"] = {"pci-tree": sysfs(machine()), "lscpu": "CPU(s): 8\nFlags: fpu\n"}
 _MEMINFO = (
     "MemTotal: 2113481236 kB\nMemAvailable: 2013481236 kB\nSwapTotal: 8388604 kB\n"

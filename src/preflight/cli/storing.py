@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from preflight.cli.options import Options
@@ -96,7 +97,7 @@ def estimate(plan: dict[str, Any]) -> str:
 def announced(plan: dict[str, Any], hosts: int, options: Options, streams: Streams) -> None:
     """Tell what is about to be written. Hosts that share the file system share the bytes."""
     if hosts > 1:
-        plan["hosts"] = hosts
+        plan |= {"hosts": hosts, "job": token_hex(8)}
     if not options.quiet:
         each = f", on each of {hosts} hosts; a file system that they share gets it once" * (
             hosts > 1

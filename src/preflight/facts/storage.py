@@ -170,6 +170,8 @@ class Proof(Struct, frozen=True):
     map: Known[str] = NOT_IN_INPUT
     symlink: Known[str] = NOT_IN_INPUT
     case: Known[str] = NOT_IN_INPUT  # kept | folded
+    other_hosts: Known[str] = NOT_IN_INPUT  # what the hosts that share it see of a rename
+    other_hosts_s: Known[float] = NOT_IN_INPUT  # until all had seen it
     line: int = 0
     probe: str = ""
 

@@ -18,6 +18,7 @@ from .mounts import MEMORY, is_shared
 from .place import Place, RefusedError, chosen, own_folder
 from .plan import Plan
 from .proof import proof
+from .seen import seen
 
 FORM = "io-bench/1"
 Tell = Callable[[dict[str, Any]], None]
@@ -41,8 +42,10 @@ def harness(plan: Plan, tell: Tell) -> None:
             tell({"preflight": FORM, "kind": "begin", "plan": asdict(plan), "dir": place.path,
                   "size_bytes": size, **_about(place)})  # fmt: skip
             _tried(folder, tell)
+            if plan.hosts > 1 and plan.job and is_shared(place.mount):
+                tell(seen(place.path, folder, plan.job, plan.hosts))
             if plan.measure:
-                _benched(plan, size, folder, tell, began)
+                _benched(plan, size, folder, tell, began if plan.hosts < 2 else time.monotonic())
     except (RefusedError, OSError) as error:
         tell({"preflight": FORM, "kind": "cannot", "why": "refused", "text": _text(error)})
         return

@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from preflight.facts.storage import Proof
 from preflight.model import Known, Missing
 
@@ -17,6 +19,9 @@ _WORDS = (
 )  # fmt: skip
 _COUNTS, _TIMES = ("renames", "fsync_n"), ("fsync_s", "fsync_most_s")
 _UNTOLD = Missing("unreadable", "its line does not tell it")
+_ALONE = Missing(
+    "not-asked", "one host tried it; others look too with --hosts, and --dir on a share of theirs"
+)
 _UNTIMED = Missing("not-applicable", "no fsync came back")
 
 
@@ -24,12 +29,18 @@ def proofs_in(text: str, probe: str) -> tuple[Proof, ...]:
     """One for each line of that kind; `begin` tells where. Lines that are none are passed over:
     the bench's own reader tells of them."""
     begin: dict[str, Any] = {}
-    found = []
+    found: list[Proof] = []
     for number, told in _lines(text):
         if told.get("kind") == "begin":
             begin = told
         elif told.get("kind") == "proof":
             found.append(_proof(told, begin, number, probe))
+        elif told.get("kind") == "seen" and found:
+            found[-1] = replace(
+                found[-1],
+                other_hosts=_word(told.get("other_hosts")),
+                other_hosts_s=_time(told.get("other_hosts_s"), _UNTOLD),
+            )
     return tuple(found)
 
 
@@ -59,7 +70,8 @@ def _proof(told: dict[str, Any], begin: dict[str, Any], line: int, probe: str) -
     fields |= {name: _time(told.get(name), timed) for name in _TIMES}
     where = told.get("mount") or begin.get("mount") or begin.get("dir")
     kind = told.get("fs") or begin.get("fs")
-    return Proof(str(where or "directory"), str(kind or ""), line=line, probe=probe, **fields)
+    return Proof(str(where or "directory"), str(kind or ""), other_hosts=_ALONE,
+                 other_hosts_s=_ALONE, line=line, probe=probe, **fields)  # fmt: skip
 
 
 def _word(value: object) -> Known[str]:
