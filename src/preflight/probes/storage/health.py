@@ -47,6 +47,7 @@ _BITS = (
     "its memory for power loss has failed",
     "its persistent memory has become read-only",
 )
+_OPENS = re.compile(r"^[ \t]*\{", re.MULTILINE)
 _DISK = re.compile(r"disk (\S{1,60})(?: (.{1,80}))?")
 _HEAD = re.compile(r"Smart Log for NVME device:\s*(\S{1,60})")
 _FIELD = re.compile(r"([A-Za-z][\w %]{1,60}?)\s*:\s*(.{1,120})", re.ASCII)
@@ -114,18 +115,19 @@ def _tells(disk: DiskHealth) -> bool:
 
 def _read(text: str, above: int, name: str, model: str) -> Iterator[DiskHealth]:
     """The disks in a text; `above`: lines that stand before it."""
-    decoder, at, count = json.JSONDecoder(), 0, 0
-    while (brace := re.compile(r"^[ \t]*\{", re.MULTILINE).search(text, at)) is not None:
-        yield from _plain(text[at : brace.start()], above + text.count("\n", 0, at), name, model)
+    decoder, at, line, count = json.JSONDecoder(), 0, above, 0
+    while (brace := _OPENS.search(text, at)) is not None:
+        yield from _plain(text[at : brace.start()], line, name, model)
+        line += text.count("\n", at, brace.end())
         try:
-            told, at = decoder.raw_decode(text, brace.end() - 1)
+            told, after = decoder.raw_decode(text, brace.end() - 1)
         except (ValueError, RecursionError) as error:
-            at_line = above + text.count("\n", 0, brace.end()) + 1
-            raise ParseError("the JSON of a disk is cut short, or is none", at_line) from error
-        line = above + text.count("\n", 0, brace.end()) + 1
-        yield _of_json(told, name or f"disk {count + 1}", model, line)
+            raise ParseError("the JSON of a disk is cut short, or is none", line + 1) from error
         count += 1
-    yield from _plain(text[at:], above + text.count("\n", 0, at), name, model)
+        yield _of_json(told, name or f"disk {count}", model, line + 1)
+        line += text.count("\n", brace.end(), after)
+        at = after
+    yield from _plain(text[at:], line, name, model)
 
 
 def _of_json(told: Mapping[str, Any], name: str, model: str, line: int) -> DiskHealth:

@@ -23,6 +23,7 @@ _KINDS = {
     "dm": "dm",
 }
 _NAMES = {"nvme": "nvme", "zram": "memory", "vd": "virtual", "xvd": "virtual"}
+_NAMED = re.compile(r'"name" ?: ?"([^"\n]{1,200})"')
 _SIZE = re.compile(r"(\d{1,18}(?:[.,]\d{1,3})?)([BKMGTPE])?", re.ASCII)
 _UNITS = {unit: 1 << (10 * at) for at, unit in enumerate("BKMGTPE")}
 #: Deeper than disk, partition, RAID, encryption and volume.
@@ -47,8 +48,8 @@ def lsblk(text: str) -> tuple[BlockDevice, ...]:
             *below.get(name, ()),
             *([on] if on and on not in below.get(name, ()) else []),
         )
-    lines = text.split("\n")
-    return tuple(_device(one, below[name], _line(lines, name)) for name, one in found.items())
+    lines = _lines(text)
+    return tuple(_device(one, below[name], lines.get(name, 1)) for name, one in found.items())
 
 
 def _each(told: object, on: str, depth: int) -> Iterator[tuple[dict[str, Any], str]]:
@@ -58,11 +59,13 @@ def _each(told: object, on: str, depth: int) -> Iterator[tuple[dict[str, Any], s
             yield from _each(one.get("children"), one["name"], depth + 1)
 
 
-def _line(lines: list[str], name: str) -> int:
-    wanted = f'"name": {json.dumps(name)}'
-    return next(
-        (at for at, line in enumerate(lines, 1) if wanted in line.replace('":"', '": "')), 1
-    )
+def _lines(text: str) -> dict[str, int]:
+    """Where each name stands first."""
+    found: dict[str, int] = {}
+    for at, line in enumerate(text.split("\n"), 1):
+        for name in _NAMED.findall(line):
+            found.setdefault(name, at)
+    return found
 
 
 def _device(told: dict[str, Any], below: tuple[str, ...], line: int) -> BlockDevice:
