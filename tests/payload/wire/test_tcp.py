@@ -31,7 +31,7 @@ def test_the_hosts_behind_a_slow_link_and_a_lossy_one_are_named(
                 addresses=[f"10.79.0.{number}" for number in range(1, 5)])  # fmt: skip
     with shaped(tmp_path, 4) as lab:
         lab.rate("h3", 100)
-        lab.loses("h1", 30)
+        lab.loses("h4", 30)
 
         def inside(at: int) -> list[str]:
             return lab.inside(["ip", "netns", "exec", f"h{at + 1}"])
@@ -39,7 +39,7 @@ def test_the_hosts_behind_a_slow_link_and_a_lossy_one_are_named(
         for share in (0.15, 0.5, 1.0):
             monkeypatch.setattr(part, "SHARE", share)
             found = named(WireHosts(plan, prefix=inside).told())
-            if found == {("h3", "wire.host"), ("h1", "wire.lost")}:
+            if found == {("h3", "wire.host"), ("h4", "wire.lost")}:
                 return
     pytest.fail(f"named: {sorted(found)}")
 
