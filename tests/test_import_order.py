@@ -18,9 +18,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "units", "printable", "unpack"),
     ("model",),
     # software_signatures: rows of the tables in signatures
-    # network_signatures the same, which reports of software count with theirs
+    # network_signatures the same, which reports of software count with theirs; and
+    # storage_signatures
     # benchmark_signatures: rows of the same table
-    ("benchmark_signatures", "network_signatures"),
+    ("benchmark_signatures", "network_signatures", "storage_signatures"),
     # nccl_text: which lines are NCCL's, for who cuts a text and for who reads it
     # hca_list: which ports a list of NCCL takes, for who says what each is for and who judges lists
     (
@@ -90,6 +91,7 @@ SHARED_WITHIN = {
     "facts.nccl_topo": "a host holds the file that NCCL reads of it",
     "probes.xml_text": "reads the XML of several tools safely",
     "facts.nics": "a host holds its network adapters",
+    "facts.storage": "a host holds what it stores on",
     "facts.system": "a host holds its limits, processors, disks",
     "facts.stack": "a host holds what reports of its environment tell",
     "facts.counters": "a host holds what its kernel counts",
@@ -121,6 +123,8 @@ SHARED_WITHIN = {
     "expect.collectives": "bounds of a topic of their own, listed with the others",
     "expect.system": "bounds of a topic of their own, listed with the others",
     "expect.topology": "bounds of a topic of their own, listed with the others",
+    "expect.storage": "what devices can do, for bounds on what was measured",
+    "expect.io": "bounds of a topic of their own, listed with the others",
     "expect.models": "the rows of a table that bounds are made of",
     "expect.training": "bounds of a topic of their own, listed with the others",
     "expect.stress": "bounds of a topic of their own, listed with the others",

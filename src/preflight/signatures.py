@@ -6,7 +6,12 @@ before every line of a paste. No pattern may hold a capturing group.
 
 from __future__ import annotations
 
-from preflight import benchmark_signatures, network_signatures, software_signatures
+from preflight import (
+    benchmark_signatures,
+    network_signatures,
+    software_signatures,
+    storage_signatures,
+)
 
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
@@ -186,6 +191,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "micro-train": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"micro-train/\d",),
     **benchmark_signatures.TOOLS,
     **network_signatures.TOOLS,
+    **storage_signatures.TOOLS,
     **software_signatures.TOOLS,
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
@@ -228,6 +234,7 @@ GOES_ON: dict[str, str] = {
     # What NVML told beside the tests stands among its lines, with a header of its own.
     "stress": r"\{(?!\"preflight\": ?\"(?:micro-train|nccl-bench|io-bench)/)",
     **network_signatures.GOES_ON,
+    **storage_signatures.GOES_ON,
     **software_signatures.GOES_ON,
 }
 
@@ -240,7 +247,7 @@ BOUNDARIES = (
 _COMMANDS = (
     "nvidia-smi|nvidia-bug-report|dcgmi|dmesg|journalctl|lspci|lsmod|modinfo|lscpu|numactl|sysctl"
     r"|ulimit|prlimit|pip3?|uv|conda|mamba|micromamba|ds_report|env|printenv|accelerate|transformers(?:-cli)?|ibstat|ibstatus|ibv_devinfo|ib_\w+|rdma|show_gids|ibdev2netdev|\w+_perf|mlnx_qos|mlxlink|mlxconfig|ipmitool"
-    r"|dmidecode(?! \d)|fio|ethtool|ip|preflight"
+    r"|dmidecode(?! \d)|fio|ethtool|ip|preflight|nvme|smartctl|lsblk|nfsstat|lfs|quota"
     "|systemctl|cat|tail|head|less|more|zcat|grep|egrep|zgrep|sed|awk|ls|ll|cd|pwd|echo|date|uptime"
     "|uname|hostname|ps|top|htop|free|df|mount|history|clear|exit|logout|watch|su|ssh|srun|salloc"
     "|sbatch|sinfo|scontrol|mpirun|torchrun|python3?|docker|kubectl|modprobe|rmmod|reboot|type"
@@ -331,6 +338,8 @@ READS = (
     "`ds_report`, `pip freeze`, `pip list`, `conda list`, `sysctl -a`, `ulimit -a`, `lscpu`, "
     "`numactl -H`, `env`, `ibstat`, `ibstatus`, `ibv_devinfo -v`, `rdma link`, `show_gids`, "
     "`ethtool`, `ip addr`, /proc/net/bonding, `mlnx_qos`, "
+    "/proc/self/mountinfo, `mount`, `nfsstat -m`, /proc/mdstat, `lsblk -J`, `nvme smart-log`, "
+    "`smartctl -j -a`, `quota`, "
     "NCCL's topology file, an NCCL log (NCCL_DEBUG=INFO), nccl-tests, perftest (ib_write_bw ...), "
     "all_reduce_bench, fio's JSON, a capture of preflight"
 )

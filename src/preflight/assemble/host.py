@@ -53,6 +53,7 @@ from preflight.assemble.software.environment import environment_facts
 from preflight.assemble.software.reported import as_reported, both_limits, reports_of
 from preflight.assemble.software.stack import stack_of
 from preflight.assemble.sources import probe_of
+from preflight.assemble.storage import storage_of
 from preflight.assemble.stress import joined, stress_of, watch_under_load
 from preflight.assemble.tables import SUPPLIERS
 from preflight.facts.gpu import Gpu, NvidiaSmi
@@ -67,6 +68,7 @@ _AS_TOLD = (
     "processes", "clock", "cpu_state", "memory_state", "nccl_topo", "nccl",
     "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack", "wire",
     "fio_runs", "fio_jobs", "fio_sides", "fio_syncs", "fio_totals",
+    "fio_large_reads", "fio_large_writes", "fio_random_reads",
 )  # fmt: skip
 
 
@@ -163,6 +165,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         **nic_facts(parts["nics"], parts["netdevs"], tree),
         **accelerator_facts(parts["npus"], parts["amd_gpus"], pci),
         **environment_facts(parts["environment"], parts.values()),
+        storage=storage_of(parts),
         topology_shape=shape(parts["pci_sysfs"]),
         gpu_product=gpu_product(gpus),
         told=told(parts, smi, gpus),

@@ -10,7 +10,8 @@ from preflight.cli.plan import Question
 from preflight.cli.storing import plan_of
 from preflight.cli.streams import Streams
 
-DOMAINS = ("io",)
+#: What was measured is read beside what the devices and their links are.
+DOMAINS = ("io", "storage")
 _DEFAULTS = Options()
 
 

@@ -22,6 +22,7 @@ from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.facts.setup import Board, Package, Persisted, Software, Sysctl, Told
 from preflight.facts.stack import EnvReport, EnvTargets, EnvVar
 from preflight.facts.stack_pieces import Stack
+from preflight.facts.storage import Storage
 from preflight.facts.stress import Stress
 from preflight.facts.system import (
     AskedProcess,
@@ -173,6 +174,7 @@ class Host(Struct, frozen=True):
     cgroup: Known[Cgroup] = NOT_IN_INPUT
     shared_memory: Known[SharedMemory] = NOT_IN_INPUT
     disks: Known[tuple[Disk, ...]] = NOT_IN_INPUT
+    storage: Storage = field(default_factory=Storage)  # what is mounted, and the devices below
     processes: Known[Processes] = NOT_IN_INPUT
     clock: Known[Clock] = NOT_IN_INPUT
     cpu_state: Known[CpuState] = NOT_IN_INPUT
@@ -193,6 +195,10 @@ class Host(Struct, frozen=True):
     fio_sides: Known[tuple[FioSide, ...]] = NOT_IN_INPUT
     fio_syncs: Known[tuple[FioSide, ...]] = NOT_IN_INPUT
     fio_totals: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
+    #: Of these what tells how fast a device is: large blocks, or random ones, enough in flight.
+    fio_large_reads: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
+    fio_large_writes: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
+    fio_random_reads: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     wire: Known[Wire] = NOT_IN_INPUT  # its links by themselves
     env_targets: EnvTargets = field(default_factory=EnvTargets)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
