@@ -4,6 +4,7 @@
 
 Hosts are network namespaces on a bridge, each behind 400 Mbit/s (tests/lab/shaped.py); the command
 runs as a user runs it. In turn one is slowed: its link, its processors, by packets that are lost.
+Then all of them on two networks: one of a host's links is slow, then those of all to one network.
 It takes root, and about half a minute for each run on an idle machine.
 """
 
@@ -25,17 +26,19 @@ _ASKED = ("nccl-bench", "--ranks", "1", "--collective", "all_reduce", "-e", "128
 #: The culprit of each kind: neither the first host, which leads, nor the last.
 _ODD = "h3"
 _SLOW_MBIT, _LOST_OF_A_THOUSAND, _CPU_PERCENT = 100, 200, 4
+#: So few that the search may not see it; the counters do.
+_FEW_OF_A_THOUSAND = 20
 
 
-def blamed(lab: Shaped) -> str:
-    """The hosts and links that fail, and what could not be told."""
-    done = lab.preflight(*_ASKED)
+def blamed(lab: Shaped, *more: str) -> str:
+    """The hosts and links that fail or are warned of, and what could not be told."""
+    done = lab.preflight(*_ASKED, *more)
     try:
         report: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
         return f"exit {done.returncode}: {done.stderr[-300:]}"
     told = [
-        one["subject"] if one["status"] == "FAIL" else f"{one['check']} {one['status']}"
+        f"{one['check']} ERROR" if one["status"] == "ERROR" else one["subject"]
         for host in report["hosts"] for one in host["results"]
         if one["status"] in ("FAIL", "ERROR", "WARN")
     ]  # fmt: skip
@@ -56,6 +59,8 @@ def rows(lab: Shaped, sound: int) -> list[Row]:
         f"{_ODD} behind {_SLOW_MBIT} of {RATE_MBIT} Mbit/s": lambda: lab.rate(_ODD, _SLOW_MBIT),
         f"{_ODD} loses {_LOST_OF_A_THOUSAND} of 1,000 packets":
             lambda: lab.loses(_ODD, _LOST_OF_A_THOUSAND),
+        f"{_ODD} loses {_FEW_OF_A_THOUSAND} of 1,000 packets":
+            lambda: lab.loses(_ODD, _FEW_OF_A_THOUSAND),
         f"{_ODD} has {_CPU_PERCENT} % of a processor once it runs":
             lambda: lab.starves(_ODD, _CPU_PERCENT),
     }  # fmt: skip
@@ -66,13 +71,30 @@ def rows(lab: Shaped, sound: int) -> list[Row]:
     return found
 
 
+def rails(lab: Shaped) -> list[Row]:
+    """The same hosts on two networks."""
+    asked = ("--interface", "eth0,eth1")
+    found = [_row(f"{len(lab.hosts)} sound hosts on two networks", [blamed(lab, *asked)], "nobody")]
+    lab.rate(_ODD, _SLOW_MBIT, network=1)
+    what = f"{_ODD} behind {_SLOW_MBIT} of {RATE_MBIT} Mbit/s on the second"
+    found.append(_row(what, [blamed(lab, *asked)], f"{_ODD}, {_ODD} eth1"))
+    for host in lab.hosts:
+        lab.rate(host, _SLOW_MBIT, network=1)
+    what = f"all behind {_SLOW_MBIT} of {RATE_MBIT} Mbit/s on the second"
+    found.append(_row(what, [blamed(lab, *asked)], "eth1 of all hosts"))
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.shaped")
     parser.add_argument("--hosts", type=int, default=5)
     parser.add_argument("--sound", type=int, default=5)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, shaped(Path(folder), asked.hosts) as lab:
-        return show("Whom nccl-bench blames, over shaped links", rows(lab, asked.sound))
+        found = rows(lab, asked.sound)
+    with tempfile.TemporaryDirectory() as folder, shaped(Path(folder), asked.hosts, 2) as lab:
+        found += rails(lab)
+    return show("Whom nccl-bench blames, over shaped links", found)
 
 
 if __name__ == "__main__":

@@ -48,5 +48,16 @@ def on_gpus(
     return "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in lines)
 
 
+def inside(*culprits: Line, **counts: int) -> Line:
+    """What was looked at within the host of a bench."""
+    tried = [{"test": at, "what": f"GPUs 0 and {at}", "among": ["node-01"], "bytes": 1 << 28,
+              "busbw_gbps": [100.0 * at]} for at in (1, 2)]  # fmt: skip
+    return {"kind": "inside", "of": "node-01", "counts": counts, "tried": tried,
+            "culprits": list(culprits)}  # fmt: skip
+
+
 #: What checks are seen to pass and to fail on.
-BASES = {"bench-gpus": {"nccl-bench": on_gpus(450.0)}}
+BASES = {
+    "bench-gpus": {"nccl-bench": on_gpus(450.0)},
+    "inside": {"nccl-bench": on_gpus(450.0, [inside(gpu=9, fabric=6, nic=16)])},
+}

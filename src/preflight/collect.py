@@ -138,9 +138,12 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
 
         tables += heat_tables(host)
     if not (isinstance(host.collectives, Missing) and isinstance(host.rdma_tests, Missing)):
+        from preflight.reports.bench_lasting import lasting_tables
+        from preflight.reports.bench_settings import setting_tables
         from preflight.reports.collectives import collective_tables, rdma_tables
 
-        tables += (*collective_tables(host), *rdma_tables(host))
+        tables += (*collective_tables(host), *rdma_tables(host), *setting_tables(host))
+        tables += lasting_tables(host)
     if not isinstance(host.fio_runs, Missing):
         from preflight.reports.io import io_tables
 
@@ -149,6 +152,14 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
         from preflight.reports.wire import wire_tables
 
         tables += wire_tables(host)
+    if not isinstance(host.network_growth, Missing):
+        from preflight.reports.bench_growth import growth_tables
+
+        tables += growth_tables(host)
+    if not isinstance(host.inside, Missing):
+        from preflight.reports.inside import inside_tables
+
+        tables += inside_tables(host)
     return tables
 
 

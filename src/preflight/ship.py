@@ -40,8 +40,8 @@ SWEEP_S = 1800
 #: its tests: drivers that start, kernels to load, one device after the other that says no more.
 STRESSES, STRESS_BEYOND_S = "stress", 900
 #: The question that times collectives, and most seconds of it: every size of every collective, and
-#: on several hosts the search for a slow one.
-BENCHES, BENCH_S = "nccl-bench", 3600
+#: on several hosts the search for a slow one; and of each variable whose values are compared.
+BENCHES, BENCH_S, VARIABLE_S = "nccl-bench", 3600, 900
 #: The question that writes and reads files, and seconds that it takes at most beyond those of its
 #: jobs: each may lay files out or wait for a sync.
 STORES, STORE_BEYOND_S = "io-bench", 300
@@ -164,7 +164,7 @@ def bench_command(
     return Command(
         BENCHES,
         _argv(python, "bench", "--plan", _json(plan)),
-        timeout_s=BENCH_S,
+        timeout_s=BENCH_S + VARIABLE_S * len(plan.get("sweep", ())) + int(plan.get("lasting_s", 0)),
         stdin=_launch(pyz(*_BENCH)),
         note="; ".join(filter(None, (note, _shipped(pyz(*_BENCH))))),
     )

@@ -1,10 +1,10 @@
 """Hosts on one switch, each behind a link of its own that carries so much and no more.
 
-Network namespaces joined by a bridge, in namespaces of mounts, network and processes of their own:
-nothing of the machine is changed, and all ends with the first process. `ssh` inside is a few lines
-that enter the namespace of the host that is named, so that the command works as ever with
-`--ssh system`. A link is slowed by `tc tbf`, a host by a quota of processor time, packets are lost
-by nftables.
+Network namespaces joined by a bridge, or by several, in namespaces of mounts, network and processes
+of their own: nothing of the machine is changed, and all ends with the first process. `ssh` inside
+is a few lines that enter the namespace of the host that is named, so that the command works as ever
+with `--ssh system`. A link is slowed by `tc tbf`, a host by a quota of processor time, packets are
+lost by nftables.
 """
 
 from __future__ import annotations
@@ -31,23 +31,24 @@ _CPU = Path("/sys/fs/cgroup/cpu")
 #: Two processors carry the traffic of six hosts: with this it is the links that are measured.
 RATE_MBIT = 400
 _ENTER = """\
-base=$1; many=$2; rate=$3
+base=$1; many=$2; rate=$3; networks=$4
 mount -t tmpfs tmpfs /run; mkdir /run/netns
 # No server of names is reached from here.
 sed 's/^hosts:.*/hosts: files/' /etc/nsswitch.conf >/run/nsswitch.conf
 mount --bind /run/nsswitch.conf /etc/nsswitch.conf
 ip link set lo up
-ip link add name switch type bridge; ip link set switch up
-for i in $(seq 1 $many); do
-  ip netns add h$i
-  ip link add name h$i type veth peer name eth0 netns h$i
-  ip link set h$i master switch; ip link set h$i up
-  ip -n h$i link set lo up
-  ip -n h$i addr add 10.79.0.$i/24 dev eth0; ip -n h$i link set eth0 up
-  ip -n h$i route add default via 10.79.0.254
-  tc qdisc add dev h$i root tbf rate ${rate}mbit burst 256k latency 50ms
-  ip netns exec h$i tc qdisc add dev eth0 root tbf rate ${rate}mbit burst 256k latency 50ms
+for i in $(seq 1 $many); do ip netns add h$i; ip -n h$i link set lo up; done
+for n in $(seq 0 $((networks - 1))); do
+  ip link add name switch$n type bridge; ip link set switch$n up
+  for i in $(seq 1 $many); do
+    ip link add name h$i.$n type veth peer name eth$n netns h$i
+    ip link set h$i.$n master switch$n; ip link set h$i.$n up
+    ip -n h$i addr add 10.79.$n.$i/24 dev eth$n; ip -n h$i link set eth$n up
+    tc qdisc add dev h$i.$n root tbf rate ${rate}mbit burst 256k latency 50ms
+    ip netns exec h$i tc qdisc add dev eth$n root tbf rate ${rate}mbit burst 256k latency 50ms
+  done
 done
+for i in $(seq 1 $many); do ip -n h$i route add default via 10.79.0.254; done
 echo ready
 exec sleep infinity
 """
@@ -80,11 +81,11 @@ class Shaped:
         """Run a shell command among them."""
         subprocess.run(self.inside(["sh", "-ec", text]), check=True, timeout=30)
 
-    def rate(self, host: str, mbit: float) -> None:
-        """Another rate for the link of one host, both ways."""
+    def rate(self, host: str, mbit: float, network: int = 0) -> None:
+        """Another rate for the link of one host, both ways; of several the one to this network."""
         new = f"root tbf rate {mbit}mbit burst 256k latency 50ms"
-        self.sh(f"tc qdisc replace dev {host} {new}; "
-                f"ip netns exec {host} tc qdisc replace dev eth0 {new}")  # fmt: skip
+        self.sh(f"tc qdisc replace dev {host}.{network} {new}; "
+                f"ip netns exec {host} tc qdisc replace dev eth{network} {new}")  # fmt: skip
 
     def loses(self, host: str, of_a_thousand: int) -> None:
         """So many of the packets that reach a host are lost."""
@@ -143,8 +144,9 @@ def _benches(pid: str) -> bool:
 
 
 @contextmanager
-def shaped(base: Path, many: int) -> Iterator[Shaped]:
-    """Start it in the empty folder `base`; end all of it afterwards."""
+def shaped(base: Path, many: int, networks: int = 1) -> Iterator[Shaped]:
+    """Start it in the empty folder `base`; end all of it afterwards. Of several networks each host
+    has a link to each: eth0, eth1 ..."""
     absent = [tool for tool in _TOOLS if shutil.which(tool, path="/usr/sbin:/usr/bin:/sbin:/bin")
               is None]  # fmt: skip
     require(", ".join(absent) or "all", not absent)
@@ -152,7 +154,17 @@ def shaped(base: Path, many: int) -> Iterator[Shaped]:
     ssh = base / "bin" / "ssh"
     ssh.write_text(_SSH.format(base=base), encoding="utf-8")
     ssh.chmod(0o755)
-    argv = [*_APART, "sh", "-ec", _ENTER, "shaped", str(base), str(many), str(RATE_MBIT)]
+    argv = [
+        *_APART,
+        "sh",
+        "-ec",
+        _ENTER,
+        "shaped",
+        str(base),
+        str(many),
+        str(RATE_MBIT),
+        str(networks),
+    ]
     process = subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
     )

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from preflight.payload.collectives.agents import free_ports
@@ -17,6 +18,7 @@ from preflight.payload.wire.part import wire
 from preflight.probes.collectives.job import split
 
 Line = dict[str, Any]
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 class WireHosts:
@@ -29,7 +31,9 @@ class WireHosts:
     ) -> None:  # fmt: skip
         self.plan, self.root, self.prefix = plan, root, prefix
         self.agents = list(range(max(1, len(plan.hosts))))
-        self.environment = {**os.environ, **(environment or {})}
+        # Another directory may be that of whoever enters the namespaces of a host.
+        paths = {"PYTHONPATH": os.pathsep.join((str(_ROOT), os.environ.get("PYTHONPATH", "")))}
+        self.environment = {**os.environ, **paths, **(environment or {})}
         self.lost: set[int] = set()
         self.rounds: list[list[list[int]]] = []
 

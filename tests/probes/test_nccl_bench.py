@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from preflight.collect import examine
+from preflight.collect import examine, examine_one_of_many
 from preflight.errors import ParseError
 from preflight.facts.collectives import Collective, Localisation, LocateTest, Side
 from preflight.facts.host import Host
@@ -271,3 +271,45 @@ def test_with_one_gpu_there_is_nobody_to_send_to() -> None:
 def test_lines_that_are_none_are_refused(text: str) -> None:
     with pytest.raises((ParseError, ValueError)):
         bench(text)
+
+
+def test_the_slow_rail_of_a_host_is_named_and_the_others_are_sound() -> None:
+    text = sample("nccl_bench/slow_rail_of_h3_h3.jsonl")
+    failed = {one.check: one for one in judged(text, "h3").results if one.status is Status.FAIL}
+    assert {check: one.subject for check, one in failed.items()} == {
+        "collectives.host": "h3", "collectives.nic": "h3 eth1",
+    }  # fmt: skip
+    rail = failed["collectives.nic"]
+    assert rail.measured == "75 % slower"
+    assert "over eth1 alone on h2, h4: 0.0478 GB/s" in rail.reason
+    assert any("ethtool eth1" in line for line in rail.fix)
+    assert not any(line.startswith("if ") for line in rail.fix)
+    first = statuses(judged(sample("nccl_bench/slow_rail_of_h3_h1.jsonl"), "h1"))
+    assert (first["collectives.nic"], first["collectives.gpu"]) == (Status.PASS, Status.SKIP)
+    assert Status.FAIL not in first.values()
+
+
+def test_what_was_tried_within_a_host_is_a_table() -> None:
+    raw = Raw("h3", "nccl-bench", stdout=sample("nccl_bench/slow_rail_of_h3_h3.jsonl"))
+    (table,) = examine_one_of_many("h3", [raw], load(("collectives",)).checks).measured
+    assert table["rows"][0] == {"tried": "over eth1 alone", "on": "h3, h1", "GB/s": 0.01194}
+    assert table["notes"][0].endswith("slow: h3 eth1")
+
+
+def test_a_rail_that_is_slow_between_all_hosts_is_none_of_the_hosts() -> None:
+    text = sample("nccl_bench/slow_rail_of_h3_h3.jsonl")
+    told = text.replace('"name":"eth1"', '"name":"eth1 of all hosts"')
+    failed = {one.check: one for one in judged(told, "h3").results if one.status is Status.FAIL}
+    assert failed["collectives.nic"].subject == "eth1 of all hosts"
+    assert failed["collectives.nic"].fix[0].startswith("look at the switches of that rail")
+
+
+def test_bandwidth_is_of_the_ranks_that_measured() -> None:
+    told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located")]
+    size = next(one for one in told if one["kind"] == "size")
+    size["ranks"] = 3
+    (run,) = bench(written([{**told[0], "kind": "gone", "of": "h4", "text": "lost"}, *told])).runs
+    side = run.rows[0].in_place
+    assert isinstance(side, Side)
+    assert (run.ranks, run.trouble) == (3, "h4: lost")
+    assert side.busbw_gbps == pytest.approx(side.algbw_gbps * 4 / 3)

@@ -41,6 +41,16 @@ _OF_ANOTHER = Missing(
     "nccl-tests measures all hosts at once; which is slow: preflight nccl-bench --hosts HOSTS "
     "without --nccl-tests",
 )
+NO_BENCH = Missing("not-asked", "needs a bench of collectives: preflight nccl-bench")
+#: Of a host: what the bench calls it.
+_PARTS = {
+    "bench_settings": "settings",
+    "lasting": "lasting",
+    "network_growth": "growth",
+    "inside": "inside",
+}
+#: What each host tells of itself.
+_OF_EACH = ("growth", "inside")
 _LED_ELSEWHERE = Missing("not-applicable", "told by the host that led the others")
 
 
@@ -55,7 +65,18 @@ def benchmark_facts(found: Mapping[str, Any], *, asked: bool) -> dict[str, Any]:
         "localisation": _located(found, asked=asked),
         "wire": _wire(bench, asked=asked),
         "bench_stack": _stack(bench, asked=asked),
+        **{part: _part(bench, name, asked=asked) for part, name in _PARTS.items()},
     }  # fmt: skip
+
+
+def _part(answer: Known[Bench], name: str, *, asked: bool) -> Any:
+    """A part of what the bench told, or why there is none."""
+    if answer is NOT_IN_INPUT:
+        return NO_BENCH if asked else answer
+    if isinstance(answer, Missing):
+        return answer
+    own = answer.leads or name in _OF_EACH
+    return _unable(answer) or (getattr(answer, name) if own else _LED_ELSEWHERE)
 
 
 def _located(found: Mapping[str, Any], *, asked: bool) -> Known[Localisation]:

@@ -69,6 +69,7 @@ _AS_TOLD = (
     "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack", "wire",
     "fio_runs", "fio_jobs", "fio_sides", "fio_syncs", "fio_totals",
     "fio_large_reads", "fio_large_writes", "fio_random_reads",
+    "bench_settings", "lasting", "network_growth", "inside",
 )  # fmt: skip
 
 

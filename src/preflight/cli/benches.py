@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from preflight.cli.bench_settings import UNSET, settings_of
 from preflight.cli.nccl_tests.asked import questions as of_tests
 from preflight.cli.nccl_tests.asked import tests_of
 from preflight.cli.options import Options
 from preflight.errors import UsageError
 from preflight.model import Check, Command
 from preflight.ship import bench_command
-from preflight.units import format_bytes, parse_bytes, parse_duration
+from preflight.units import format_bytes, format_duration, parse_bytes, parse_duration
 
 #: Those of payload/collectives; a test holds them together.
 COLLECTIVES = (
@@ -23,12 +24,13 @@ WIRES = ("auto", "rdma", "tcp")
 #: count, the plateau and what leads to it.
 BETWEEN_GPUS: dict[str, Any] = {
     "device": "cuda", "least_gpus": 2, "collectives": ["all_reduce"], "begin_bytes": 1 << 12,
-    "end_bytes": 1 << 32, "factor": 16,
+    "end_bytes": 1 << 32, "factor": 16, "inside": False,
 }  # fmt: skip
 #: Least and most of numbers.
 _RANGES = {"ranks": (1, 1024), "factor": (2, 1 << 20), "repeats": (3, 1000), "threads": (1, 1024)}
 _LEAST_BYTES, _MOST_BYTES = 4, 1 << 36
 _LEAST_PERCENT, _MOST_PERCENT = 1, 60
+_LONGEST_S = 86400.0
 
 
 def plan_of(options: Options) -> dict[str, Any]:
@@ -44,8 +46,8 @@ def plan_of(options: Options) -> dict[str, Any]:
         raise UsageError(f"-b {options.begin} is more than -e {options.end}", "-b 8 -e 1G")
     plan |= {"collectives": list(options.collective)} if options.collective else {}
     plan |= {"pairwise": True} if options.pairwise else {}
-    plan |= {"sweep": list(options.settings)} if options.settings else {}
-    plan |= {"lasting_s": parse_duration(options.lasting)} if options.lasting else {}
+    plan |= {"sweep": settings_of(options.settings)} if options.settings else {}
+    plan |= {"lasting_s": _lasting_s(options.lasting)} if options.lasting else {}
     plan |= {"wire": options.wire} if options.wire else {}
     plan |= {"tests": tests} if (tests := tests_of(options)) else {}
     return plan | ({"locate": False} if options.no_locate else {})
@@ -62,6 +64,13 @@ def looks_for(checks: Sequence[Check]) -> dict[str, Any]:
                 f"{_LEAST_PERCENT} to {_MOST_PERCENT}, such as --set {name}=8",
             )
     return {"behind_percent": min(found.values())} if found else {}
+
+
+def _lasting_s(text: str) -> float:
+    seconds = parse_duration(text)
+    if not 1 <= seconds <= _LONGEST_S:
+        raise UsageError(f"--duration {text!r} is out of range", "1s to 24h")
+    return seconds
 
 
 def _bytes(name: str, text: str) -> int:
@@ -105,20 +114,31 @@ def estimate(plan: dict[str, Any]) -> str:
     count = len(plan.get("collectives", COLLECTIVES))
     if plan.get("least_gpus"):
         return "about 15 s where there are several GPUs, else nothing"
-    many = "; on several hosts some rounds of tests more, of seconds each"
+    more = "; on several hosts some rounds of tests more, of seconds each"
     wire = "; links by TCP 10 s a round, by RDMA 45 s for each adapter of a host and round"
-    many += wire if plan.get("wire") else ""
-    return f"about {10 + 2 * count} s on processors, {20 + 10 * count} s on GPUs{many}"
+    more += wire if plan.get("wire") else ""
+    for name, *values in plan.get("sweep", ()):
+        more += f"; {name}: {13 * len(values)} launches and more, 10 min at most"
+    if plan.get("lasting_s"):
+        more += f"; then {format_duration(plan['lasting_s'])} of one collective"
+    return f"about {10 + 2 * count} s on processors, {60 + 10 * count} s on GPUs{more}"
 
 
 _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
     "begin": lambda told: f"{told['world']} ranks start",
     "step": lambda told: str(told["name"]),
+    "tried": lambda told: f"{told['what']}, {', '.join(told['among'])}".rstrip(", "),
     "wire_round": lambda told: (
         f"links by {told['tool']}, round {told['number']}: "
         + ", ".join(" and ".join(pair) for pair in told["pairs"])
     ),
     "test": lambda told: f"test {told['test']}, of {len(told['among'])} hosts: {told['why']}",
+    "window": lambda told: f"{told['at_s'] + told['lasts_s']:.0f} s: {told['median_us']:,.0f} us",
+    "setting": lambda told: (
+        f"{told['name']}={told['value'] or UNSET}, "
+        + (f"turn {told['turn'] + 1}" if told["turn"] >= 0 else "a trial")
+        + (f": {told['failed']}" if "failed" in told else "")
+    ),
 }
 
 

@@ -282,7 +282,8 @@ OPTIONS: dict[str, Option] = {
     "seed": Option(int, ("--seed",), "Of weights, data and order.", "N"),
     "no_resume": Option(bool, ("--no-resume",), "Train once; kill and resume nothing."),
     "interface": Option(
-        str, ("--interface",), "Over which several hosts talk, else the default route's.", "NAME"
+        str, ("--interface",), "Over which several hosts talk, else the default route's; several, "
+        "A,B, are used in turn, and nccl-bench tells which is slow.", "NAME",
     ),
     "even_if_busy": Option(
         bool, ("--even-if-busy",), "Work beside what others run on the GPUs."
@@ -339,7 +340,7 @@ OPTIONS: dict[str, Option] = {
     ),
     "pairwise": Option(
         bool, ("--pairwise",),
-        "Try each pair of hosts, as is done with up to six: a round for each host. Shown as a "
+        "Try each pair of hosts, as is done with up to eight: a round for each host. Shown as a "
         "map; --save heat.svg draws it.",
     ),
     "dir": Option(
@@ -361,11 +362,12 @@ OPTIONS: dict[str, Option] = {
     "no_locate": Option(bool, ("--no-locate",), "Look for no slow host or link."),
     "settings": Option(
         list[str], ("--sweep",),
-        "Time a variable of NCCL with each of these values, in fresh processes and in turns; which "
-        "is faster is told only where it is by more than the spread. Repeatable.", "NAME=V,V",
+        "Hold a variable of NCCL or gloo with these values against it unset, in fresh processes "
+        "and in turns, at -b and -e; a faster one is told only where it is beyond the spread. "
+        "Between semicolons values may hold commas. Repeatable.", "NAME=V,V",
     ),
     "lasting": Option(
-        str, ("--duration",), "Repeat one collective for so long: trend, drops and errors.", "TIME"
+        str, ("--duration",), "Repeat one collective for so long: level, trend, drops.", "TIME"
     ),
     "wire": Option(
         str, ("--wire",),

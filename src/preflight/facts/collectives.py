@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from preflight.facts.bench import Lasting, NetworkGrowth, SettingSweep
 from preflight.facts.wire import Wire
 from preflight.model import NOT_IN_INPUT, Known
 
@@ -101,15 +102,39 @@ class LocateTest(Struct, frozen=True):
 
 
 class Culprit(Struct, frozen=True):
-    """What is slow: a host, the link between two, or what lies between groups of them."""
+    """What is slow: a host, the link between two, what lies between groups of them; and within a
+    host a GPU, a fabric or a rail."""
 
-    name: str  # node-07; node-07 to node-08; node[01-04] | node[05-08]
-    kind: str  # host | link | boundary
+    name: str  # node-07; node-07 to node-08; node[01-04] | node[05-08]; node-07 GPU 3
+    kind: str  # host | link | boundary | gpu | fabric | nic
     #: Below healthy tests of that kind, in percent, of those that prove it; 100: none came to an
     #: end.
     behind_percent: Known[float] = NOT_IN_INPUT
     tests: tuple[int, ...] = ()
     proof: str = ""  # those tests in words
+    line: int = 0
+    probe: str = ""
+
+
+class InsideTest(Struct, frozen=True):
+    """One collective in one way: among some GPUs, over one fabric or rail."""
+
+    number: int
+    what: str  # GPUs 0 and 1; its adapters; over mlx5_3 alone
+    hosts: tuple[str, ...] = ()  # none: the host is alone
+    busbw_gbps: Known[float] = NOT_IN_INPUT  # the median
+    line: int = 0
+
+
+class Inside(Struct, frozen=True):
+    """What was looked at within one host."""
+
+    counts: dict[str, int] = {}  # tests by kind: gpu, fabric, nic
+    #: Those that prove a culprit; where there is none, all in which the host took part.
+    tests: tuple[InsideTest, ...] = ()
+    culprits: tuple[Culprit, ...] = ()
+    alone: bool = False  # no sound host was there to compare it with
+    product: Known[str] = NOT_IN_INPUT  # of all its GPUs
     line: int = 0
     probe: str = ""
 
@@ -194,8 +219,12 @@ class Bench(Collectives, frozen=True):
 
     located: Known[Localisation] = NOT_IN_INPUT
     stack: Known[BenchStack] = NOT_IN_INPUT
+    inside: Known[Inside] = NOT_IN_INPUT
     wire: Known[Wire] = NOT_IN_INPUT
     rdma: tuple[RdmaTest, ...] = ()  # of its links, those by which an adapter is judged
+    settings: Known[tuple[SettingSweep, ...]] = NOT_IN_INPUT
+    lasting: Known[tuple[Lasting, ...]] = NOT_IN_INPUT
+    growth: Known[NetworkGrowth] = NOT_IN_INPUT
     cannot: str = ""  # why nothing was timed
     busy: str = ""  # whose work it did not disturb
     lacks_torch: bool = False

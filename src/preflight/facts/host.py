@@ -5,8 +5,16 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from preflight.facts.accelerators import Accelerator, AcceleratorCount
+from preflight.facts.bench import Lasting, NetworkGrowth, SettingSweep
 from preflight.facts.chassis import Chassis, EventLog
-from preflight.facts.collectives import BenchStack, Collective, Localisation, RdmaTest, Shape
+from preflight.facts.collectives import (
+    BenchStack,
+    Collective,
+    Inside,
+    Localisation,
+    RdmaTest,
+    Shape,
+)
 from preflight.facts.counters import Counters
 from preflight.facts.dcgm import DcgmDiag
 from preflight.facts.fio import FioJob, FioRun, FioSide, FioTotal
@@ -189,6 +197,7 @@ class Host(Struct, frozen=True):
     collective_shapes: Known[tuple[Shape, ...]] = NOT_IN_INPUT
     rdma_tests: Known[tuple[RdmaTest, ...]] = NOT_IN_INPUT
     bench_stack: Known[BenchStack] = NOT_IN_INPUT  # of the ranks that timed collectives
+    inside: Known[Inside] = NOT_IN_INPUT  # which GPU, fabric or rail of it is slow
     localisation: Known[Localisation] = NOT_IN_INPUT  # which host is slow, by those that led
     fio_runs: Known[tuple[FioRun, ...]] = NOT_IN_INPUT  # what fio measured, by reports
     fio_jobs: Known[tuple[FioJob, ...]] = NOT_IN_INPUT
@@ -200,6 +209,10 @@ class Host(Struct, frozen=True):
     fio_large_writes: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     fio_random_reads: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     wire: Known[Wire] = NOT_IN_INPUT  # its links by themselves
+    #: Values of NCCL's variables that were held against each other.
+    bench_settings: Known[tuple[SettingSweep, ...]] = NOT_IN_INPUT
+    lasting: Known[tuple[Lasting, ...]] = NOT_IN_INPUT  # one collective for a long time
+    network_growth: Known[NetworkGrowth] = NOT_IN_INPUT  # while a bench ran
     env_targets: EnvTargets = field(default_factory=EnvTargets)
     #: The model of its GPUs, of several the most frequent; "none" where there are no GPUs.
     gpu_product: Known[str] = NOT_IN_INPUT

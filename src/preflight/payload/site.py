@@ -30,8 +30,9 @@ def site(interface: str, job: str, *, even_if_busy: bool) -> dict[str, Any]:
     torch = torch_version()
     cannot = "" if torch else pythons.no_torch()
     address = address_of(interface)
-    if not address:
-        cannot = cannot or _no_address(interface)
+    without = [one for one in interface.split(",") if not address_of(one)]
+    if without:
+        cannot = cannot or _no_address(without[0])
     gpus = len(alone.visible_gpus())
     return {
         "preflight": FORM, "cannot": cannot, "torch": torch, "python": sys.executable,
@@ -85,10 +86,10 @@ def _is_whole(module: str) -> bool:
 
 
 def address_of(interface: str) -> str:
-    """The IPv4 address of the interface; without one that of the default route, else the one by
-    which SSH came in."""
+    """The IPv4 address of the interface, of several the first's; without one that of the default
+    route, else the one by which SSH came in."""
     if interface:
-        return _address_on(interface)
+        return _address_on(interface.partition(",")[0])
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         one.connect(_SOMEWHERE)
         return str(one.getsockname()[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -20,10 +20,12 @@ from preflight.payload.collectives.alike import alike
 from preflight.payload.collectives.bench import Bench, Here
 from preflight.payload.collectives.harness import settled
 from preflight.payload.collectives.over_hosts import cannot_take_part
+from preflight.payload.collectives.parts import _sizes as sizes
 from preflight.payload.collectives.plan import Plan, PlanError
 from preflight.payload.collectives.served import LEAD_PORT, serve
 from preflight.payload.group import join
 from preflight.payload.ranks import Among, Launch
+from preflight.payload.site import site
 
 Line = dict[str, Any]
 HOSTS = ["h1", "h2", "h3", "h4"]
@@ -123,3 +125,38 @@ def test_ranks_that_do_not_come_are_named_with_their_hosts(monkeypatch: pytest.M
     failed = next(one for one in lines if one["kind"] == "failed")
     assert failed["rank"] == 0
     assert failed["text"].endswith("2 of 4 did not come within 1 s: rank 2, 3 (h2)")
+
+
+class OneDies(Here):
+    """Three hosts, of which the last is lost as often as is told, before anything is measured."""
+
+    def __init__(self, deaths: int) -> None:
+        super().__init__(Plan(hosts=HOSTS[:3]))
+        self.agents, self.deaths, self.asked = [0, 1, 2], deaths, list[list[int]]()
+
+    def run(self, orders: Sequence[Line], _limit_s: float) -> Iterator[tuple[int, int, Line]]:
+        (order,) = orders
+        self.asked.append(order["hosts"])
+        if self.deaths:
+            self.deaths -= 1
+            yield order["test"], self.agents.pop(), {"kind": "gone", "text": "it is lost"}
+        else:
+            yield order["test"], 0, {"kind": "size", "ranks": len(self.agents)}
+
+
+@pytest.mark.parametrize(
+    ("deaths", "asked"), [(0, [[0, 1, 2]]), (1, [[0, 1, 2], [0, 1]]), (2, [[0, 1, 2], [0, 1]])]
+)
+def test_where_a_host_is_lost_at_the_beginning_the_others_are_measured(
+    deaths: int, asked: list[list[int]]
+) -> None:
+    hosts, lines = OneDies(deaths), list[Line]()
+    sizes(Bench(hosts.plan, lines.append, hosts))
+    assert hosts.asked == asked
+    assert sum(one["kind"] == "size" for one in lines) == (deaths < 2)
+
+
+def test_of_several_interfaces_each_is_to_have_an_address() -> None:
+    told = site("lo,none0", "", even_if_busy=True)
+    assert told["cannot"].startswith("no IPv4 address on none0")
+    assert (told["address"], site("lo,lo", "", even_if_busy=True)["cannot"]) == ("127.0.0.1", "")

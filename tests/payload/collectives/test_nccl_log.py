@@ -72,7 +72,8 @@ def test_a_long_log_keeps_each_way_once_and_all_that_is_amiss() -> None:
     peers = [f"{head} Channel {channel:02}/1 : {to.format(peer, peer % 8)}"
              for peer in range(1000) for channel in range(16)]  # fmt: skip
     rings = [f"{head}  {at} : NET/0 GPU/{at} NET/0" for at in range(50)]
-    text = "\n".join([*Job(hosts=1, gpus=1).text().splitlines(), *rings, *peers, WARNING, "noise"])
+    *begin, complete = Job(hosts=1, gpus=1).text().splitlines()
+    text = "\n".join([*begin, *rings, *peers, complete, WARNING, "noise"])
     lines = kept(text, 32 << 10)
     assert sum(map(len, lines)) < 33 << 10
     assert lines[-1] == WARNING
@@ -80,4 +81,4 @@ def test_a_long_log_keeps_each_way_once_and_all_that_is_amiss() -> None:
         f"IB/{at}/GDRDMA" for at in range(8)
     }
     assert not any(" : NET/0 GPU" in one for one in lines)
-    assert kept(text, 1 << 10)[-1] == WARNING
+    assert kept(text, 1 << 10)[-2:] == [complete, WARNING]

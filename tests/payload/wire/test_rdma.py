@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("torch")
 
 from preflight.payload.collectives.plan import Plan
-from preflight.payload.wire import adapters, programs, rdma
+from preflight.payload.wire import adapters, gpus, programs, rdma
 from preflight.payload.wire.refused import meaning
 from tests.lab.perftest import Perftest
 from tests.lab.wire_hosts import WireHosts
@@ -141,6 +142,27 @@ def test_adapters_of_storage_are_left_out_and_named_ones_taken(lab: Perftest) ->
 def test_the_gpu_with_the_longest_common_way_is_the_nearest() -> None:
     gpus = [f"/sys/devices/pci0000:{bus}/0000:{bus}:01.0/gpu" for bus in ("10", "40", "80")]
     assert adapters.nearest("/sys/devices/pci0000:40/0000:40:01.0/nic", gpus) == 1
+
+
+def test_gpu_memory_is_that_of_the_gpu_near_the_adapter(
+    lab: Perftest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By NVML's bus ids, which are longer than those of sysfs."""
+    for bus in ("1b", "9b"):
+        place = lab.base / f"sys/devices/pci{bus}/0000:{bus}:00.0"
+        place.mkdir(parents=True)
+        folder = lab.base / "sys/bus/pci/devices"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / place.name).symlink_to(place)
+    monkeypatch.setattr("preflight.payload.alone.visible_gpus", lambda: [(0, "1B"), (1, "9B")])
+    told = lambda handle: SimpleNamespace(busId=f"00000000:{handle}:00.0".encode())  # noqa: E731
+    monkeypatch.setattr("pynvml.nvmlDeviceGetPciInfo", told)
+    gpus.places.cache_clear()
+    nic = {"nic": "mlx5_1", "port": 1, "gid": None, "cpus": [], "rate_gbits": 400.0,
+           "place": str(lab.base / "sys/devices/pci9b/0000:9c:00.0")}  # fmt: skip
+    words = rdma.words(rdma.Test("ib_write_bw", gpu=True), rdma.End(0, nic, 4711), "10.0.0.2")
+    gpus.places.cache_clear()
+    assert words[-2:] == ["--use_cuda=1", "10.0.0.2"]
 
 
 def test_the_version_and_gpu_memory_are_of_the_build(

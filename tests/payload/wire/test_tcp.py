@@ -13,6 +13,7 @@ pytest.importorskip("torch")
 from preflight.payload.collectives.agents import free_ports
 from preflight.payload.collectives.plan import Plan
 from preflight.payload.wire import adapters, part, processors, sides
+from preflight.payload.wire.flows import Flow
 from preflight.payload.wire.sides import Line
 from preflight.payload.wire.tcp import tcp
 from tests.lab.shaped import shaped
@@ -41,16 +42,7 @@ def test_the_hosts_behind_a_slow_link_and_a_lossy_one_are_named(
 
 
 def test_a_pair_is_timed_in_both_ways_one_by_one_and_at_once() -> None:
-    plan = Plan(hosts=["a", "b"], addresses=["127.0.0.1", "127.0.0.2"])
-    (port,) = free_ports("127.0.0.1", 1)
-    order = {"hosts": [0, 1], "port": port, "share": 0.05}
-    lines: list[Line] = []
-    threads = [threading.Thread(target=lambda at=at: lines.extend(tcp(plan, at, order)))
-               for at in (0, 1)]  # fmt: skip
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(20)
+    lines = _both({"share": 0.05})
     assert not any("trouble" in one for one in lines)
     told = Counter((one["from"], one["flows"], one["together"])
                    for one in lines if "gbits" in one)  # fmt: skip
@@ -60,6 +52,32 @@ def test_a_pair_is_timed_in_both_ways_one_by_one_and_at_once() -> None:
     assert all(len(one) == 5 and max(one) > 0 for one in rates)
     (trips,) = [one for one in lines if "p50_us" in one]
     assert 0 < trips["p50_us"] <= trips["p99_us"]
+
+
+def test_a_connection_over_which_nothing_comes_is_no_slow_link(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Flow, "_send", lambda self: self._over.wait())
+    lines = _both({"share": 0.02})
+    assert not any("gbits" in one for one in lines)
+    assert {one["trouble"][:29] for one in lines if "trouble" in one} == {
+        "connected, and nothing arrive"
+    }
+
+
+def _both(more: Line) -> list[Line]:
+    """A pair of hosts on the loopback of this one."""
+    plan = Plan(hosts=["a", "b"], addresses=["127.0.0.1", "127.0.0.2"])
+    (port,) = free_ports("127.0.0.1", 1)
+    order = {"hosts": [0, 1], "port": port, **more}
+    lines: list[Line] = []
+    threads = [threading.Thread(target=lambda at=at: lines.extend(tcp(plan, at, order)))
+               for at in (0, 1)]  # fmt: skip
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(20)
+    return lines
 
 
 def test_hosts_that_do_not_reach_each_other_are_told_with_what_to_type(

@@ -42,10 +42,13 @@ class Here:
 
 
 class Bench:
-    """The hosts, and what is told of them. `hosts`: the numbers of those that are still there."""
+    """The hosts, and what is told of them. `hosts`: the numbers of those that are still there;
+    `slow`, `sound`: of those that a search found to be that."""
 
     def __init__(self, plan: Plan, tell: Tell, many: Lead | Here) -> None:
         self.plan, self.tell, self.many = plan, tell, many
+        self.slow: list[int] = []
+        self.sound: list[int] = []
         self._numbers = itertools.count()
 
     @property
@@ -55,6 +58,10 @@ class Bench:
     def name(self, at: int) -> str:
         """Of a host; "" of this one where it is alone."""
         return self.plan.hosts[at] if self.plan.hosts else ""
+
+    def rails(self, at: int) -> list[str]:
+        """The ways out of a host that it told, side by side."""
+        return list(self.many.about.get(at, {}).get("rails", ()))
 
     def order(self, do: str, hosts: Sequence[int], limit_s: float = TEST_S, **more: Any) -> Line:
         """An order with a number of its own."""

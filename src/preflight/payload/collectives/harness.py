@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from .. import alone
 from ..places import PlaceError, place_of
+from ..rails import adapters
 from ..ranks import Tell
 from .agents import GoneError
 from .bench import Bench, Here
@@ -47,7 +48,8 @@ def harness(plan: Plan, tell: Tell) -> None:
     about = _about(plan)
     tell({"preflight": FORM, "kind": "begin", **about, **host})
     try:
-        _benched(plan, at, tell, {name: about[name] for name in ("torch", "nccl")})
+        own = {name: about[name] for name in ("torch", "nccl")}
+        _benched(plan, at, tell, {**own, "rails": _rails(plan)})
     except (GoneError, OSError) as error:
         tell({"kind": "gone", "text": str(error)})
     tell({"kind": "end", "elapsed_s": round(time.monotonic() - began, 3)})
@@ -86,6 +88,12 @@ def settled(plan: Plan) -> Plan:
     if plan.factor == 1 or plan.factor < 0:
         raise PlanError(f"factor {plan.factor}: expected 2 or more")
     return replace(plan, device=device, ranks=ranks)
+
+
+def _rails(plan: Plan) -> list[str]:
+    if plan.device == "cuda":
+        return adapters(plan.nics or os.environ.get("NCCL_IB_HCA", ""))
+    return plan.interface.split(",") if "," in plan.interface else []
 
 
 def _without_gpus(there: int) -> str:

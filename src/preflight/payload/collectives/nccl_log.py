@@ -67,7 +67,7 @@ class NcclLog:
 
 def kept(text: str, most_bytes: int) -> list[str]:
     """The lines of one rank that tell which ways it took: each channel of a way says the same, and
-    lists of rings nobody reads. Warnings are kept whatever is left out."""
+    lists of rings nobody reads. Warnings, and which ranks have come, are kept before all else."""
     told: list[str] = []
     seen: set[str] = set()
     ways: Counter[str] = Counter()
@@ -76,12 +76,17 @@ def kept(text: str, most_bytes: int) -> list[str]:
         said = _SAYS.search(line)
         if said is None or not _new(said, seen, ways):
             continue
-        if size + len(line) > most_bytes and said["level"] != "WARN":
+        if size + len(line) > most_bytes and not _must_be_told(said):
             continue
         size += len(line)
         if size < 2 * most_bytes:
             told.append(line)
     return told
+
+
+def _must_be_told(said: re.Match[str]) -> bool:
+    """Warnings, and that a communicator has come to be: without its end it would seem to hang."""
+    return said["level"] == "WARN" or str(said["text"]).startswith(("comm ", "ncclComm"))
 
 
 def _new(said: re.Match[str], seen: set[str], ways: Counter[str]) -> bool:

@@ -19,8 +19,11 @@ from ..site import address_of, interface_of
 from ..wire.look import look
 from ..wire.rdma import rdma
 from ..wire.tcp import tcp
+from .counters import counters
 from .nccl_log import NcclLog
 from .plan import Plan
+from .repeating import repeating
+from .setting import setting
 from .work import measured, work
 
 Line = dict[str, Any]
@@ -28,7 +31,7 @@ Line = dict[str, Any]
 #: Until the first word of a test: ranks find each other, connections are made.
 START_S = 120.0
 #: What every rank tells alike: the first one's figures are those of all.
-_OF_ALL = ("size", "step", "joined", "measured")
+_OF_ALL = ("size", "step", "joined", "measured", "window")
 _SOCKETS = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 
 
@@ -40,10 +43,13 @@ def _compare(plan: Plan, order: Line, tell: Tell) -> None:
 BY_RANKS: dict[str, Callable[[Plan, Line, Tell], None]] = {
     "sizes": lambda plan, _, tell: work(plan, tell),
     "compare": _compare,
+    "setting": setting,
+    "repeating": repeating,
 }  # fmt: skip
 #: What the host does itself: by the plan, its number among the hosts, and the order.
 BY_ITSELF: dict[str, Callable[[Plan, int, Line], Iterator[Line]]] = {
     "wire_look": look, "tcp": tcp, "rdma": rdma,
+    "counters": counters,
 }  # fmt: skip
 
 

@@ -42,7 +42,8 @@ class Plan:
     behind_percent: float = 8.0  # what is so far below the others is slow
     # What more is done (parts.py).
     nics: str = ""  # NCCL_IB_HCA of all ranks
-    sweep: list[str] = field(default_factory=list)  # NAME=value,value: settings set side by side
+    #: A variable and its values, held against each other: "" first, where it is not set.
+    sweep: list[list[str]] = field(default_factory=list)
     lasting_s: float = 0.0  # one collective again and again for so long
     wire: str = ""  # rdma, tcp, or auto: the links by themselves, without collectives
     inside: bool = True  # GPUs, fabrics and rails of what is slow

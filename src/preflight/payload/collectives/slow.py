@@ -18,13 +18,14 @@ COMPARED = "all_reduce"
 BYTES = {"cuda": 1 << 28, "cpu": 1 << 22}
 _LEAST_HOSTS = 3
 #: Of so few hosts each pair is tried: that takes as many rounds as a search, and covers all links.
-_ALL_PAIRS = 6
+_ALL_PAIRS = 8
 
 
 def slow(bench: Bench) -> None:
     """The hosts that are still there, as a ring."""
     plan, ring = bench.plan, bench.hosts
     if not plan.locate or len(ring) < _LEAST_HOSTS:
+        bench.sound = ring  # neither of two can be told from the other
         return
     settings = Settings(repeats=plan.repeats, threshold=1 - plan.behind_percent / 100)
     pairs = plan.pairwise or len(ring) <= _ALL_PAIRS
@@ -36,6 +37,7 @@ def slow(bench: Bench) -> None:
             tests = search.send(gbps)
         except StopIteration as end:
             bench.tell({"kind": "found", **_named(bench, ring, end.value)})
+            _sort(bench, ring, end.value)
             return
 
 
@@ -76,6 +78,15 @@ def _named(bench: Bench, ring: list[int], found: Found) -> Line:
         "covered": found.covered, "level_gbps": found.level,
         "matrix": [[*names(pair), gbps] for pair, gbps in found.matrix.items()],
     }  # fmt: skip
+
+
+def _sort(bench: Bench, ring: list[int], found: Found) -> None:
+    """The slow hosts, and those that nothing is wrong with; what is undetermined is neither."""
+    if not found.undetermined:
+        ends = {node for one in found.links for node in one}
+        bench.slow = [ring[node] for node in found.nodes]
+        bench.sound = [at for node, at in enumerate(ring)
+                       if node not in ends and node not in found.nodes]  # fmt: skip
 
 
 def _culprit(key: object, names: Callable[[Any], list[str]]) -> list[str]:

@@ -35,14 +35,14 @@ def timed(call: Callable[[], Any], place: Place, most_s: float) -> list[float]:
     until_s = time.monotonic() + most_s
     while _go_on(seconds, place, until_s):
         seconds += calls(call, place, _IN_A_ROW)
-    return _of_the_slowest(seconds, place)
+    return of_the_slowest(seconds, place)
 
 
 def repeated(call: Callable[[], Any], place: Place, times: int) -> list[float]:
     """The same of so many calls."""
     for _ in range(WARM):
         call()
-    return _of_the_slowest(in_a_row(place)(call, place, times), place)
+    return of_the_slowest(in_a_row(place)(call, place, times), place)
 
 
 def in_a_row(place: Place) -> Callable[[Callable[[], Any], Place, int], list[float]]:
@@ -50,7 +50,7 @@ def in_a_row(place: Place) -> Callable[[Callable[[], Any], Place, int], list[flo
     return _events if place.gpu else _waited
 
 
-def _of_the_slowest(seconds: list[float], place: Place) -> list[float]:
+def of_the_slowest(seconds: list[float], place: Place) -> list[float]:
     """A rank that only sends is done before the others have it all."""
     told = torch.tensor(seconds, dtype=torch.float64, device=place.device)
     dist.all_reduce(told, op=dist.ReduceOp.MAX)

@@ -51,30 +51,38 @@ def _tested(side: Side, test: Test, names: Sequence[str], share: float) -> Itera
     """`share`: of the usual time of a test."""
     before, began_s = processors.look(), time.monotonic()
     flows = _connected(side, test)
-    receives = [flow for flow, sends in flows if not sends]
-    ramp_s, each_s = _RAMP_S * share, _EACH_S * share
-    time.sleep(ramp_s)  # the slow start is left out
-    sent = _packets(flows)
-    if receives:
-        gbits = counted(receives, each_s, _TIMES)
-    else:
-        time.sleep(_TIMES * each_s)
-        gbits = []
-    packets = [after - one for one, after in zip(sent, _packets(flows))]  # noqa: B905 - Python 3.9
-    side.swap(over=True)
-    busy = processors.busiest(before, processors.look())
-    for flow, _ in flows:
-        flow.stop()
+    try:
+        gbits, packets = _measured(flows, share)
+        side.swap(over=True)
+        busy = processors.busiest(before, processors.look())
+    finally:
+        for flow, _ in flows:
+            flow.stop()
     spent_s = time.monotonic() - began_s
     busy = max([busy, *(flow.cpu_s / spent_s for flow, _ in flows)])
     heard = side.swap(busy=busy, packets=packets)
-    if receives:
+    named = {**_named(side, names, test.flows), "together": len(test.sends) > 1}
+    if any(gbits):
         yield {
-            **_named(side, names, test.flows), "together": len(test.sends) > 1,
-            "gbits": [round(one, 4) for one in gbits], "median_gbits": round(median(gbits), 4),
+            **named, "gbits": [round(one, 4) for one in gbits],
+            "median_gbits": round(median(gbits), 4),
             "busy": round(max(busy, heard["busy"]), 3), "sent": heard["packets"][0],
             "again": heard["packets"][1],
         }  # fmt: skip
+    elif gbits:
+        text = f"connected, and nothing arrived for {_TIMES * _EACH_S * share:.1f} s"
+        yield {**named, "trouble": text}
+
+
+def _measured(flows: Sequence[tuple[Flow, bool]], share: float) -> tuple[list[float], list[int]]:
+    """Gbit/s of each span of time, none where this side only sends; the packets that it sent, and
+    sent once more. The slow start is left out."""
+    time.sleep(_RAMP_S * share)
+    before = _packets(flows)
+    receives = [flow for flow, sends in flows if not sends]
+    gbits = counted(receives, _EACH_S * share, _TIMES)
+    pairs = zip(before, _packets(flows))  # noqa: B905 - Python 3.9
+    return gbits if receives else [], [after - one for one, after in pairs]
 
 
 def _packets(flows: Sequence[tuple[Flow, bool]]) -> list[int]:

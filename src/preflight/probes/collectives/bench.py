@@ -11,8 +11,12 @@ from preflight.errors import ParseError
 from preflight.facts.collectives import Bench, BenchStack, Collective, Side, SizeRow
 from preflight.model import Known, Missing
 from preflight.probes.collectives.derived import largest, numbered, shape_of, sides, small
+from preflight.probes.collectives.growth import growth
+from preflight.probes.collectives.inside import inside
+from preflight.probes.collectives.lasting import lasting
 from preflight.probes.collectives.lines import PROBE, Line, Told, read, said
 from preflight.probes.collectives.located import located
+from preflight.probes.collectives.settings import settings
 from preflight.probes.collectives.wire import rdma_of, wire
 from preflight.probes.spec import probe
 
@@ -44,9 +48,10 @@ def bench(text: str) -> Bench:
 def _facts(told: Told) -> Bench:
     return Bench(
         runs=_runs(told), located=located(told), stack=_stack(told), wire=wire(told),
-        rdma=rdma_of(told), cannot=told.text("cannot"),
+        rdma=rdma_of(told), inside=inside(told, _product(told)), cannot=told.text("cannot"),
         busy=told.text("busy"), lacks_torch=_why(told) == "no-torch",
         few_gpus=_why(told) == "few-gpus",
+        settings=settings(told), lasting=lasting(told), growth=growth(told),
         unmet=_unmet(told), interrupted=bool(told.of["interrupted"]),
         leads=not told.plan.get("hosts") or told.plan["hosts"][0] == told.begin.get("host"),
         probe=PROBE,
@@ -95,7 +100,6 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
     hosts = tuple(map(str, plan.get("hosts") or ()))
     gpu = plan.get("device") == "cuda"
     busbw, at = largest(rows, f"preflight nccl-bench -e 1G --collective {name}")
-    names = {str(one["device"]) for one in told.of["started"]}
     shown = [side.busbw_gbps for one in rows for side in sides(one)]
     first = lines[0]["line"] if lines else told.begin["line"]
     return Collective(
@@ -103,8 +107,7 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
         hosts=hosts or _ONE_HOST, host_count=max(1, len(hosts)),
         ranks_per_host=int(plan["ranks"]), even=_even(told), rows=rows,
         reaches_own_limit=_NO_LIMIT,
-        product=names.pop() if gpu and len(names) == 1 else _PROCESSORS if not gpu
-        else Missing("unreadable", "GPUs of several models"),
+        product=_product(told),
         ended=_ended(told), together=True,
         wrong=sum(int(one["wrong"]) for one in lines if "wrong" in one) if rows else _NO_SIZE,
         average_gbps=sum(shown) / len(shown) if shown else _NO_SIZE,
@@ -116,6 +119,14 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
     )  # fmt: skip
 
 
+def _product(told: Told) -> Known[str]:
+    """Of the GPUs of all ranks."""
+    if told.plan.get("device") != "cuda":
+        return _PROCESSORS
+    names = {str(one["device"]) for one in told.of["started"]}
+    return names.pop() if len(names) == 1 else Missing("unreadable", "GPUs of several models")
+
+
 def _variables(told: Told) -> tuple[str, ...]:
     """Of NCCL: what the host that leads found set, and what the plan sets above it."""
     asked = {"NCCL_IB_HCA": told.plan["nics"]} if told.plan.get("nics") else {}
@@ -124,7 +135,10 @@ def _variables(told: Told) -> tuple[str, ...]:
 
 
 def _world(told: Told) -> int:
-    """Ranks of all hosts that came and took part."""
+    """Ranks of all hosts that came and took part: of those that measured, where any did."""
+    told_of = next((one["ranks"] for one in told.of["size"] if "ranks" in one), None)
+    if told_of is not None:
+        return int(told_of)
     away = len(told.of["absent"]) + len(told.of["unlike"])
     return max(1, int(told.begin["world"]) - int(told.plan["ranks"]) * away)
 

@@ -10,7 +10,7 @@ from typing import Any
 Line = dict[str, Any]
 
 #: What is of the host that stands in its `of`, and of nobody else.
-OWN = ("counters", "nccl_log", "wire", "wire_site", "wire_end", "wire_link")
+OWN = ("counters", "counted", "inside", "nccl_log", "wire", "wire_site", "wire_end", "wire_link")
 
 
 def split(texts: Mapping[str, str]) -> dict[str, str]:
