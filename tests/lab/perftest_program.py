@@ -99,9 +99,9 @@ def _run(
         return 1
     time.sleep(0.03)
     many = _are_many(asked["d"], mark[0], max(listened, other["listened"]))
-    _said(connection, {"over": True})
-    if "server" not in asked:
+    if "server" not in asked:  # before the other end is done: then this one may be killed
         _write(*mark, str(time.time()))
+    _said(connection, {"over": True})
     _print(tool, asked, min(_gbits(one, asked, many=many) for one in (own, other["own"])))
     return 0
 

@@ -8,7 +8,9 @@ from preflight.facts.host import Host
 from preflight.model import Known, Missing
 
 #: Sound networks that others use too stay within; what is less than this nobody would look for.
-_LEAST_PERCENT = 15.0
+#: Processors do other work besides.
+_LEAST_PERCENT = {"cpu": 30.0}
+_USUAL_PERCENT = 15.0
 #: Windows of one level lie so many times their spread apart once in 370.
 _SPREADS = 3.0
 
@@ -17,6 +19,7 @@ def steady_drop(_host: Host, run: Lasting) -> Known[Bound]:
     """Percent of the faster level."""
     if isinstance(run.spread_percent, Missing):
         return run.spread_percent
-    value = max(_LEAST_PERCENT, _SPREADS * run.spread_percent)
+    least = _LEAST_PERCENT.get(run.device, _USUAL_PERCENT)
+    value = max(least, _SPREADS * run.spread_percent)
     told = f"{_SPREADS:g} x {run.spread_percent:.1f} %, the spread of its windows"
-    return Bound(round(value, 1), f"{told}, and {_LEAST_PERCENT:g} % at least")
+    return Bound(round(value, 1), f"{told}, and {least:g} % at least")

@@ -66,7 +66,9 @@ class Lasting(Struct, frozen=True):
     last_us: Known[float] = NOT_IN_INPUT
     changes: tuple[LevelChange, ...] = ()
     outliers: tuple[float, ...] = ()  # when windows were far from their level, in seconds
-    #: Bandwidth that a later level lacks of an earlier one, the worst; 0 where it stayed at one.
+    device: str = ""  # cuda | cpu
+    #: Bandwidth that a later level lacks of an earlier one, the worst of those that last a fifth of
+    #: the time; 0 where there is none.
     drop_percent: Known[float] = NOT_IN_INPUT
     dropped_at_s: Known[float] = NOT_IN_INPUT
     ended: bool = False

@@ -25,20 +25,29 @@ from tests.payload.wire.judged import judged
 def test_the_hosts_behind_a_slow_link_and_a_lossy_one_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(part, "SHARE", 0.15)
+    """Tests that are a fraction as long as real ones; where other tests have the processors, which
+    carry these links too, as long as those."""
     plan = Plan(hosts=["h1", "h2", "h3", "h4"], wire="auto", interface="eth0",
                 addresses=[f"10.79.0.{number}" for number in range(1, 5)])  # fmt: skip
     with shaped(tmp_path, 4) as lab:
         lab.rate("h3", 100)
-        lab.loses("h1", 30)
+        lab.loses("h4", 30)
 
         def inside(at: int) -> list[str]:
             return lab.inside(["ip", "netns", "exec", f"h{at + 1}"])
 
-        texts = WireHosts(plan, prefix=inside).told()
-    found = {(host, one.check) for host, report in judged(texts).items() for one in report.results
-             if one.status.value in ("WARN", "FAIL", "ERROR")}  # fmt: skip
-    assert found == {("h3", "wire.host"), ("h1", "wire.lost")}
+        for share in (0.15, 0.5, 1.0):
+            monkeypatch.setattr(part, "SHARE", share)
+            found = named(WireHosts(plan, prefix=inside).told())
+            if found == {("h3", "wire.host"), ("h4", "wire.lost")}:
+                return
+    pytest.fail(f"named: {sorted(found)}")
+
+
+def named(texts: dict[str, str]) -> set[tuple[str, str]]:
+    """The hosts of which anything is not well, each with the check."""
+    return {(host, one.check) for host, report in judged(texts).items() for one in report.results
+            if one.status.value in ("WARN", "FAIL", "ERROR")}  # fmt: skip
 
 
 def test_a_pair_is_timed_in_both_ways_one_by_one_and_at_once() -> None:

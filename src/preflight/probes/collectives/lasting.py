@@ -23,6 +23,9 @@ _LEAST = 8
 #: A level differs by so much of its time, a window that stands out by so much.
 _STEP, _FAR = math.log(1.1), math.log(1.2)
 _FAR_SPREADS = 5.0
+#: Whoever takes the network or the machine for a moment is gone before a level counts for as much
+#: of the time, and for so many seconds.
+_LASTS, _LASTS_S = 0.2, 3.0
 
 
 def lasting(told: Told) -> Known[tuple[Lasting, ...]]:
@@ -77,10 +80,14 @@ def _levelled(told: Told, run: Lasting) -> Lasting:
     rest = [one - level for one, level in zip(logs, of_each, strict=True)]
     around, tenth = spread(rest), max(1, len(logs) // 10)
     far = max(_FAR, _FAR_SPREADS * around)
-    drop, dropped = _drop(levels)
+    ends_s = [*(times[one] for one in at[1:]), run.lasted_s]
+    last = [end_s - times[one] >= max(_LASTS_S, _LASTS * run.lasted_s)
+            for one, end_s in zip(at, ends_s, strict=True)]  # fmt: skip
+    drop, dropped = _drop(levels, last)
     alone = told.plan.get("device") == "cpu" and not told.plan.get("hosts")
     return replace(
-        run, median_us=_us(median(logs)), spread_percent=100 * math.expm1(around),
+        run, device=str(told.plan.get("device", "")), median_us=_us(median(logs)),
+        spread_percent=100 * math.expm1(around),
         trend_percent=100 * math.expm1(slope(times, logs) * (times[-1] - times[0])),
         first_us=_us(median(logs[:tenth])), last_us=_us(median(logs[-tenth:])),
         changes=tuple(LevelChange(times[at[n]], _us(levels[n - 1]), _us(levels[n]))
@@ -95,10 +102,10 @@ def _us(log: float) -> float:
     return round(math.exp(log), 2)
 
 
-def _drop(levels: list[float]) -> tuple[float, int]:
-    """By how many percent of bandwidth a level is below the best one before it, the worst; and
-    which that is, 0 where none is."""
+def _drop(levels: list[float], last: list[bool]) -> tuple[float, int]:
+    """By how many percent of bandwidth a level that lasts is below the best one before it, the
+    worst; and which that is, 0 where none is."""
     found = [(100 * -math.expm1(min(levels[:at]) - level), at)
-             for at, level in enumerate(levels) if at]  # fmt: skip
+             for at, level in enumerate(levels) if at and last[at]]  # fmt: skip
     worst, at = max(found, default=(0.0, 0))
     return (worst, at) if worst > 0 else (0.0, 0)
