@@ -64,3 +64,16 @@ def bench(*jobs: Row, end: bool = True, said: str = "", **first: Any) -> str:
     ]  # fmt: skip
     lines += [{"kind": "end", "elapsed_s": 9.1}] if end else []
     return "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in lines)
+
+
+def large(way: str, mbps: float, target: str = "/dev/sda", **options: str) -> Row:
+    """Blocks of 1 MiB, 16 in flight."""
+    moved = side(mbps * 1e6 / (1 << 20), 1 << 20)
+    told = {"rw": way, "bs": "1m", "iodepth": "16", "filename": target} | options
+    sides = {"read": NONE, "write": NONE} | {way.removeprefix("rand"): moved}
+    return job(f"seq-{way.removeprefix('rand')}", told, **sides)
+
+
+def on_disk(iops: float = 120.0) -> Row:
+    """Random reads of a whole disk."""
+    return job(options={"filename": "/dev/sda"}, read=side(iops))

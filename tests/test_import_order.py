@@ -125,6 +125,8 @@ SHARED_WITHIN = {
     "expect.collectives": "bounds of a topic of their own, listed with the others",
     "expect.system": "bounds of a topic of their own, listed with the others",
     "expect.topology": "bounds of a topic of their own, listed with the others",
+    "expect.storage": "what devices can do, for bounds on what was measured",
+    "expect.io": "bounds of a topic of their own, listed with the others",
     "expect.models": "the rows of a table that bounds are made of",
     "expect.steady": "bounds of a topic of their own, listed with the others",
     "expect.training": "bounds of a topic of their own, listed with the others",

@@ -19,7 +19,7 @@ from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
-from tests import accelerator_text, collective_text, fio_text, wire_lines
+from tests import accelerator_text, collective_text, fio_text, storage_text, wire_lines
 from tests import topology_text as topology
 from tests.bench_lines import BASES as BENCHES
 from tests.binding_text import BOUND, ON_GPU, TWO_NODES
@@ -319,7 +319,17 @@ BASES |= {
         "ibstat": "infiniband/ibstat_h100_12hca_active.txt",
     },
 }
-BASES |= {"fio": {"fio": fio_text.report()}, "fio-log": {"fio": fio_text.report(fio_text.synced())}}
+BASES |= {
+    "fio": {"fio": fio_text.report()},
+    "fio-log": {"fio": fio_text.report(fio_text.synced())},
+    **{
+        f"fio-{name}": {"fio": fio_text.report(told), "lsblk": storage_text.LSBLK}
+        for name, told in {
+            "random": fio_text.on_disk(), "read": fio_text.large("read", 190.0),
+            "write": fio_text.large("write", 190.0),
+        }.items()
+    },
+}  # fmt: skip
 #: Edits that make the base sound: the sample announces four GPUs and holds one.
 WHOLE = {"host": [["<attached_gpus>4", "<attached_gpus>1"]]}
 

@@ -48,7 +48,8 @@ def told(tmp_path: Path, script: str, job: str, make: str = "mkfs.ext4 -q") -> s
 @pytest.mark.lab
 def test_a_sound_one(tmp_path: Path) -> None:
     out = told(tmp_path, "bench -q", READS, "mkfs.xfs -q")
-    assert out == "PASS: 0 failed, 0 warned, 5 passed, 2 skipped, 0 undetermined left:"
+    assert out.startswith("PASS: 0 failed, 0 warned, ")
+    assert out.endswith("0 undetermined left:")
 
 
 @pytest.mark.lab

@@ -12,7 +12,7 @@ import pytest
 from preflight.assemble.host import assemble
 from preflight.model import Missing, Raw
 from preflight.payload.storage import fio, mounts, place
-from preflight.payload.storage.harness import harness
+from preflight.payload.storage.harness import _way, harness
 from preflight.payload.storage.jobs import Sizes, Way, job_file, sizes
 from preflight.payload.storage.place import RefusedError, chosen, held, own_folder
 from preflight.payload.storage.plan import Plan
@@ -118,6 +118,41 @@ def test_what_is_no_more_is_removed_and_nothing_else(tmp_path: Path) -> None:
         names = {one.name for one in tmp_path.iterdir()}
         assert names == kept | {Path(folder).name}
     assert {one.name for one in tmp_path.iterdir()} == kept
+
+
+def test_another_host_of_the_same_name_is_left_alone(tmp_path: Path) -> None:
+    name = f".preflight-io.{place._host()}.{'0' * 12}-1.1.5"
+    for old in (False, True):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "data").write_text("x")
+        if old:
+            for one in (tmp_path / name / "data", tmp_path / name):
+                os.utime(one, (1e9, 1e9))
+        with own_folder(place.Place(str(tmp_path), mounts.Mount("/", "nfs4", "server:/"))):
+            assert (tmp_path / name).exists() is not old
+
+
+@pytest.mark.parametrize(
+    ("works", "way"),
+    [
+        ({"io_uring1", "libaio1"}, Way("io_uring", True)),
+        ({"libaio1", "psync1", "io_uring0"}, Way("libaio", True)),
+        ({"psync0", "libaio0"}, Way("libaio", False)),
+        (set(), None),
+    ],
+)
+def test_the_way_is_what_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, works: set[str], way: Way | None
+) -> None:
+    def run(arguments: list[str], _folder: str, _seconds: float) -> fio.Ran:
+        told = dict(one[2:].split("=") for one in arguments if "=" in one)
+        well = told["ioengine"] + told["direct"] in works
+        return fio.Ran(int(not well), {"jobs": [{"error": 0}]}, "fio: no")
+
+    monkeypatch.setattr(fio, "run", run)
+    found, said, _ = _way(str(tmp_path))
+    assert found == way
+    assert bool(said) == (way is None)
 
 
 def test_bytes_are_no_more_than_asked_for() -> None:

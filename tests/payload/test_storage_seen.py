@@ -13,6 +13,8 @@ import pytest
 from preflight.payload.storage import harness as harness_of
 from preflight.payload.storage import seen as looked
 from preflight.payload.storage.harness import harness
+from preflight.payload.storage.mounts import Mount
+from preflight.payload.storage.place import Place, own_folder
 from preflight.payload.storage.plan import Plan
 from preflight.payload.storage.proof import WORKS
 from preflight.payload.storage.seen import seen
@@ -104,6 +106,12 @@ def test_hosts_of_a_bench_look_only_where_they_share(
     harness(plan, told.append)
     assert [one["kind"] for one in told] == ["begin", "proof", "seen", "end"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_it_looks_where_a_bench_has_its_directories(tmp_path: Path) -> None:
+    with own_folder(Place(str(tmp_path), Mount("/", "ext4", ""))) as folder:
+        looked._Published(folder, JOB).put(1)
+        assert list(looked._look(str(tmp_path), JOB).values()) == [1]
 
 
 def test_it_is_read_beside_what_was_tried() -> None:

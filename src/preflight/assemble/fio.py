@@ -17,6 +17,13 @@ NO_STORAGE = Missing(
     "recorded without a bench of storage: --level standard where it is recorded adds one, or "
     "`preflight io-bench`",
 )
+#: Fact -> way, whether at random, in words.
+_TELLING = {
+    "fio_large_reads": ("read", False, "reads blocks of 128 KiB or more"),
+    "fio_large_writes": ("write", False, "writes blocks of 128 KiB or more"),
+    "fio_random_reads": ("read", True, "reads blocks of up to 128 KiB at random"),
+}
+_LARGE_BYTES, _IN_FLIGHT_BYTES, _MANY = 128 << 10, 1 << 20, 16
 _TOOLS = ("io-bench", "fio")
 _IDLE = Missing("exited", "no job of it moved anything")
 #: Of each report, and why there is none of it.
@@ -30,6 +37,35 @@ def fio_facts(
     found: Mapping[str, Any], memory: Known[HostMemory], *, asked: bool
 ) -> dict[str, Any]:
     """Jobs, what they moved, and what those of a group moved together; a name occurs once."""
+    facts = _facts(found, memory, asked=asked)
+    return facts | _telling(facts["fio_totals"])
+
+
+def _telling(totals: Known[tuple[FioTotal, ...]]) -> dict[str, Any]:
+    """Those that tell how fast a device is."""
+    if isinstance(totals, Missing):
+        return dict.fromkeys(_TELLING, totals)
+    return {
+        name: tuple(one for one in totals if _is_telling(one, way, random)) or Missing(
+            "not-applicable", f"no job {said} past the page cache, with enough in flight"
+        )
+        for name, (way, random, said) in _TELLING.items()
+    }  # fmt: skip
+
+
+def _is_telling(one: FioTotal, way: str, random: bool) -> bool:
+    """Large blocks with a MiB in flight at least, or small ones at random with 16."""
+    block, many = one.block_bytes, one.in_flight
+    if isinstance(block, Missing) or isinstance(many, Missing):
+        return False
+    if one.way != way or one.through != "device":
+        return False
+    if random:
+        return one.random is True and block <= _LARGE_BYTES and many >= _MANY
+    return block >= _LARGE_BYTES and block * many >= _IN_FLIGHT_BYTES
+
+
+def _facts(found: Mapping[str, Any], memory: Known[HostMemory], *, asked: bool) -> dict[str, Any]:
     answers = {name: one for name, one in found.items() if name.partition("#")[0] in _TOOLS}
     told = [
         (run, name) for name, one in answers.items() if isinstance(one, Fio) for run in one.runs

@@ -67,8 +67,9 @@ _AS_TOLD = (
     "numa_nodes", "configured_limits", "asked_processes", "cgroup", "shared_memory", "disks",
     "processes", "clock", "cpu_state", "memory_state", "nccl_topo", "nccl",
     "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack", "wire",
-    "bench_settings", "lasting", "network_growth", "inside",
     "fio_runs", "fio_jobs", "fio_sides", "fio_syncs", "fio_totals",
+    "fio_large_reads", "fio_large_writes", "fio_random_reads",
+    "bench_settings", "lasting", "network_growth", "inside",
 )  # fmt: skip
 
 

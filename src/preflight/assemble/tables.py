@@ -324,6 +324,10 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "fio_sides": ("fio", "memory"),
     "fio_syncs": ("fio",),
     "fio_totals": ("fio", "memory"),
+    **dict.fromkeys(
+        ("fio_large_reads", "fio_large_writes", "fio_random_reads"),
+        ("fio", "memory", "mounts", "block_devices", "raids", "pci_tree", "netdevs", "nics"),
+    ),
     "told": (),  # of what is asked for other checks
     "site": (),
 }

@@ -10,7 +10,7 @@ from preflight.cli.plan import Question
 from preflight.cli.storing import plan_of
 from preflight.cli.streams import Streams
 
-#: What storage is, beside what was measured of it.
+#: What was measured is read beside what the devices and their links are.
 DOMAINS = ("io", "storage")
 _DEFAULTS = Options()
 

@@ -98,11 +98,11 @@ def announced(plan: dict[str, Any], hosts: int, options: Options, streams: Strea
     """Tell what is about to be written. Hosts that share the file system share the bytes."""
     if hosts > 1:
         plan |= {"hosts": hosts, "job": token_hex(8)}
-    if not options.quiet:
-        each = f", on each of {hosts} hosts; a file system that they share gets it once" * (
-            hosts > 1
-        )
-        streams.note(f"{estimate(plan)}{each}")
+    if options.quiet:
+        return
+    each = f", on each of {hosts} hosts" if hosts > 1 else ""
+    once = "; a file system that they share gets it once" if "job_file" not in plan else ""
+    streams.note(f"{estimate(plan)}{each}{once if each else ''}")
 
 
 def told_of(told: dict[str, Any]) -> str:

@@ -95,7 +95,13 @@ def _requests(found: Rates, block_bytes: int, *, write: bool) -> Bound:
 
 
 def place_rates(host: Host, place: str) -> Known[Rates]:
-    """By the mount that a path lies on, as its name tells."""
+    """By the mount that a path lies on."""
+    mount = mount_of(host, place)
+    return mount if isinstance(mount, Missing) else mount_rates(host, mount)
+
+
+def mount_of(host: Host, place: str) -> Known[Mount]:
+    """The mount that a path lies on, as its name tells."""
     mounts = host.storage.mounts
     if isinstance(mounts, Missing):
         return mounts
@@ -103,7 +109,7 @@ def place_rates(host: Host, place: str) -> Known[Rates]:
     above = [one for one in mounts if path.startswith(f"{one.name.rstrip('/')}/")]
     if not above:
         return Missing("not-in-input", f"no file system in the input holds {place}")
-    return mount_rates(host, max(above, key=lambda one: len(one.name)))
+    return max(above, key=lambda one: len(one.name))
 
 
 def mount_rates(host: Host, mount: Mount, depth: int = 0) -> Known[Rates]:

@@ -82,6 +82,8 @@ class FioTotal(Struct, frozen=True):
     in_flight: Known[int] = NOT_IN_INPUT
     through: Known[str] = NOT_IN_INPUT
     target: str = ""  # file or directory, as the job names it
+    disk: str = ""  # that fio saw at work: of an array the array
+    where: str = ""
     line: int = 0
     probe: str = ""
 

@@ -204,6 +204,10 @@ class Host(Struct, frozen=True):
     fio_sides: Known[tuple[FioSide, ...]] = NOT_IN_INPUT
     fio_syncs: Known[tuple[FioSide, ...]] = NOT_IN_INPUT
     fio_totals: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
+    #: Of these what tells how fast a device is: large blocks, or random ones, enough in flight.
+    fio_large_reads: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
+    fio_large_writes: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
+    fio_random_reads: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     wire: Known[Wire] = NOT_IN_INPUT  # its links by themselves
     #: Values of NCCL's variables that were held against each other.
     bench_settings: Known[tuple[SettingSweep, ...]] = NOT_IN_INPUT

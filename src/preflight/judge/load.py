@@ -25,7 +25,7 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
 }
 DOMAINS = (
     "gpu", "pcie", "fabric", "topology", "network", "nccl", "collectives", "chassis", "dcgm",
-    "live", "kernel", "storage", "system", "io", "parameters", "versions", "environment", "stress",
+    "live", "kernel", "storage", "io", "system", "parameters", "versions", "environment", "stress",
     "training", "fleet",
 )  # fmt: skip
 

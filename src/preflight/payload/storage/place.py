@@ -9,17 +9,20 @@ import os
 import shutil
 import socket
 import stat
+import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from ..scratch import sweep
-from .mounts import Mount, free_and_all, is_local_disk, mount_of
+from .mounts import Mount, free_and_all, is_local_disk, is_shared, mount_of
 
 #: So much stays free, of all of the file system and beyond what is written.
 _FREE_SHARE, _BEYOND = 0.10, 1.10
 #: Looked at in this order where no directory is named.
 _DEFAULTS = ("$TMPDIR", "/tmp", "/var/tmp", "$HOME")
 _PREFIX = ".preflight-io"
+#: No run takes longer.
+_LONGEST_S = 86400.0
 
 
 class RefusedError(Exception):
@@ -93,7 +96,7 @@ def _size(count: float) -> str:
 @contextlib.contextmanager
 def own_folder(place: Place) -> Iterator[str]:
     """A fresh directory, which nobody else has. What an earlier run left is removed."""
-    _remove_left(place.path)
+    _remove_left(place)
     path = f"{place.path}/{_own_name(os.getpid())}"
     os.mkdir(path, 0o700)  # noqa: PTH102
     sweep(path)
@@ -133,21 +136,33 @@ def _start_of(pid: int) -> str:
         return ""
 
 
-def _remove_left(parent: str) -> None:
+def _remove_left(place: Place) -> None:
     """Directories of runs of this host and user that are no more."""
-    boot = _boot()
-    for entry in os.scandir(parent):
-        prefix, _, rest = entry.name.partition(f".{_host()}.")
-        words = rest.split(".")
-        if prefix != _PREFIX or len(words) != 3 or not words[1].isdigit():
+    for entry in os.scandir(place.path):
+        if not entry.is_dir(follow_symlinks=False):
             continue
-        there_boot, pid, start = words
-        same_boot = there_boot.partition("-")[0] == boot.partition("-")[0]
-        if same_boot and there_boot != boot:
-            continue  # of another container: whether it runs is not seen from here
-        if same_boot and _start_of(int(pid)) == start:
-            continue
-        if entry.is_dir(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_uid == (
-            os.getuid()
-        ):  # fmt: skip
+        mine = entry.stat(follow_symlinks=False).st_uid == os.getuid()
+        if mine and _is_left(entry.name, entry.path, shared=is_shared(place.mount)):
             shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_left(name: str, path: str, *, shared: bool) -> bool:
+    """Whether nobody works in it any more. Where another host may see the same directory, one that
+    is called as this one is could be at work: then what was written within a day is left alone."""
+    prefix, _, rest = name.partition(f".{_host()}.")
+    words = rest.split(".")
+    if prefix != _PREFIX or len(words) != 3 or not words[1].isdigit():
+        return False
+    boot, pid, start = words
+    if boot.partition("-")[0] != _boot().partition("-")[0]:
+        return not shared or _written_s(path) < time.time() - _LONGEST_S
+    # Of another container it is not seen whether it runs.
+    return boot == _boot() and _start_of(int(pid)) != start
+
+
+def _written_s(path: str) -> float:
+    """When something in it was last written."""
+    with contextlib.suppress(OSError):
+        times = [one.stat(follow_symlinks=False).st_mtime for one in os.scandir(path)]
+        return max([os.stat(path).st_mtime, *times])  # noqa: PTH116
+    return time.time()

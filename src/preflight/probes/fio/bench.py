@@ -72,7 +72,7 @@ def _run(first: Line, lines: list[Line]) -> FioRun:
     jobs, sides, syncs = list[FioJob](), list[FioSide](), list[FioSide]()
     totals, disks, version = list[FioTotal](), dict[str, FioDisk](), ""
     for at, one in enumerate(one for one in lines if one["kind"] == "fio"):
-        run = _of(one, at, memory=first.get("memory") is True)
+        run = _of(one, at, str(first.get("dir", "")), memory=first.get("memory") is True)
         version = run.version or version
         jobs += run.jobs
         sides += run.sides
@@ -96,7 +96,7 @@ def _place(first: Line) -> str:
     return f"{first.get('dir', '')}, {first.get('fs', '')}{source}"
 
 
-def _of(line: Line, group: int, *, memory: bool) -> FioRun:
+def _of(line: Line, group: int, place: str, *, memory: bool) -> FioRun:
     """One job: groups of fio are counted from 0 in each of its runs."""
     errors, number = errors_in(str(line.get("said", ""))), line["line"]
     report = line.get("report")
@@ -114,7 +114,7 @@ def _of(line: Line, group: int, *, memory: bool) -> FioRun:
     return replace(
         run, jobs=tuple(one if ended else replace(one, ended=_NO_END) for one in jobs),
         sides=tuple(map(placed, run.sides)), syncs=tuple(map(placed, run.syncs)),
-        totals=tuple(map(placed, run.totals)),
+        totals=tuple(replace(placed(one), target=place) for one in run.totals),
     )  # fmt: skip
 
 

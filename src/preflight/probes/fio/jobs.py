@@ -46,9 +46,11 @@ def run_of(document: Document, errors: Sequence[str]) -> FioRun:
         ended, trouble = _end(row, asked[-1], errors, bool(mine), cut=document.cut)
         job = _job(row, name, asked[-1])
         jobs.append(replace(job, ended=ended, trouble=trouble, line=line))
+    # fio puts an array before its members.
+    disk = str(document.disks[0].get("name", "")) if document.disks else ""
     return FioRun(
         document.version, tuple(jobs), tuple(one for one in sides if one.way != "sync"),
-        tuple(one for one in sides if one.way == "sync"), tuple(_totals(sides, jobs, asked)),
+        tuple(one for one in sides if one.way == "sync"), tuple(_totals(sides, jobs, asked, disk)),
         tuple(map(_disk, document.disks)), document.cut, line=document.line,
     )  # fmt: skip
 
@@ -120,7 +122,7 @@ def _disk(row: Row) -> FioDisk:
 
 
 def _totals(
-    sides: Sequence[FioSide], jobs: Sequence[FioJob], asked: Sequence[Asked]
+    sides: Sequence[FioSide], jobs: Sequence[FioJob], asked: Sequence[Asked], disk: str
 ) -> Iterator[FioTotal]:
     """Of each group what was read and what was written, by jobs that ran at the same time."""
     of_all = any(one.name == _ALL for one in jobs)
@@ -134,11 +136,11 @@ def _totals(
             job.name for job in jobs
             if any(one.name in (job.name, f"{job.name} {way}") for one in mine)
         ]  # fmt: skip
-        yield _total(mine, way, owners, targets)
+        yield _total(mine, way, owners, targets, disk)
 
 
 def _total(
-    mine: Sequence[FioSide], way: str, owners: Sequence[str], targets: dict[str, str]
+    mine: Sequence[FioSide], way: str, owners: Sequence[str], targets: dict[str, str], disk: str
 ) -> FioTotal:
     first = mine[0]
     name = first.name if len(mine) == 1 else f"{owners[0]} and {len(mine) - 1} beside it, {way}"
@@ -151,7 +153,8 @@ def _total(
         _joined((one.random for one in mine), any),
         _joined((one.in_flight for one in mine), sum),
         _joined((one.through for one in mine), _worst),
-        next((targets[one] for one in owners if targets.get(one)), ""), first.line,
+        next((targets[one] for one in owners if targets.get(one)), ""), disk, first.where,
+        first.line,
     )  # fmt: skip
 
 
