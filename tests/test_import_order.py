@@ -123,6 +123,8 @@ SHARED_WITHIN = {
     "expect.rates": "how settings are compared, for the rules that choose one",
     "expect.bound": "what every bound is",
     "expect.collectives": "bounds of a topic of their own, listed with the others",
+    "expect.between": "what goes between hosts, for bounds of collectives",
+    "expect.rdma": "bounds of a topic of their own, listed with the others",
     "expect.system": "bounds of a topic of their own, listed with the others",
     "expect.topology": "bounds of a topic of their own, listed with the others",
     "expect.storage": "what devices can do, for bounds on what was measured",

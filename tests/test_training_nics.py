@@ -12,7 +12,7 @@ from preflight.cli.benches import BETWEEN_GPUS, plan_of
 from preflight.cli.options import Options
 from preflight.cli.plan import Question, make_plan
 from preflight.collect import examine
-from preflight.expect.collectives import adapters
+from preflight.expect.between import carriers
 from preflight.expect.nics import training_ports
 from preflight.facts.host import Host
 from preflight.hca_list import is_list, takes, unmatched
@@ -104,8 +104,8 @@ def test_who_names_two_has_two_and_never_that_of_storage(nics: str, variables: s
     found = host(nics, variables=variables)
     assert roles(found) == {"training": ["0", "1"], "left-out": list("234567"), "other": ["8"]}
     assert [port.nic for port in training_ports(found)] == ["mlx5_0", "mlx5_1"]
-    carrying = adapters(found)
-    assert not isinstance(carrying, Missing) and len(carrying) == 2
+    carrying = carriers(found)
+    assert not isinstance(carrying, Missing) and len(carrying.rates_gbits) == 2
     assert found.topology.training_places == 2
     assert not isinstance(found.topology.gpus, Missing)
     assert found.topology.gpus[0].nics == ("mlx5_0",)

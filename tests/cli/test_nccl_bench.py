@@ -101,3 +101,21 @@ def test_hosts_are_stand_ins_where_that_is_asked_for(tmp_path: Path) -> None:
     assert "Test NCCL failure" in ran.out and "saturn" not in ran.out
     again = preflight("nccl-bench", "--from", str(kept))
     assert "saturn" not in again.out and "16 ranks on 2 hosts" in again.out
+
+
+def test_adapters_without_link_lower_no_bound_and_are_named(tmp_path: Path) -> None:
+    log = write(tmp_path, "a.log", text.nccl_tests(275.0, hosts=2))
+    lost = str(SAMPLES / "infiniband" / "ibstat_h100_2x400_down.txt")
+    for ibstat in (IBSTAT, lost):
+        ran = preflight("nccl-bench", "--from", log, "--from", ibstat)
+        assert "WARN collectives.busbw all_reduce 275 GB/s" in flat(ran.out)
+        named = "without link: mlx5_11, mlx5_5 of 8 adapters" in flat(ran.out)
+        assert named == (ibstat == lost)
+
+
+def test_a_figure_that_the_adapters_cannot_carry_is_not_judged(tmp_path: Path) -> None:
+    log = write(tmp_path, "a.log", text.nccl_tests(275.0, hosts=2))
+    ran = preflight("nccl-bench", "--from", log, "--from", IBSTAT, "--nics", "=mlx5_0")
+    assert ran.rc == 3
+    assert "2.9 times the most that could be" in flat(ran.out)
+    assert "excellent" not in ran.out

@@ -6,17 +6,19 @@ stas00/ml-engineering, thresholds and reports of Azure, Oracle, NVIDIA/aicr and 
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
+from preflight.expect.between import carriers
 from preflight.expect.collectives import (
     collective_busbw,
     collective_one_adapter,
-    payload_share,
-    rdma_gbits,
 )
+from preflight.expect.rdma import payload_share, rdma_gbits
 from preflight.facts.collectives import Collective, RdmaTest
 from preflight.facts.host import Host
 from preflight.facts.nccl import NcclAdapter, NcclHost, NcclLog, NcclSelection
@@ -102,14 +104,38 @@ SOUND = [
     Case(GB300, 8, 2, 16, 841.2, nvls=True, mnnvl=True),
     Case(GB300, 8, 2, 8, 44.0, (1, 400), nvls=True, mnnvl=False),
     Case(GB300, 8, 2, 8, 387.0, _8X400, mnnvl=False),
+    # Each by its own share of the adapters.
+    Case(H100, 16, 2, 8, 85.0, _8X400, collective="alltoall"),
+    Case(H100, 64, 8, 8, 48.0, _8X400, collective="alltoall"),
+    Case(H100, 16, 2, 8, 46.0, _8X400, collective="sendrecv"),
+    Case(H100, 16, 2, 8, 46.0, (32, 100), collective="sendrecv"),
+    Case(A100, 16, 2, 8, 23.0, (4, 200), collective="sendrecv"),
+    *(Case(H100, 16, 2, 8, 340.0, _8X400, collective=ring)
+      for ring in ("all_gather", "reduce_scatter", "broadcast", "reduce")),
+    Case(H100, 8, 1, 8, 340.0, collective="alltoall"),
+    Case(H100, 8, 1, 8, 350.0, collective="sendrecv"),
 ]  # fmt: skip
 BROKEN = [
-    Case(H100, 16, 2, 8, 3.0, (32, 100)), Case(H100, 16, 2, 8, 3.0, (32, 100), nvls=True),
-    Case(H100, 8, 1, 8, 150.0), Case(H100, 8, 1, 8, 250.0, nvls=False),
-    Case(H100, 8, 1, 8, 330.0, nvls=True), Case(B200, 8, 1, 8, 440.0),
-    Case(H100, 64, 8, 8, 191.0, _8X400), Case(A100, 8, 1, 8, 140.0),
+    Case(H100, 16, 2, 8, 3.0, (32, 100)),
+    Case(H100, 16, 2, 8, 3.0, (32, 100), nvls=True),
+    Case(H100, 8, 1, 8, 150.0),
+    Case(H100, 8, 1, 8, 250.0, nvls=False),
+    Case(H100, 8, 1, 8, 330.0, nvls=True),
+    Case(B200, 8, 1, 8, 440.0),
+    Case(H100, 64, 8, 8, 191.0, _8X400),
+    Case(A100, 8, 1, 8, 140.0),
     Case(GB200, 72, 18, 8, 300.0, nvls=True, mnnvl=True),
     Case(H100, 64, 8, 8, 150.0, _8X400),  # a floor in use
+    Case(H100, 16, 2, 8, 40.0, _8X400, collective="alltoall"),
+    Case(H100, 16, 2, 8, 10.0, _8X400, collective="sendrecv"),
+    Case(H100, 8, 1, 8, 200.0, collective="alltoall"),
+]
+#: What no such hardware can.
+BEYOND = [
+    Case(H100, 8, 1, 8, 3000.0), Case(H100, 16, 2, 8, 600.0, _8X400), Case(A100, 8, 1, 8, 480.0),
+    Case(H100, 16, 2, 8, 276.0, (1, 400)),
+    Case(H100, 16, 2, 8, 300.0, _8X400, collective="alltoall"),
+    Case(H100, 16, 2, 8, 300.0, _8X400, collective="sendrecv"),
 ]  # fmt: skip
 
 
@@ -123,6 +149,33 @@ def test_what_sound_machines_reach_is_normal(case: Case) -> None:
 @pytest.mark.parametrize("case", BROKEN, ids=str)
 def test_what_broken_machines_reach_is_a_fault(case: Case) -> None:
     assert verdicts(case)["busbw"] is Status.FAIL
+
+
+@pytest.mark.parametrize("case", BEYOND, ids=str)
+def test_what_no_link_carries_is_not_of_this_run(case: Case) -> None:
+    [told] = [one for one in judge(host_of(case), CHECKS) if one.check == "collectives.busbw"]
+    assert told.status is Status.ERROR
+    assert "not of this run" in told.reason
+
+
+def test_collectives_that_no_source_tells_of_are_shown() -> None:
+    for kind in ("gather", "scatter", "hypercube"):
+        assert "no source" in reason(bound(Case(H100, 16, 2, 8, 40.0, _8X400, collective=kind)))
+    either = Case(H100, 16, 2, 8, 80.0, _8X400, collective="all_gather or alltoall")
+    assert "their bounds differ" in reason(bound(either))
+
+
+def test_a_port_without_link_lowers_no_bound_and_is_named() -> None:
+    host = host_of(Case(H100, 16, 2, 8, 276.0, _8X400))
+    assert isinstance(host.nic_ports, tuple) and isinstance(host.collectives, tuple)
+    lost = replace(host.nic_ports[0], state="DOWN", phys_state="Polling", rate_gbits=40.0,
+                   usual_rate_gbits=400.0)  # fmt: skip
+    cases = product(("Ethernet", "InfiniBand"), ("Polling", "Disabled"))
+    for (layer, phys), count in zip(cases, (8, 8, 8, 7), strict=True):
+        port = replace(lost, link_layer=layer, phys_state=phys)
+        found = carriers(replace(host, nic_ports=(port, *host.nic_ports[1:])))
+        assert not isinstance(found, Missing)
+        assert (sum(found.rates_gbits), found.down) == (400 * count, ("mlx5_0",) * (count - 7))
 
 
 def test_tcp_in_place_of_the_adapters_is_a_fault_without_knowing_them() -> None:

@@ -86,6 +86,9 @@ def test_sound_machines_raise_no_alarm(case: Any) -> None:
     (("unknown", H100, 8, 1, 120.0), Status.FAIL),
     (("ib", H100, 512, 64, 400.0), Status.FAIL),
     (("efa", A100, 16, 2, 900.0), Status.FAIL),
+    # No message gets so far in so short a time.
+    (("ib", H100, 16, 2, 0.5), Status.ERROR), (("unknown", H100, 8, 1, 0.5), Status.ERROR),
+    (("ib", H100, 64, 8, 3.5), Status.ERROR),
     (("unknown", A100, 16, 2, 5000.0), Status.FAIL),  # too slow for anything
     # A process group of torch takes longer to launch one.
     (("ib", H100, 16, 2, 90.0, "all_reduce", "torch 2.7.0, nccl"), Status.PASS),
@@ -111,7 +114,7 @@ def test_what_no_source_tells_is_shown_and_not_judged(case: Any, reason: str) ->
 
 def test_steps_grow_with_the_depth_of_the_tree_and_the_length_of_the_ring() -> None:
     def bound(ranks: int, hosts: int, collective: str = "all_reduce") -> float:
-        one = host("ib", H100, ranks, hosts, 1.0, collective)
+        one = host("ib", H100, ranks, hosts, 10.0, collective)
         assert not isinstance(one.collectives, Missing)
         found = collective_latency(one, one.collectives[0])
         assert not isinstance(found, Missing)

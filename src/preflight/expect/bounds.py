@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from preflight.expect.bound import Bound
-from preflight.expect.collectives import collective_busbw, collective_one_adapter, rdma_gbits
+from preflight.expect.collectives import collective_busbw, collective_one_adapter
 from preflight.expect.heat import hot_c, too_hot_c
 from preflight.expect.io import io_read_mbps, io_reads_per_s, io_write_mbps
 from preflight.expect.latency import collective_latency
+from preflight.expect.rdma import rdma_gbits
 from preflight.expect.steady import steady_drop
 from preflight.expect.stress import (
     stress_attention,

@@ -24,6 +24,8 @@ _BASE_US, _NVLINK_US = 6.8, 0.6
 #: So long eight A100 that one thread launches take more than their steps (35 us in all: samples).
 #: The process group of torch adds a call of its own and an event: an estimate, and a generous one.
 _LAUNCH_US, _LAUNCH_TORCH_US = 20.0, 60.0
+#: In less no kernel has started and ended, and no adapter has sent to another.
+_LEAST_US = 1.0
 #: More than this many times the bound alarms on no machine that was measured: see `_SLOW`.
 WARN, FAIL = 1.5, 2.5
 
@@ -67,6 +69,8 @@ def collective_latency(host: Host, run: Collective) -> Known[Bound]:
     if isinstance(found, Missing):
         return found
     ranks, hosts = found
+    if impossible := _too_quick(run, hosts):
+        return impossible
     network = _network(host, run) if hosts > 1 else _RDMA
     if isinstance(network, Missing):
         return network
@@ -77,6 +81,17 @@ def collective_latency(host: Host, run: Collective) -> Known[Bound]:
     if isinstance(took_us, Missing) or took_us <= WARN * fast.value:
         return fast
     return slow if took_us > WARN * slow.value else _WHICH
+
+
+def _too_quick(run: Collective, hosts: int) -> Missing | None:
+    """What to say of a time in which no message gets so far, whatever the algorithm."""
+    between = math.ceil(math.log2(hosts))
+    least_us = _LEAST_US * (1 + between)
+    if isinstance(run.small_us, Missing) or run.small_us >= least_us:
+        return None
+    steps = f"a kernel and {between} steps between hosts" if between else "a kernel"
+    text = f"{run.small_us:g} us is less than {steps} take, {_LEAST_US:g} us each"
+    return Missing("unreadable", f"{text}: the time, the ranks or the hosts are not of this run")
 
 
 def _of_ranks(host: Host, run: Collective) -> Known[tuple[int, int]]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from preflight.expect.between import carriers
 from preflight.expect.bound import Bound
-from preflight.expect.collectives import EXCELLENT, collective_busbw, rdma_gbits
+from preflight.expect.collectives import EXCELLENT, collective_busbw
 from preflight.expect.latency import collective_latency
+from preflight.expect.rdma import rdma_gbits
 from preflight.facts.collectives import Collective, RdmaTest, Side, SizeRow
 from preflight.facts.host import Host
 from preflight.model import Known, Missing
@@ -64,6 +66,7 @@ def _notes(host: Host, run: Collective) -> Iterator[str]:
     if not isinstance(run.busbw_gbps, Missing) and not isinstance(run.at_bytes, Missing):
         reached = f"{run.busbw_gbps:g} GB/s at {format_bytes(run.at_bytes)}"
         yield f"{reached}: {_held(run.busbw_gbps, collective_busbw(host, run))}"
+        yield from _without_link(host, run)
     if run.variables:
         yield f"variables of its ranks: {', '.join(run.variables)}"
     if not isinstance(run.small_us, Missing):
@@ -71,6 +74,15 @@ def _notes(host: Host, run: Collective) -> Iterator[str]:
     if run.trouble:
         ranks = ", ".join(map(str, run.trouble_ranks))
         yield f"{run.trouble}{f' (told by rank {ranks})' if ranks else ''}"
+
+
+def _without_link(host: Host, run: Collective) -> Iterator[str]:
+    """The adapters for training that carry nothing, where several hosts took part."""
+    ports = carriers(host)
+    if run.host_count == 1 or isinstance(ports, Missing) or not ports.down:
+        return
+    count = len(ports.rates_gbits)
+    yield f"without link: {', '.join(ports.down)} of {count} adapters for training: preflight topo"
 
 
 def _held(value: float, bound: Known[Bound]) -> str:
