@@ -27,6 +27,7 @@ from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
 from tests.lspci_text import flat, server
 from tests.nccl_lines import BASES as NCCL
+from tests.nccl_lines import Job
 from tests.nccl_topo_text import CLOUD, DUMP, answer, naming
 from tests.network_text import BASES as NETWORK
 from tests.parameters_text import BASES as PARAMETERS
@@ -302,6 +303,7 @@ BASES |= {
     "stressed-fading": {"stress": stressed(under_load(fades=0.1)), **_LOADED},
     "stressed-hot": {"stress": stressed(under_load(hot=3)), **_LOADED},
 }
+NO_NVLS = Job(hosts=1, gpus=8).text().replace("support is available", "support is not available")
 #: A benchmark of eight H100, of two hosts of them; and of one adapter, whose port ibstat tells.
 BASES |= {
     "collective": {"nccl-tests": collective_text.nccl_tests()},
@@ -314,6 +316,10 @@ BASES |= {
     },
     "collective-pair": {"nccl-tests": collective_text.nccl_tests(hosts=2)},
     "collective-pair-slow": {"nccl-tests": collective_text.nccl_tests(3.0, hosts=2)},
+    **{
+        name: {"nccl-tests": collective_text.nccl_tests(busbw), "nccl-log": NO_NVLS}
+        for name, busbw in (("collective-no-nvls", 370.0), ("collective-no-nvls-fast", 440.0))
+    },
     "rdma-test": {
         "perftest": collective_text.perftest(),
         "ibstat": "infiniband/ibstat_h100_12hca_active.txt",

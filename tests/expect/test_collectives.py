@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from preflight.expect.between import carriers
 from preflight.expect.collectives import (
     collective_busbw,
+    collective_nvls,
     collective_one_adapter,
 )
 from preflight.expect.rdma import payload_share, rdma_gbits
@@ -254,3 +255,24 @@ def test_rdma_is_held_against_the_rate_of_its_port() -> None:
     assert not isinstance(found, Missing)
     assert (found.value, found.formula) == (98.04, "100 Gb/s x 98.0% of data at MTU 4096")
     assert "what one of 100 Gb/s carries" in reason(rdma_gbits(Host("a"), test))
+
+
+def test_what_is_lost_without_sums_is_told_unless_they_were_switched_off() -> None:
+    def found(case: Case, *variables: str) -> Known[Any]:
+        host = host_of(case)
+        assert isinstance(host.collectives, tuple)
+        return collective_nvls(host, replace(host.collectives[0], variables=variables))
+
+    told = found(Case(H100, 8, 1, 8, 350.0, nvls=False))
+    assert not isinstance(told, Missing)
+    assert told.value == pytest.approx(482, abs=1)
+    between = found(Case(H100, 16, 2, 8, 350.0, _8X400, nvls=False))
+    assert not isinstance(between, Missing)
+    for case, variables in (
+        (Case(H100, 8, 1, 8, 350.0, nvls=False), ("NCCL_NVLS_ENABLE=0",)),
+        (Case(H100, 8, 1, 8, 350.0, nvls=True), ()),
+        (Case(H100, 8, 1, 8, 350.0), ()),  # the log does not tell
+        (Case(A100, 8, 1, 8, 230.0, nvls=False), ()),  # its switches cannot
+        (Case(H100, 16, 2, 8, 340.0, _8X200, nvls=False, collective="all_gather"), ()),
+    ):
+        assert isinstance(found(case, *variables), Missing)

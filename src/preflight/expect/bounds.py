@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from preflight.expect.bound import Bound
-from preflight.expect.collectives import collective_busbw, collective_one_adapter
+from preflight.expect.collectives import collective_busbw, collective_nvls, collective_one_adapter
 from preflight.expect.heat import hot_c, too_hot_c
 from preflight.expect.io import io_read_mbps, io_reads_per_s, io_write_mbps
 from preflight.expect.latency import collective_latency
@@ -264,6 +264,7 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "too_hot_c": too_hot_c,
     "collective_busbw": collective_busbw,
     "collective_latency": collective_latency,
+    "collective_nvls": collective_nvls,
     "collective_one_adapter": collective_one_adapter,
     "rdma_gbits": rdma_gbits,
     "io_read_mbps": io_read_mbps,

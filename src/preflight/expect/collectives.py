@@ -42,6 +42,7 @@ _PCIE = Missing(
     "not-applicable",
     "no NVSwitch joins these GPUs: what their way over PCIe carries depends on the board; shown",
 )
+_NO_SUMS = Missing("not-applicable", "NCCL's log tells of no switch that could add up and does not")
 _NO_RACK = Missing(
     "not-in-input",
     "whether NVLink joins these hosts is not in the input: run it with NCCL_DEBUG=INFO",
@@ -79,6 +80,29 @@ def compared_busbw(host: Host, run: Collective, hosts: int, size_bytes: int) -> 
         run, collective="all_reduce", ranks=hosts * each, host_count=hosts, at_bytes=size_bytes,
         busbw_gbps=NOT_IN_INPUT,
     ))  # fmt: skip
+
+
+def collective_nvls(host: Host, run: Collective) -> Known[Bound]:
+    """GB/s of an all-reduce whose sums the switches make, where NCCL's log tells that on this
+    hardware they do not."""
+    found = collective_busbw(host, run)
+    if isinstance(found, Missing):
+        return found
+    model = _model(run)
+    if run.collective != "all_reduce" or isinstance(model, Missing):
+        return _NO_SUMS
+    if _adds_up(host, run) is not False or isinstance(model.nvls_gbps, Missing):
+        return _NO_SUMS
+    if isinstance(host.nccl, Missing) or isinstance(host.nccl.hosts, Missing):
+        return _NO_SUMS
+    by_hand = {(one.name, one.value) for one in host.nccl.variables}
+    if ("NCCL_NVLS_ENABLE", "0") in by_hand or "NCCL_NVLS_ENABLE=0" in run.variables:
+        return Missing("not-applicable", "NCCL_NVLS_ENABLE=0 was set")
+    hosts = tuple(replace(one, nvls=True) for one in host.nccl.hosts)
+    with_sums = collective_busbw(replace(host, nccl=replace(host.nccl, hosts=hosts)), run)
+    if isinstance(with_sums, Missing) or with_sums.value <= found.value:
+        return _NO_SUMS
+    return with_sums
 
 
 def _beyond(host: Host, run: Collective) -> Missing | None:

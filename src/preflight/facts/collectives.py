@@ -41,6 +41,7 @@ class Shape(Struct, frozen=True):
     name: str  # that of the run
     #: The longest time of a size over that of a larger one, from 64 KiB on; 1 or less is sound.
     reversal: Known[float] = NOT_IN_INPUT
+    spike: Known[float] = NOT_IN_INPUT  # the same of smaller sizes
     #: The longer of both sides over the shorter, the worst size from 1 MiB on.
     sides_apart: Known[float] = NOT_IN_INPUT
     where: str = ""  # at which sizes these are

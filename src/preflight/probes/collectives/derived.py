@@ -58,9 +58,10 @@ def apart(tests: Iterable[Test]) -> tuple[Test, ...]:
 def shape_of(rows: Sequence[SizeRow], name: str, line: int, tool: str) -> Shape:
     """How times go with sizes."""
     longer, where_longer = reversal(rows)
+    spike, where_spike = reversal(rows, small=True)
     apart, where_apart = sides_apart(rows)
-    where = "; ".join(filter(None, (where_longer, where_apart)))
-    return Shape(name, longer, apart, where, line, tool)
+    where = "; ".join(filter(None, (where_longer, where_spike, where_apart)))
+    return Shape(name, longer, spike, apart, where, line, tool)
 
 
 def sides(row: SizeRow) -> list[Side]:
@@ -143,20 +144,21 @@ def small(rows: Sequence[SizeRow], again: str) -> Known[float]:
     return Missing("not-asked", f"no size from 8 B to 4 KiB was measured: {again}")
 
 
-def reversal(rows: Sequence[SizeRow]) -> tuple[Known[float], str]:
-    """By how much a size takes longer than a larger one, the worst of both sides, and where."""
+def reversal(rows: Sequence[SizeRow], *, small: bool = False) -> tuple[Known[float], str]:
+    """By how much a size takes longer than a larger one, the worst of both sides, and where: of
+    sizes from 64 KiB on, or of the `small` ones up to it."""
     worst = 0.0, ""
+    fit = [row for row in rows if row.size_bytes == _ORDER_BYTES
+           or (row.size_bytes < _ORDER_BYTES) == small]  # fmt: skip
     for name in ("out_of_place", "in_place"):
-        worst = max([worst, *_reversals(rows, name)])
-    few = Missing("not-asked", "it takes two sizes from 64 KiB on")
+        worst = max([worst, *_reversals(fit, name)])
+    few = Missing("not-asked", f"it takes two sizes {'up to' if small else 'from'} 64 KiB")
     return (round(worst[0], 2), worst[1]) if worst[0] else (few, "")
 
 
 def _reversals(rows: Sequence[SizeRow], name: str) -> Iterator[tuple[float, str]]:
     told = [
-        (row.size_bytes, one.time_us)
-        for row in rows
-        if isinstance(one := getattr(row, name), Side) and row.size_bytes >= _ORDER_BYTES
+        (row.size_bytes, one.time_us) for row in rows if isinstance(one := getattr(row, name), Side)
     ]
     told.sort()
     for at, (size, time_us) in enumerate(told[:-1]):
