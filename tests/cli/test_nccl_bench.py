@@ -119,3 +119,13 @@ def test_a_figure_that_the_adapters_cannot_carry_is_not_judged(tmp_path: Path) -
     assert ran.rc == 3
     assert "2.9 times the most that could be" in flat(ran.out)
     assert "excellent" not in ran.out
+
+
+def test_what_lacks_says_what_to_type(tmp_path: Path) -> None:
+    told = text.nccl_tests(300.0)
+    table = "".join(line for line in told.splitlines(keepends=True) if "Rank" not in line)
+    ran = preflight("nccl-bench", "--from", write(tmp_path, "a.log", table))
+    assert "held against nothing" in flat(ran.out)
+    assert "tee FILE" in flat(ran.out)
+    slots = str(SAMPLES / "nccl_tests" / "mpirun_not_enough_slots.log")
+    assert "-H node-01:8,node-02:8" in flat(preflight("nccl-bench", "--from", slots).out)

@@ -73,7 +73,10 @@ def trouble_of(text: str) -> Trouble | None:
         return None
     told = " ".join(text.split())[:200]
     if found["slots"]:  # the sentence goes on in the next line
-        told = f"Open MPI has not enough slots for {found['slots']} processes"
+        told = (
+            f"Open MPI has not enough slots for {found['slots']} processes; one for each GPU: "
+            "-H node-01:8,node-02:8, or `node-01 slots=8` in the hostfile"
+        )
     hint = next((hint for pattern, hint in _TYPED if re.search(pattern, told)), "")
     told = f"{told}; {hint}" if hint else told
     return Trouble(told, bool(found["never"]))
