@@ -57,6 +57,16 @@ def test_what_is_enough_may_be_stated(tmp_path: Path) -> None:
         assert preflight("nccl-bench", "--from", log, *words).rc == rc
 
 
+def test_one_threshold_may_be_stated_by_itself(tmp_path: Path) -> None:
+    log = write(tmp_path, "a.log", text.nccl_tests(300.0, hosts=4))
+    for stated, status in (("warn=310", "WARN"), ("fail=310", "FAIL")):
+        ran = preflight("nccl-bench", "--from", log, "--set", f"collectives.busbw.{stated}")
+        assert f"{status} collectives.busbw all_reduce 300 GB/s, expected at least 310" in flat(
+            ran.out
+        )
+    assert preflight("nccl-bench", "--from", log, "--set", "collectives.busbw.warn=250").rc == 0
+
+
 def test_lines_of_nccl_in_the_same_file_are_judged(tmp_path: Path) -> None:
     """A fast enough number over the wrong way does not pass."""
     log = write(tmp_path, "a.log", on_sockets([0, 1]).text() + text.nccl_tests(370.0, hosts=2))

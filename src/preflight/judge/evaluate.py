@@ -110,10 +110,7 @@ def _judge_one(host: Host, check: Check, one: Reached) -> Result:
     if isinstance(one.value, Missing) and not _absent(check, one.value):
         return undetermined(check, one.subject, one.value, device=one.device)
     verdict = Status.PASS, Wanted("")
-    for status, declared in ((Status.FAIL, check.fail_unless), (Status.WARN, check.warn_unless)):
-        if not declared:
-            continue
-        wanted = _resolve(host, one.element, declared)
+    for status, wanted in _thresholds(host, check, one.element):
         if wanted.missing is not None:
             return _unresolved(check, one, wanted.missing)
         verdict = Status.PASS, wanted
@@ -126,6 +123,16 @@ def _judge_one(host: Host, check: Check, one: Reached) -> Result:
         unit=parsed(check.fact).unit, device=one.device, evidence=one.evidence,
     )  # fmt: skip
     return _fitted(host, check, one, found)
+
+
+def _thresholds(host: Host, check: Check, element: Any) -> list[tuple[Status, Wanted]]:
+    """What it is held against. Of a check with a value that the user stated the other threshold
+    may be unknown: the stated one is judged by itself."""
+    both = ((Status.FAIL, check.fail_unless), (Status.WARN, check.warn_unless))
+    found = [(status, _resolve(host, element, one)) for status, one in both if one]
+    if not check.row.get("stated"):
+        return found
+    return [each for each in found if each[1].missing is None] or found
 
 
 def _fitted(host: Host, check: Check, one: Reached, found: Result) -> Result:
