@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from preflight import capture, software_signatures
 from preflight.enclosed import with_matrix
-from preflight.errors import UsageError
+from preflight.errors import UnrecognisedError, UsageError
 from preflight.model import Raw
 from preflight.nccl_text import speaks, taken_out
 from preflight.pasted import MAX_BYTES, text_of
@@ -212,15 +212,15 @@ def _refuse_several(text: str, raws: list[Raw], source: str) -> None:
             raise UsageError(f"{source} holds {number} reports of {tool}", hint)
 
 
-def _unrecognised(source: str, parts: list[_Part], text: str) -> UsageError:
+def _unrecognised(source: str, parts: list[_Part], text: str) -> UnrecognisedError:
     if parts:
         tool = parts[0].tool
         unread = "not read in this form" if tool in INSTEAD else "not read yet by this version"
-        return UsageError(f"{source} looks like {tool}: {unread}", INSTEAD.get(tool, READS))
+        return UnrecognisedError(f"{source} looks like {tool}: {unread}", INSTEAD.get(tool, READS))
     if "NVRM: " in text or " kernel: " in text:
         what = f"{source} reads like a kernel log, but its lines have no form that is known"
-        return UsageError(what, LOG_FORMS)
-    return UsageError(f"{source}: not recognised as the output of a known tool", READS)
+        return UnrecognisedError(what, LOG_FORMS)
+    return UnrecognisedError(f"{source}: not recognised as the output of a known tool", READS)
 
 
 def begin_of_log(text: str) -> int | None:
