@@ -236,3 +236,72 @@ def test_text_cut_anywhere_gives_an_answer_or_a_reason() -> None:
                 read(whole[:end])
             except ParseError:
                 continue
+
+
+def lines_of(cut: int) -> str:
+    """A table that ends in the row of so many cells, without the lines that close it."""
+    lines = text.nccl_tests().split("\n")
+    rows = [at for at, line in enumerate(lines) if line.strip()[:1].isdigit()]
+    last = lines[rows[-1]].split()[:cut]
+    return "\n".join([*lines[: rows[-1]], " ".join(last)])
+
+
+@pytest.mark.parametrize("cut", range(4, 13))
+def test_the_last_row_counts_only_if_it_is_whole(cut: int) -> None:
+    whole = one(text.nccl_tests())
+    run = one(lines_of(cut))
+    assert run.rows == whole.rows[:-1]
+    assert run.wrong == 0
+    assert isinstance(run.ended, Missing)
+    assert run.ended.kind == "unreadable"
+
+
+@pytest.mark.parametrize("cut", range(4, 13))
+def test_a_first_row_that_is_cut_tells_nothing(cut: int) -> None:
+    lines = text.nccl_tests().split("\n")
+    at = next(at for at, line in enumerate(lines) if line.strip()[:1].isdigit())
+    run = one("\n".join([*lines[:at], " ".join(lines[at].split()[:cut])]))
+    assert run.rows == ()
+
+
+@pytest.mark.parametrize("time", ["-43256.04", "-", "4..6"])
+def test_a_row_whose_times_are_none_is_said(time: str) -> None:
+    lines = text.nccl_tests().split("\n")
+    at = [at for at, line in enumerate(lines) if line.strip()[:1].isdigit()][-1]
+    cells = lines[at].split()
+    lines[at] = " ".join([*cells[:5], time, *cells[6:]])
+    ended = one("\n".join(lines)).ended
+    assert isinstance(ended, Missing)
+    assert f"line {at + 1} " in ended.text
+
+
+def test_evidence_of_wrong_results_without_their_sum_is_the_row() -> None:
+    log = text.nccl_tests(wrong="3").split("# Out of bounds")[0]
+    run = one(log)
+    line = locate(log, run.line, "wrong")
+    assert log.split("\n")[line - 1].split()[8] == "3"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81",
+        " Failed to complete run_iter_bw function successfully",
+    ],
+)
+@pytest.mark.parametrize("last", [True, False])
+def test_perftest_that_died_after_its_rows_did_not_end(said: str, *, last: bool) -> None:
+    log = text.perftest().rstrip("\n").split("\n")
+    rows = [at for at, line in enumerate(log) if line.strip()[:1].isdigit()]
+    log.insert(len(log) if last else rows[-1], said)
+    [test] = perftest("\n".join(log)).tests
+    assert test.ended is False
+    assert test.trouble == said.split("\n")[0].strip()
+
+
+def test_perftest_that_went_on_after_a_warning_came_to_its_end() -> None:
+    log = text.perftest().split("\n")
+    rows = [at for at, line in enumerate(log) if line.strip()[:1].isdigit()]
+    log.insert(rows[0], " Unable to read the frequency of the processor")
+    [test] = perftest("\n".join(log)).tests
+    assert test.ended is True

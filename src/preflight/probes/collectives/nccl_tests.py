@@ -135,7 +135,7 @@ def _uneven(run: Run) -> str:
 def _ended(run: Run) -> Known[bool]:
     """nccl-tests closes with two lines; what came out wrong is told before them."""
     if run.average is not None or run.bounds is not None:
-        return True
+        return _unread(run) if run.unread else True
     if run.trouble:
         return Missing("exited", run.trouble) if run.never_ran else False
     most = max((row.size_bytes for row in run.rows), default=0)
@@ -149,6 +149,12 @@ def _ended(run: Run) -> Known[bool]:
         return True
     text = f"the text ends at {format_bytes(most)} of {format_bytes(wanted)}"
     return Missing("unreadable", f"{text}: it was ended, it hangs, or the text was cut")
+
+
+def _unread(run: Run) -> Missing:
+    what = f"line {run.unread[0]} of the table is cut, or its times are no times"
+    more = f", and {len(run.unread) - 1} more lines" if run.unread[1:] else ""
+    return Missing("unreadable", f"{what}{more}: run it again, each job into a file of its own")
 
 
 def _together(ranks: Known[int], alone: int) -> Known[bool]:
