@@ -8,6 +8,7 @@ from preflight.errors import ParseError
 from preflight.facts.collectives import Collective, RdmaTest
 from preflight.model import Missing
 from preflight.probes.collectives.all_reduce_bench import all_reduce_bench
+from preflight.probes.collectives.labels import labelled
 from preflight.probes.collectives.nccl_tests import nccl_tests
 from preflight.probes.collectives.perftest import perftest
 from preflight.probes.collectives.tables import locate
@@ -32,7 +33,17 @@ def test_a_whole_run() -> None:
     assert run.busbw_gbps == pytest.approx(370.0, rel=0.01)
 
 
-@pytest.mark.parametrize("label", ["0: ", " 0: ", "[1,0]<stdout>:", "[default0]:", "[rank0]: "])
+LABELS = [
+    "0: ", " 0: ", "[1,0]<stdout>:", "[default0]:", "[rank0]: ", "[0] ", "node-01: ",
+    "node[01-02]: ",
+    "[prterun-node-01-4711@1,0]<stdout>: ", "[pod/nccl-launcher-xyz/main] ", "launcher-1  | ",
+    "2026-11-30T18:00:01.123456Z ", "2026-11-30T18:00:01.123456Z stdout F ",
+    "[pod/launcher/main] 2026-11-30T18:00:01.123456Z [1,0]<stdout>:",
+    "(Test pid=1234, ip=192.0.2.2) ", "(pid=1234) ", "Nov 30 18:00:01 node-01 mpirun[123]: ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("label", LABELS)
 def test_what_a_launcher_puts_before_a_line_is_taken_off(label: str) -> None:
     log = text.nccl_tests(label=label)
     run = one(log)
@@ -305,3 +316,30 @@ def test_perftest_that_went_on_after_a_warning_came_to_its_end() -> None:
     log.insert(rows[0], " Unable to read the frequency of the processor")
     [test] = perftest("\n".join(log)).tests
     assert test.ended is True
+
+
+@pytest.mark.parametrize("label", LABELS[5:])
+def test_labels_of_perftest(label: str) -> None:
+    log = "".join(f"{label}{line}\n" for line in text.perftest().splitlines())
+    [raw] = recognise(log.encode(), "x.txt")
+    assert raw.probe == "perftest"
+    [test] = perftest(str(raw.stdout)).tests
+    assert test.rows
+    assert test.ended is True
+
+
+@pytest.mark.parametrize("log", [text.nccl_tests(), text.perftest()])
+def test_a_table_behind_unknown_words_is_said_and_not_passed(log: str) -> None:
+    beside = "node-01:1:1 [0] NCCL INFO Bootstrap : Using eth0\n"
+    told = beside + "".join(f"<<some thing>> {line}\n" for line in log.splitlines())
+    raws = {raw.probe: raw for raw in recognise(told.encode(), "x.txt")}
+    [probe] = {"nccl-tests", "perftest"} & set(raws)
+    read = nccl_tests if probe == "nccl-tests" else perftest
+    with pytest.raises(ParseError, match="behind '<<some thing>> "):
+        read(str(raws[probe].stdout))
+
+
+def test_the_rank_is_that_of_the_label_alone() -> None:
+    labels = {"[3] ": 3, "[prterun-n-4@1,5]<stdout>: ": 5, "Nov 30 18:00:01 a mpirun[123]: ": -1}
+    for label, rank in labels.items():
+        assert [line.rank for line in labelled(f"{label}# nThread 1")] == [rank]

@@ -18,7 +18,7 @@ from preflight.probes.collectives.derived import (
     sides,
     small,
 )
-from preflight.probes.collectives.labels import labelled
+from preflight.probes.collectives.labels import behind_words, labelled
 from preflight.probes.collectives.tables import Run, locate, runs_of
 from preflight.probes.spec import probe
 from preflight.units import format_bytes
@@ -42,7 +42,9 @@ def nccl_tests(text: str) -> Collectives:
     """A table for each run. Of a run that did not come so far the reason stands in `trouble`."""
     runs = [one for one in runs_of(labelled(text)) if one.rows or one.ranks or one.trouble]
     if not runs:
-        raise ParseError("expected a table of nccl-tests: # size count type ... busbw", 1)
+        raise behind_words(text, TOOL) or ParseError(
+            "expected a table of nccl-tests: # size count type ... busbw", 1
+        )
     alone = _alone(runs)
     kept = runs[:1] if alone else runs
     return Collectives(numbered([_collective(one, alone) for one in kept]), probe=TOOL)

@@ -11,7 +11,7 @@ from preflight.errors import ParseError
 from preflight.facts.collectives import RdmaRow, RdmaTest, RdmaTests
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.collectives.derived import apart
-from preflight.probes.collectives.labels import Labelled, labelled
+from preflight.probes.collectives.labels import Labelled, behind_words, labelled
 from preflight.probes.spec import probe
 from preflight.units import format_bytes
 
@@ -79,7 +79,9 @@ def perftest(text: str) -> RdmaTests:
         elif match := _TROUBLE.match(line.text):
             waiting = waiting or match[0].strip()
     if not found and not waiting:
-        raise ParseError("expected a title of perftest: RDMA_Write BW Test", 1)
+        raise behind_words(text, TOOL) or ParseError(
+            "expected a title of perftest: RDMA_Write BW Test", 1
+        )
     tests = [_test(one) for one in _once(found)] or [_never(waiting)]
     return RdmaTests(apart(tests), probe=TOOL)
 
