@@ -343,3 +343,11 @@ def test_the_rank_is_that_of_the_label_alone() -> None:
     labels = {"[3] ": 3, "[prterun-n-4@1,5]<stdout>: ": 5, "Nov 30 18:00:01 a mpirun[123]: ": -1}
     for label, rank in labels.items():
         assert [line.rank for line in labelled(f"{label}# nThread 1")] == [rank]
+
+
+def test_a_line_of_a_rank_that_is_lost_is_no_lost_gpu() -> None:
+    lines = text.nccl_tests(hosts=2).splitlines(keepends=True)
+    run = one("".join(line for line in lines if "Rank  3" not in line))
+    assert (run.ranks, run.host_count, run.trouble) == (16, 2, "")
+    assert isinstance(run.even, Missing)
+    assert "Rank 3" in run.even.text

@@ -74,7 +74,7 @@ def _is_of_one(run: Run) -> bool:
 def _collective(run: Run, alone: int) -> Collective:
     rows = tuple(sorted(run.rows, key=lambda row: row.size_bytes))
     kind = run.named or kind_of(rows, run.columns, run.middle)
-    ranks: Known[int] = len(run.ranks) or ranks_of(rows, kind)
+    ranks: Known[int] = max(run.ranks, default=-1) + 1 or ranks_of(rows, kind)
     busbw, at_bytes = _reached(run, rows, kind, ranks)
     trouble = f"{alone} processes, each by itself" if alone else run.trouble or _uneven(run)
     name = kind or TOOL
@@ -116,20 +116,37 @@ def _places(run: Run) -> dict[str, Any]:
     if not run.ranks:
         return dict.fromkeys(_PLACES, _NO_GPUS)
     counts = Counter(host for host, _ in run.ranks.values())
+    lost = max(run.ranks) + 1 - len(run.ranks)
     products = sorted({product for _, product in run.ranks.values()})
     several = Missing("not-applicable", f"GPUs of several models: {', '.join(products)[:120]}")
     return {
         "hosts": tuple(counts),
         "host_count": len(counts),
-        "ranks_per_host": min(counts.values()),
-        "even": len(set(counts.values())) == 1 if len(counts) > 1 else _ONE_HOST,
+        "ranks_per_host": _lost(run) if lost else min(counts.values()),
+        "even": _ONE_HOST if len(counts) == 1 else _lost(run) if lost else _are_even(counts),
         "product": products[0] if len(products) == 1 and products[0] else several,
     }
+
+
+def _are_even(counts: Counter[str]) -> bool:
+    return len(set(counts.values())) == 1
+
+
+def _lost(run: Run) -> Missing:
+    """Why ranks cannot be counted by host: the text names a later rank, and not these."""
+    lost = [rank for rank in range(max(run.ranks)) if rank not in run.ranks]
+    told = ", ".join(map(str, lost[:8])) + (" ..." if lost[8:] else "")
+    what = f"the line `#  Rank {told}` is not in it" if len(lost) == 1 else (
+        f"the lines of ranks {told} are not in it"
+    )  # fmt: skip
+    return Missing("not-in-input", what)
 
 
 def _uneven(run: Run) -> str:
     """How many ranks each host had, where these differ."""
     counts = Counter(host for host, _ in run.ranks.values())
+    if not run.ranks or max(run.ranks) + 1 > len(run.ranks):
+        return ""
     told = ", ".join(f"{host} {count}" for host, count in counts.items())
     return told[:200] if len(set(counts.values())) > 1 else ""
 
