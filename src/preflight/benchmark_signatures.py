@@ -2,8 +2,35 @@
 
 from __future__ import annotations
 
-#: What launchers put before a line.
-_LABEL = r"(?:\d{1,6}: ?|\[\d{1,9},\d{1,6}\]<std\w{2,4}>: ?|\[(?:default|rank)\d{1,6}\]: ?)?"
+#: What stands behind a label that could be any word: a line of nccl-tests or of perftest.
+_BEHIND = (
+    r"(?=[ \t]*(?:#|\d{1,18}[ \t]+\d{1,18}[ \t]+[a-z\d]|\|\s*payload\b|Test (?:NCCL|CUDA|timeout)\b"
+    r"|(?:Bidirectional |Dual-port )?(?:RDMA_Write|RDMA_Read|Send|Atomic\w*|Raw Ethernet) "
+    r"[^\n]*Test"
+    r"|Completion with error|Failed (?:to|status) |Couldn't |Unable to ))"
+)
+#: A stamp of Kubernetes, Docker and the container runtime; what stands before a line of the
+#: journal; hosts of pdsh and clush; pods of kubectl logs --prefix; services of compose; Ray's
+#: actors; ranks of MPICH and Intel MPI.
+_ANY = (
+    r"(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)? (?:std\w{3} [FP] )?"
+    r"|(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,32}) \S{1,255} [\w.-]{1,64}"
+    r"(?:\[\d{1,9}\])?: "
+    r"|[A-Za-z][\w.-]{0,255}(?:\[[\d,-]{1,80}\][\w.-]{0,80})?: "
+    r"|\[[A-Za-z][\w./-]{0,255}\]:? |[A-Za-z][\w.-]{0,255}[ \t]{0,32}\| "
+    r"|\((?:[\w.-]{1,64} )?(?:pid|ip)=[\w=,. -]{1,80}\) )"
+)
+#: `3: ` of srun --label, `[1,3]<stdout>:` of mpirun --tag-output, of Open MPI 5 with the name of
+#: the job, `[default3]:` of torchrun, and `[rank3]: ` of torch.
+_RANKED = (
+    r"(?:\d{1,6}: ?|\[(?:[\w.-]{1,255}@)?\d{1,9},\d{1,6}\]<std\w{2,4}>: ?"
+    r"|\[(?:default|rank)\d{1,6}\]: ?)"
+)
+_BARE = r"\[\d{1,6}\] "
+#: All that may stand before a line, with no group of its own.
+LABEL = rf"(?:(?:{_ANY}|{_BARE}){{1,3}}(?:{_RANKED})?{_BEHIND}|{_RANKED}|)"
+#: The same before what may be indented.
+_LABEL = rf"{LABEL}[ \t]*"
 #: A line of nccl-tests' table: size, elements, type, then times.
 _ROW = r"[ \t]*\d{1,18}[ \t]+\d{1,18}[ \t]+[a-z]\w{2,20}[ \t]+(?:[a-z]\w{1,20}[ \t]+)?-?\d"
 #: perftest sets it in the middle of its line.
@@ -30,7 +57,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
         rf"{_LABEL}- hardware: _CudaDeviceProperties\(",
     ),
     "perftest": (
-        rf"(?<![ \t]){_TITLE}",
+        rf"(?<![ \t]){_LABEL}{_TITLE}",
         r"Couldn't connect to [\w.:-]{1,255}:\d{4,5}[ \t]*$",
     ),
     "fio": (
@@ -42,8 +69,15 @@ TOOLS: dict[str, tuple[str, ...]] = {
 #: As signatures.GOES_ON.
 GOES_ON: dict[str, str] = {
     "nccl-tests": rf"{_LABEL}(?:{_ROW}|#\s)",
-    "perftest": r"[ \t]*(?:\d{1,12}[ \t]+\d{1,12}[ \t]+\d|(?:local|remote) address: LID |GID: )",
+    "perftest": rf"{_LABEL}(?:\d{{1,12}}[ \t]+\d{{1,12}}[ \t]+\d|#bytes[ \t]"
+    r"|(?:local|remote) address: LID |GID: )",
     "fio": r"[ \t]*[\]}\"]",
 }
 #: As signatures.INDENTED.
 INDENTED: dict[str, tuple[str, ...]] = {"perftest": (rf"[ \t]{{1,64}}{_TITLE}",)}
+#: The same lines behind anything, in a text in which none of TOOLS' was found.
+BEHIND_WORDS: dict[str, str] = {
+    "nccl-tests": r"^[^\n#]{1,200}#\s{1,20}(?:size\s+count\s+type\b|Out of bounds values *:"
+    r"|Avg bus bandwidth *:)",
+    "perftest": r"^[^\n#]{1,200}#bytes[ \t]+#iterations[ \t]",
+}

@@ -20,6 +20,10 @@ class UsageError(PreflightError):
     """preflight could not start: wrong arguments, configuration or input (exit status 2)."""
 
 
+class UnrecognisedError(UsageError):
+    """A text in which no tool is known."""
+
+
 class ParseError(PreflightError):
     """A tool's answer could not be read; `line` counts from 1, 0 where no line is to blame."""
 

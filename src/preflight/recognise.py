@@ -10,8 +10,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight import capture, software_signatures
+from preflight.benchmark_signatures import BEHIND_WORDS
 from preflight.enclosed import with_matrix
-from preflight.errors import UsageError
+from preflight.errors import UnrecognisedError, UsageError
 from preflight.model import Raw
 from preflight.nccl_text import speaks, taken_out
 from preflight.pasted import MAX_BYTES, text_of
@@ -138,6 +139,7 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     before = _taken_out(mine[_LOG], _of_earlier_boot, text)
     hard = _taken_out(mine[_LIMITS], software_signatures.is_hard, text)
     raws = [_raw(tool, text, mine[tool], source) for tool in TOOLS if mine[tool]]
+    raws += _behind_words(text, source, raws)
     raws = list(map(_without_secrets, _without_scripts([*raws, *nccl], text, source)))
     raws = with_matrix(raws)
     if before:
@@ -153,6 +155,18 @@ def recognise(data: bytes, source: str) -> list[Raw]:
     ends = {raw.probe for raw in raws if not report or raw.probe.partition("#")[0] == last}
     told = [replace(raw, truncated=cut and raw.probe in ends) for raw in raws]
     return [*told, report] if report else told
+
+
+def _behind_words(text: str, source: str, raws: list[Raw]) -> list[Raw]:
+    """A table of nccl-tests or perftest whose lines nobody took for it: what stands before them is
+    no label that is known. It is not read, but its reader says so."""
+    told = {raw.probe for raw in raws}
+    return [
+        Raw("", probe, stdout=text[found.start() :], source=source,
+            line_offset=text.count("\n", 0, found.start()))
+        for probe, pattern in BEHIND_WORDS.items()
+        if probe not in told and (found := re.search(pattern, text, re.MULTILINE))
+    ]  # fmt: skip
 
 
 def _without_secrets(raw: Raw) -> Raw:
@@ -212,15 +226,15 @@ def _refuse_several(text: str, raws: list[Raw], source: str) -> None:
             raise UsageError(f"{source} holds {number} reports of {tool}", hint)
 
 
-def _unrecognised(source: str, parts: list[_Part], text: str) -> UsageError:
+def _unrecognised(source: str, parts: list[_Part], text: str) -> UnrecognisedError:
     if parts:
         tool = parts[0].tool
         unread = "not read in this form" if tool in INSTEAD else "not read yet by this version"
-        return UsageError(f"{source} looks like {tool}: {unread}", INSTEAD.get(tool, READS))
+        return UnrecognisedError(f"{source} looks like {tool}: {unread}", INSTEAD.get(tool, READS))
     if "NVRM: " in text or " kernel: " in text:
         what = f"{source} reads like a kernel log, but its lines have no form that is known"
-        return UsageError(what, LOG_FORMS)
-    return UsageError(f"{source}: not recognised as the output of a known tool", READS)
+        return UnrecognisedError(what, LOG_FORMS)
+    return UnrecognisedError(f"{source}: not recognised as the output of a known tool", READS)
 
 
 def begin_of_log(text: str) -> int | None:

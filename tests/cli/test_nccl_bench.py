@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests import collective_text as text
 from tests.cli.command import preflight
 from tests.conftest import SAMPLES
@@ -139,3 +141,24 @@ def test_what_lacks_says_what_to_type(tmp_path: Path) -> None:
     assert "tee FILE" in flat(ran.out)
     slots = str(SAMPLES / "nccl_tests" / "mpirun_not_enough_slots.log")
     assert "-H node-01:8,node-02:8" in flat(preflight("nccl-bench", "--from", slots).out)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--duration", "1m"), ("--pairwise",), ("--nccl-tests", "/opt"), ("-b", "8"), ("-e", "1G"),
+        ("--collective", "all_reduce"), ("--interface", "eth0"), ("--wire", "tcp"),
+        ("--repeats", "5"), ("--sweep", "NCCL_ALGO=Ring"),
+    ],
+)  # fmt: skip
+def test_how_to_measure_is_refused_beside_a_file(tmp_path: Path, words: tuple[str, ...]) -> None:
+    ran = preflight("nccl-bench", "--from", write(tmp_path, "a.log", text.nccl_tests()), *words)
+    assert ran.rc == 2
+    assert ran.out == ""
+    assert "leave out --" in ran.err
+
+
+def test_an_interface_without_a_name_is_refused() -> None:
+    ran = preflight("nccl-bench", "--interface", "")
+    assert (ran.rc, ran.out) == (2, "")
+    assert "--interface" in ran.err

@@ -8,6 +8,7 @@ from preflight.errors import ParseError
 from preflight.facts.collectives import Collective, RdmaTest
 from preflight.model import Missing
 from preflight.probes.collectives.all_reduce_bench import all_reduce_bench
+from preflight.probes.collectives.labels import labelled
 from preflight.probes.collectives.nccl_tests import nccl_tests
 from preflight.probes.collectives.perftest import perftest
 from preflight.probes.collectives.tables import locate
@@ -32,7 +33,17 @@ def test_a_whole_run() -> None:
     assert run.busbw_gbps == pytest.approx(370.0, rel=0.01)
 
 
-@pytest.mark.parametrize("label", ["0: ", " 0: ", "[1,0]<stdout>:", "[default0]:", "[rank0]: "])
+LABELS = [
+    "0: ", " 0: ", "[1,0]<stdout>:", "[default0]:", "[rank0]: ", "[0] ", "node-01: ",
+    "node[01-02]: ",
+    "[prterun-node-01-4711@1,0]<stdout>: ", "[pod/nccl-launcher-xyz/main] ", "launcher-1  | ",
+    "2026-11-30T18:00:01.123456Z ", "2026-11-30T18:00:01.123456Z stdout F ",
+    "[pod/launcher/main] 2026-11-30T18:00:01.123456Z [1,0]<stdout>:",
+    "(Test pid=1234, ip=192.0.2.2) ", "(pid=1234) ", "Nov 30 18:00:01 node-01 mpirun[123]: ",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("label", LABELS)
 def test_what_a_launcher_puts_before_a_line_is_taken_off(label: str) -> None:
     log = text.nccl_tests(label=label)
     run = one(log)
@@ -236,3 +247,107 @@ def test_text_cut_anywhere_gives_an_answer_or_a_reason() -> None:
                 read(whole[:end])
             except ParseError:
                 continue
+
+
+def lines_of(cut: int) -> str:
+    """A table that ends in the row of so many cells, without the lines that close it."""
+    lines = text.nccl_tests().split("\n")
+    rows = [at for at, line in enumerate(lines) if line.strip()[:1].isdigit()]
+    last = lines[rows[-1]].split()[:cut]
+    return "\n".join([*lines[: rows[-1]], " ".join(last)])
+
+
+@pytest.mark.parametrize("cut", range(4, 13))
+def test_the_last_row_counts_only_if_it_is_whole(cut: int) -> None:
+    whole = one(text.nccl_tests())
+    run = one(lines_of(cut))
+    assert run.rows == whole.rows[:-1]
+    assert run.wrong == 0
+    assert isinstance(run.ended, Missing)
+    assert run.ended.kind == "unreadable"
+
+
+@pytest.mark.parametrize("cut", range(4, 13))
+def test_a_first_row_that_is_cut_tells_nothing(cut: int) -> None:
+    lines = text.nccl_tests().split("\n")
+    at = next(at for at, line in enumerate(lines) if line.strip()[:1].isdigit())
+    run = one("\n".join([*lines[:at], " ".join(lines[at].split()[:cut])]))
+    assert run.rows == ()
+
+
+@pytest.mark.parametrize("time", ["-43256.04", "-", "4..6"])
+def test_a_row_whose_times_are_none_is_said(time: str) -> None:
+    lines = text.nccl_tests().split("\n")
+    at = [at for at, line in enumerate(lines) if line.strip()[:1].isdigit()][-1]
+    cells = lines[at].split()
+    lines[at] = " ".join([*cells[:5], time, *cells[6:]])
+    ended = one("\n".join(lines)).ended
+    assert isinstance(ended, Missing)
+    assert f"line {at + 1} " in ended.text
+
+
+def test_evidence_of_wrong_results_without_their_sum_is_the_row() -> None:
+    log = text.nccl_tests(wrong="3").split("# Out of bounds")[0]
+    run = one(log)
+    line = locate(log, run.line, "wrong")
+    assert log.split("\n")[line - 1].split()[8] == "3"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81",
+        " Failed to complete run_iter_bw function successfully",
+    ],
+)
+@pytest.mark.parametrize("last", [True, False])
+def test_perftest_that_died_after_its_rows_did_not_end(said: str, *, last: bool) -> None:
+    log = text.perftest().rstrip("\n").split("\n")
+    rows = [at for at, line in enumerate(log) if line.strip()[:1].isdigit()]
+    log.insert(len(log) if last else rows[-1], said)
+    [test] = perftest("\n".join(log)).tests
+    assert test.ended is False
+    assert test.trouble == said.split("\n")[0].strip()
+
+
+def test_perftest_that_went_on_after_a_warning_came_to_its_end() -> None:
+    log = text.perftest().split("\n")
+    rows = [at for at, line in enumerate(log) if line.strip()[:1].isdigit()]
+    log.insert(rows[0], " Unable to read the frequency of the processor")
+    [test] = perftest("\n".join(log)).tests
+    assert test.ended is True
+
+
+@pytest.mark.parametrize("label", LABELS[5:])
+def test_labels_of_perftest(label: str) -> None:
+    log = "".join(f"{label}{line}\n" for line in text.perftest().splitlines())
+    [raw] = recognise(log.encode(), "x.txt")
+    assert raw.probe == "perftest"
+    [test] = perftest(str(raw.stdout)).tests
+    assert test.rows
+    assert test.ended is True
+
+
+@pytest.mark.parametrize("log", [text.nccl_tests(), text.perftest()])
+def test_a_table_behind_unknown_words_is_said_and_not_passed(log: str) -> None:
+    beside = "node-01:1:1 [0] NCCL INFO Bootstrap : Using eth0\n"
+    told = beside + "".join(f"<<some thing>> {line}\n" for line in log.splitlines())
+    raws = {raw.probe: raw for raw in recognise(told.encode(), "x.txt")}
+    [probe] = {"nccl-tests", "perftest"} & set(raws)
+    read = nccl_tests if probe == "nccl-tests" else perftest
+    with pytest.raises(ParseError, match="behind '<<some thing>> "):
+        read(str(raws[probe].stdout))
+
+
+def test_the_rank_is_that_of_the_label_alone() -> None:
+    labels = {"[3] ": 3, "[prterun-n-4@1,5]<stdout>: ": 5, "Nov 30 18:00:01 a mpirun[123]: ": -1}
+    for label, rank in labels.items():
+        assert [line.rank for line in labelled(f"{label}# nThread 1")] == [rank]
+
+
+def test_a_line_of_a_rank_that_is_lost_is_no_lost_gpu() -> None:
+    lines = text.nccl_tests(hosts=2).splitlines(keepends=True)
+    run = one("".join(line for line in lines if "Rank  3" not in line))
+    assert (run.ranks, run.host_count, run.trouble) == (16, 2, "")
+    assert isinstance(run.even, Missing)
+    assert "Rank 3" in run.even.text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from preflight import datafiles
 from preflight.collect import examine
+from preflight.errors import UsageError
 from preflight.judge.load import load
 from preflight.logs.nccl.log import nccl_log
 from preflight.model import Raw
@@ -43,8 +45,7 @@ def within(text: str, every: int = 7) -> str:
 
 def sieved(path: Path, text: str) -> Raw:
     path.write_text(text, encoding="utf-8")
-    raw = nccl_sieve.nccl_sieved(path, path.name)
-    assert raw
+    [raw] = nccl_sieve.nccl_sieved(path, path.name)
     return raw
 
 
@@ -81,22 +82,21 @@ def test_gzip_is_unpacked_as_it_is_read(tmp_path: Path) -> None:
     text = Job().text() + within("\n" * 200)
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(text.encode()))
-    raw = nccl_sieve.nccl_sieved(path, "x.gz")
-    assert raw
+    [raw] = nccl_sieve.nccl_sieved(path, "x.gz")
     assert nccl_log(str(raw.stdout)).lines == 301
 
 
 def test_a_report_of_another_tool_is_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("==============NVSMI LOG==============\n" + Job().text(), encoding="utf-8")
-    assert nccl_sieve.nccl_sieved(path, "x") is None
+    assert nccl_sieve.nccl_sieved(path, "x") == []
 
 
 @pytest.mark.parametrize("text", ["", "loss 1\n" * 100, "\0\1NCCL INFO \2" * 50])
 def test_what_holds_no_line_of_nccl_is_none(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x"
     path.write_text(text, encoding="utf-8")
-    assert nccl_sieve.nccl_sieved(path, "x") is None
+    assert nccl_sieve.nccl_sieved(path, "x") == []
 
 
 def test_too_many_lines_are_counted_and_warnings_kept(
@@ -127,8 +127,56 @@ def test_a_large_file_is_sieved_in_little_memory(tmp_path: Path) -> None:
     assert peak < 8 << 20
 
 
+TABLE = sample("nccl_tests/h100_x16_2nodes_oci_464.log")
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("place", ["head", "middle", "tail"])
+def test_a_table_within_a_large_log_is_read(tmp_path: Path, place: str, *, packed: bool) -> None:
+    log = Job().text() * 60
+    parts = {"head": (TABLE, log), "middle": (log, TABLE, log), "tail": (log, TABLE)}[place]
+    text = "".join(parts).encode()
+    path = tmp_path / "x"
+    path.write_bytes(gzip.compress(text) if packed else text)
+    large = nccl_sieve.nccl_sieved(path, "x")
+    small = recognise(text, "x")
+    assert (
+        [raw.probe for raw in large] == [raw.probe for raw in small] == ["nccl-tests", "nccl-log"]
+    )
+    assert (large[0].stdout, large[0].line_offset) == (small[0].stdout, small[0].line_offset)
+
+
+def test_of_two_reports_in_a_large_log_none_is_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    report = sample("nvidia_smi_table/h100_sxm_x8_535.183.txt")
+    path.write_text(Job().text() * 60 + report + Job().text() * 60 + report, encoding="utf-8")
+    with pytest.raises(UsageError, match="2 reports of nvidia-smi"):
+        nccl_sieve.nccl_sieved(path, "x")
+
+
+def test_more_of_others_than_can_be_held_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nccl_sieve, "REST_BYTES", 2000)
+    path = tmp_path / "x"
+    path.write_text(Job().text() + TABLE, encoding="utf-8")
+    with pytest.raises(UsageError, match="x holds what a benchmark or another tool told"):
+        nccl_sieve.nccl_sieved(path, "x")
+
+
+def test_words_of_a_training_log_are_no_report(tmp_path: Path) -> None:
+    text = Job().text() + "epoch 1: #wrong predictions 3\n" + within("")
+    path = tmp_path / "x"
+    path.write_text(text, encoding="utf-8")
+    [raw] = nccl_sieve.nccl_sieved(path, "x")
+    assert raw.probe == "nccl-log"
+
+
 def test_the_patterns_for_grep_are_the_needles() -> None:
     path = datafiles.root() / "checks" / "data" / "nccl_log.patterns"
     lines = path.read_text(encoding="utf-8").splitlines()
     assert [line.encode() for line in lines[:3]] == list(nccl_sieve.NEEDLES[:3])
-    assert lines[3:] == ["NCCL version [0-9]", "vendor.err"]
+    assert lines[3:5] == ["NCCL version [0-9]", "vendor.err"]
+    others = [re.sub(r"\\(.)", r"\1", line).encode() for line in lines[5:]]
+    assert others == list(nccl_sieve.OTHERS)

@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from preflight.cli.benches import plan_of
 from preflight.cli.judging import judge_and_report
 from preflight.cli.nccl_tests.instead import with_engine
-from preflight.cli.options import Options
+from preflight.cli.options import BENCH, OPTIONS, Options
 from preflight.cli.plan import Question, hold
 from preflight.cli.streams import Streams
+from preflight.errors import UsageError
 
 #: A fast enough number over a wrong way is a fault too: NCCL's own lines are judged with it.
 DOMAINS = ("collectives", "nccl", "network")
@@ -22,9 +23,25 @@ PARTS: dict[str, tuple[str, ...]] = {"network": ("network.ports.any", "network.p
 def run(options: Options, streams: Streams) -> int:
     """Time collectives, on one host or on all of them as one job, and judge what was told."""
     hold(options)
+    _hold(options)
     options = with_engine(options, tuple(shlex.split(options.python)), streams)
     benches = None if options.from_ else plan_of(options)
     asked = ("collectives.*", "wire.*") if options.wire else ("collectives.*",)
     question = Question("nccl-bench", DOMAINS, asked, parts=PARTS, pairs=True, benches=benches)
     # Whoever types the name of active work asks for it.
     return judge_and_report(question, replace(options, level="standard"), streams)
+
+
+def _hold(options: Options) -> None:
+    """Refuse what would be ignored: how to measure, where nothing is measured."""
+    if options.interface is not None and not options.interface.strip():
+        raise UsageError("--interface '' names none", "--interface eth0, or leave it out")
+    if not options.from_:
+        return
+    unset = Options()
+    given = [
+        OPTIONS[name].flags[0] for name in BENCH if getattr(options, name) != getattr(unset, name)
+    ]
+    if given:
+        hint = f"leave out {', '.join(given)}; to measure, leave out --from"
+        raise UsageError(f"--from reads what was recorded, {given[0]} says how to measure", hint)

@@ -27,8 +27,7 @@ def answers_of(path: Path, label: str) -> Reader | list[Raw]:
             return answers_of_stream(stream, label)
     if is_capture(path):
         return Reader(path, label)
-    log = _large_log(path, label)
-    return [log] if log else recognise(_read(path, label), label)
+    return _large_log(path, label) or recognise(_read(path, label), label)
 
 
 def answers_of_stream(stream: BinaryIO | None, label: str) -> Reader | list[Raw]:
@@ -55,14 +54,15 @@ def answers_of_stream(stream: BinaryIO | None, label: str) -> Reader | list[Raw]
         raise UsageError(what, "give the file by its name, or make room: TMPDIR=DIR") from error
 
 
-def _large_log(path: Path, label: str) -> Raw | None:
+def _large_log(path: Path, label: str) -> list[Raw]:
     if path.stat().st_size < SMALLEST_BYTES:  # nor need the modules be loaded
-        return None
+        return []
     from preflight.transports.fio_sieve import fio_sieved
     from preflight.transports.nccl_sieve import nccl_sieved
     from preflight.transports.sieve import sieved
 
-    return fio_sieved(path, label) or sieved(path, label) or nccl_sieved(path, label)
+    log = fio_sieved(path, label) or sieved(path, label)
+    return [log] if log else nccl_sieved(path, label)
 
 
 def _is_file(path: Path) -> bool:

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-#: `3: ` of srun --label, `[1,3]<stdout>:` of mpirun --tag-output, `[default3]:` of torchrun, and
-#: `[rank3]: ` of torch.
-_LABEL = re.compile(
-    r"[ \t]*(?:(?P<srun>\d{1,6}): ?|\[\d{1,9},(?P<mpi>\d{1,6})\]<std\w{2,4}>: ?"
-    r"|\[(?:default|rank)(?P<torch>\d{1,6})\]: ?)"
-)
+from preflight.benchmark_signatures import BEHIND_WORDS, LABEL
+from preflight.errors import ParseError
+
+_LABEL = re.compile(rf"[ \t]*{LABEL}")
+_RANK = re.compile(r"(?:,|default|rank|^[ \t]*\[)(\d{1,6})\]|(?:^|[ \t])(\d{1,6}): ?$")
 
 
 class Labelled(NamedTuple):
@@ -28,5 +27,20 @@ def labelled(text: str) -> Iterator[Labelled]:
         if not line or line.isspace():
             continue
         found = _LABEL.match(line)
-        told = next((part for part in found.groups() if part), "-1") if found else "-1"
-        yield Labelled(number, int(told), line[found.end() :] if found else line)
+        if found is None or not found[0].strip():
+            yield Labelled(number, -1, line)
+            continue
+        rank = _RANK.search(found[0])
+        told = int(rank[1] or rank[2]) if rank else -1
+        yield Labelled(number, told, line[found.end() :])
+
+
+def behind_words(text: str, tool: str) -> ParseError | None:
+    """Where a line of the tool stands behind something that is no label of a known launcher."""
+    found = re.search(BEHIND_WORDS[tool], text, re.MULTILINE)
+    if found is None:
+        return None
+    before = found[0].partition("#")[0][:60]
+    what = f"a table of {tool} behind {before!r}, which no known launcher puts there: take it off "
+    line = text.count("\n", 0, found.start()) + 1
+    return ParseError(f"{what}with `cut -c{len(found[0].partition('#')[0]) + 1}-`", line)

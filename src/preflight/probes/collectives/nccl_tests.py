@@ -18,7 +18,7 @@ from preflight.probes.collectives.derived import (
     sides,
     small,
 )
-from preflight.probes.collectives.labels import labelled
+from preflight.probes.collectives.labels import behind_words, labelled
 from preflight.probes.collectives.tables import Run, locate, runs_of
 from preflight.probes.spec import probe
 from preflight.units import format_bytes
@@ -45,7 +45,9 @@ def nccl_tests(text: str) -> Collectives:
     """A table for each run. Of a run that did not come so far the reason stands in `trouble`."""
     runs = [one for one in runs_of(labelled(text)) if one.rows or one.ranks or one.trouble]
     if not runs:
-        raise ParseError("expected a table of nccl-tests: # size count type ... busbw", 1)
+        raise behind_words(text, TOOL) or ParseError(
+            "expected a table of nccl-tests: # size count type ... busbw", 1
+        )
     alone = _alone(runs)
     kept = runs[:1] if alone else runs
     return Collectives(numbered([_collective(one, alone) for one in kept]), probe=TOOL)
@@ -75,7 +77,7 @@ def _is_of_one(run: Run) -> bool:
 def _collective(run: Run, alone: int) -> Collective:
     rows = tuple(sorted(run.rows, key=lambda row: row.size_bytes))
     kind = run.named or kind_of(rows, run.columns, run.middle)
-    ranks: Known[int] = len(run.ranks) or ranks_of(rows, kind)
+    ranks: Known[int] = max(run.ranks, default=-1) + 1 or ranks_of(rows, kind)
     busbw, at_bytes = _reached(run, rows, kind, ranks)
     trouble = f"{alone} processes, each by itself" if alone else run.trouble or _uneven(run)
     name = kind or TOOL
@@ -117,20 +119,37 @@ def _places(run: Run) -> dict[str, Any]:
     if not run.ranks:
         return dict.fromkeys(_PLACES, _NO_GPUS)
     counts = Counter(host for host, _ in run.ranks.values())
+    lost = max(run.ranks) + 1 - len(run.ranks)
     products = sorted({product for _, product in run.ranks.values()})
     several = Missing("not-applicable", f"GPUs of several models: {', '.join(products)[:120]}")
     return {
         "hosts": tuple(counts),
         "host_count": len(counts),
-        "ranks_per_host": min(counts.values()),
-        "even": len(set(counts.values())) == 1 if len(counts) > 1 else _ONE_HOST,
+        "ranks_per_host": _lost(run) if lost else min(counts.values()),
+        "even": _ONE_HOST if len(counts) == 1 else _lost(run) if lost else _are_even(counts),
         "product": products[0] if len(products) == 1 and products[0] else several,
     }
+
+
+def _are_even(counts: Counter[str]) -> bool:
+    return len(set(counts.values())) == 1
+
+
+def _lost(run: Run) -> Missing:
+    """Why ranks cannot be counted by host: the text names a later rank, and not these."""
+    lost = [rank for rank in range(max(run.ranks)) if rank not in run.ranks]
+    told = ", ".join(map(str, lost[:8])) + (" ..." if lost[8:] else "")
+    what = f"the line `#  Rank {told}` is not in it" if len(lost) == 1 else (
+        f"the lines of ranks {told} are not in it"
+    )  # fmt: skip
+    return Missing("not-in-input", what)
 
 
 def _uneven(run: Run) -> str:
     """How many ranks each host had, where these differ."""
     counts = Counter(host for host, _ in run.ranks.values())
+    if not run.ranks or max(run.ranks) + 1 > len(run.ranks):
+        return ""
     told = ", ".join(f"{host} {count}" for host, count in counts.items())
     return told[:200] if len(set(counts.values())) > 1 else ""
 
@@ -138,7 +157,7 @@ def _uneven(run: Run) -> str:
 def _ended(run: Run) -> Known[bool]:
     """nccl-tests closes with two lines; what came out wrong is told before them."""
     if run.average is not None or run.bounds is not None:
-        return True
+        return _unread(run) if run.unread else True
     if run.trouble:
         return Missing("exited", run.trouble) if run.never_ran else False
     most = max((row.size_bytes for row in run.rows), default=0)
@@ -152,6 +171,12 @@ def _ended(run: Run) -> Known[bool]:
         return True
     text = f"the text ends at {format_bytes(most)} of {format_bytes(wanted)}"
     return Missing("unreadable", f"{text}: it was ended, it hangs, or the text was cut")
+
+
+def _unread(run: Run) -> Missing:
+    what = f"line {run.unread[0]} of the table is cut, or its times are no times"
+    more = f", and {len(run.unread) - 1} more lines" if run.unread[1:] else ""
+    return Missing("unreadable", f"{what}{more}: run it again, each job into a file of its own")
 
 
 def _together(ranks: Known[int], alone: int) -> Known[bool]:

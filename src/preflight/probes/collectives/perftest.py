@@ -11,7 +11,7 @@ from preflight.errors import ParseError
 from preflight.facts.collectives import RdmaRow, RdmaTest, RdmaTests
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.collectives.derived import apart
-from preflight.probes.collectives.labels import Labelled, labelled
+from preflight.probes.collectives.labels import Labelled, behind_words, labelled
 from preflight.probes.spec import probe
 from preflight.units import format_bytes
 
@@ -42,6 +42,8 @@ _TROUBLE = re.compile(
     r"|Unable to |Completion with error|IB device \S+ not found|Device not recognized"
     r"|Problems? with warm up|Conflicting|Found Incompatibility|ERRNO: )[^\n]{0,200}"
 )
+#: Of the test itself: it did not measure all, whatever stands behind.
+_BROKE = re.compile(r"Completion with error|Failed status |Failed to complete ")
 _VERBS = {"RDMA_Write": "write", "RDMA_Read": "read", "Send": "send", "Raw Ethernet": "raw"}
 _LAYERS = {"IB": "InfiniBand", "Ethernet": "Ethernet"}
 #: From here on bandwidth is what the wire carries, not how many messages a second there are.
@@ -61,6 +63,7 @@ class _Test(Struct):
     columns: list[str] = field(default_factory=list)
     rows: dict[int, RdmaRow] = field(default_factory=dict)
     trouble: str = ""
+    broke: bool = False  # by that trouble, which came after the last row or is the test's own
 
 
 @probe(TOOL, [TOOL], timeout_s=60, with_stderr=True)
@@ -76,7 +79,9 @@ def perftest(text: str) -> RdmaTests:
         elif match := _TROUBLE.match(line.text):
             waiting = waiting or match[0].strip()
     if not found and not waiting:
-        raise ParseError("expected a title of perftest: RDMA_Write BW Test", 1)
+        raise behind_words(text, TOOL) or ParseError(
+            "expected a title of perftest: RDMA_Write BW Test", 1
+        )
     tests = [_test(one) for one in _once(found)] or [_never(waiting)]
     return RdmaTests(apart(tests), probe=TOOL)
 
@@ -100,10 +105,13 @@ def _told(line: Labelled, test: _Test) -> None:
     elif test.columns and (match := _ROW.match(text)):
         row = _row(match, test, line.number)
         test.rows.setdefault(row.size_bytes, row)
+        test.broke = test.broke and _BROKE.match(test.trouble) is not None
     elif match := _END.search(text):
         test.ends.add((match[1], f"{match[2]} {match[3]} {match[4]}"))
     elif match := _TROUBLE.match(text):
-        test.trouble = test.trouble or match[0].strip()
+        told = match[0].strip()
+        own = _BROKE.match(told) and not _BROKE.match(test.trouble)
+        test.trouble, test.broke = told if own else test.trouble or told, True
     else:
         for name, value in _SETTING.findall(text):
             test.settings.setdefault(name, value)
@@ -160,7 +168,7 @@ def _test(one: _Test) -> RdmaTest:
         _LAYERS.get(told.get("Link type", ""), NOT_IN_INPUT), _whole(told.get("Mtu")),
         _whole(told.get("Number of qps")), _whole(told.get("GID index")),
         loopback=bool(local & _remote(one)), bidirectional=one.both, rows=rows,
-        ended=True if rows else False if one.trouble else _NO_ROW, trouble=one.trouble,
+        ended=False if one.broke else True if rows else _NO_ROW, trouble=one.trouble,
         average_gbits=average, at_bytes=at_bytes,
         typical_us=least.typical_us if least else _NO_ROW,
         p99_us=least.p99_us if least else _NO_ROW, line=one.line, probe=TOOL,

@@ -39,6 +39,7 @@ class Run(Struct):
     columns: list[str] = field(default_factory=list)
     middle: list[str] = field(default_factory=list)
     rows: list[SizeRow] = field(default_factory=list)
+    unread: list[int] = field(default_factory=list)  # lines of rows that are cut, or no numbers
     bounds: tuple[int, str] | None = None
     average: tuple[float, str] | None = None
     trouble: str = ""
@@ -69,7 +70,10 @@ def runs_of(lines: Iterable[Labelled]) -> list[Run]:
 
 
 #: Field of a run -> the line that shows it.
-_SHOWN = {"wrong": _BOUNDS, "reaches_own_limit": _AVERAGE, "busbw_gbps": _ROW, "at_bytes": _ROW}
+_SHOWN = {
+    "wrong": _BOUNDS, "reaches_own_limit": _AVERAGE,
+    "busbw_gbps": _ROW, "at_bytes": _ROW, "ended": _ROW,
+}  # fmt: skip
 
 
 def locate(text: str, start: int, field: str) -> int:
@@ -87,7 +91,19 @@ def locate(text: str, start: int, field: str) -> int:
             found = line.number
         if _AVERAGE.match(body) or (found > start and _SETTINGS.match(body)):
             break
-    return found
+    return _first_wrong(text, start) if field == "wrong" and found == start else found
+
+
+def _first_wrong(text: str, start: int) -> int:
+    """The first row with wrong results, where no closing line tells their sum."""
+    rows = (row for run in runs_of(labelled(text)) if run.line == start for row in run.rows)
+    return next(
+        (row.line for row in rows if any(map(_has_wrong, (row.out_of_place, row.in_place)))), start
+    )
+
+
+def _has_wrong(side: Known[Side]) -> bool:
+    return isinstance(side, Side) and isinstance(side.wrong, float) and side.wrong > 0
 
 
 def _opens(text: str, found: list[Run]) -> bool:
@@ -139,14 +155,30 @@ def _row(cells: list[str], number: int, run: Run) -> None:
     at = run.columns.index("time")
     tail = run.columns[at:]
     times = cells[-len(tail) :]
-    if len(cells) < len(tail) + 3 or not int(cells[0]):
-        return  # cut in mid-line; or nothing was sent
+    if not _is_whole(cells, tail, at, run):
+        run.unread.append(number)
+        return
+    if not int(cells[0]):
+        return  # nothing was sent
     if not run.rows:
         run.middle = cells[3 : -len(tail)]
     second = tail.index("time", 1) if "time" in tail[1:] else len(tail)
     out = _side(tail[:second], times[:second], run)
     inside = _side(tail[second:], times[second:], run)
     run.rows.append(SizeRow(int(cells[0]), out, inside, number))
+    if any(isinstance(one, Missing) and one.kind == "unreadable" for one in (out, inside)):
+        run.unread.append(number)
+
+
+def _is_whole(cells: list[str], tail: list[str], at: int, run: Run) -> bool:
+    """Whether a row has as many cells as those before it. In the first one that is cut the times,
+    counted from the right, are no times; `at`: columns between type and time, of which some
+    versions fill none."""
+    more = len(cells) - 3 - len(tail)
+    if run.rows or more < 0:
+        return bool(run.rows) and more == len(run.middle)
+    first = cells[-len(tail)]
+    return more >= at or first == "N/A" or _number(first) is not None
 
 
 def _side(names: list[str], cells: list[str], run: Run) -> Known[Side]:
