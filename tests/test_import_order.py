@@ -46,7 +46,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("transports",),
     ("ship",),
     ("assemble",),
-    ("judge", "diagnosis", "placement"),
+    ("judge", "diagnosis", "placement", "estimate"),
     ("reports",),
     ("collect", "bench", "settings"),
     ("examiner",),
@@ -57,7 +57,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 APART = ("payload", "guard")
 
 #: Packages whose files may import each other freely; in the others only the shared files below.
-FREE_WITHIN = ("assemble", "judge", "placement", "redact", "reports", "settings", "transports",
+FREE_WITHIN = ("assemble", "estimate", "judge", "placement", "redact", "reports", "settings", "transports",
                "cli", "payload")  # fmt: skip
 #: Files that their neighbours in the package may import, and why.
 SHARED_WITHIN = {
