@@ -18,9 +18,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "units", "printable", "unpack"),
     ("model",),
     # software_signatures: rows of the tables in signatures
-    # network_signatures the same, which reports of software count with theirs
+    # network_signatures the same, which reports of software count with theirs; and
+    # storage_signatures
     # benchmark_signatures: rows of the same table
-    ("benchmark_signatures", "network_signatures"),
+    ("benchmark_signatures", "network_signatures", "storage_signatures"),
     # nccl_text: which lines are NCCL's, for who cuts a text and for who reads it
     # hca_list: which ports a list of NCCL takes, for who says what each is for and who judges lists
     (
@@ -90,6 +91,7 @@ SHARED_WITHIN = {
     "facts.nccl_topo": "a host holds the file that NCCL reads of it",
     "probes.xml_text": "reads the XML of several tools safely",
     "facts.nics": "a host holds its network adapters",
+    "facts.storage": "a host holds what it stores on",
     "facts.system": "a host holds its limits, processors, disks",
     "facts.stack": "a host holds what reports of its environment tell",
     "facts.counters": "a host holds what its kernel counts",
@@ -106,6 +108,13 @@ SHARED_WITHIN = {
     "facts.bench": "a host holds what a bench told besides its tables",
     "facts.collectives": "a host holds what benchmarks of its network measured",
     "probes.collectives.levels": "the level of a series, whatever is measured",
+    "facts.fio": "a host holds what fio measured",
+    "probes.fio.documents": "the reports in a text, as a large file is read too",
+    "probes.fio.report": "what fio says of errors, whoever ran it",
+    "probes.fio.jobs": "rows of a report, whoever ran it",
+    "probes.fio.options": "what a job was asked to do",
+    "probes.fio.sides": "the figures of a row",
+    "probes.fio.words": "what a job's name says",
     "probes.collectives.derived": "what a table of sizes tells, whichever tool printed it",
     "probes.collectives.labels": "what launchers put before a line",
     "probes.collectives.tables": "the lines of nccl-tests, from which its runs are made",
@@ -116,6 +125,8 @@ SHARED_WITHIN = {
     "expect.collectives": "bounds of a topic of their own, listed with the others",
     "expect.system": "bounds of a topic of their own, listed with the others",
     "expect.topology": "bounds of a topic of their own, listed with the others",
+    "expect.storage": "what devices can do, for bounds on what was measured",
+    "expect.io": "bounds of a topic of their own, listed with the others",
     "expect.models": "the rows of a table that bounds are made of",
     "expect.steady": "bounds of a topic of their own, listed with the others",
     "expect.training": "bounds of a topic of their own, listed with the others",

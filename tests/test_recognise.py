@@ -58,7 +58,6 @@ WITHIN = {
 ABOVE = re.compile(r"(?:\n|-+\n|\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} *\n|\+-+\+\n|\$ .*\n)*")
 #: Folder of samples -> what each of its files is called, or may be called, when it is refused.
 OTHERS = {
-    "fio": "fio output",
     "kineto": "profiler trace",
     "nccl_flight_recorder": "pickle",
     "nccl_watchdog": "NCCL watchdog report",
@@ -139,9 +138,9 @@ def test_other_output_is_called_by_its_name(path: Path) -> None:
 
 def test_every_sample_has_a_say() -> None:
     # fleet: a capture; nccl_debug, micro_train, stress: see test_nccl_samples, probes; nccl_tests,
-    # perftest: see test_benchmark_samples
+    # perftest: see test_benchmark_samples; fio: see test_fio_samples
     elsewhere = {"fleet", "nccl_debug", "nccl_bench", "micro_train", "stress", "nccl_tests",
-                 "perftest"}  # fmt: skip
+                 "perftest", "fio"}  # fmt: skip
     known = {*PROBES, *OTHERS, *elsewhere}
     assert {path.name for path in SAMPLES.iterdir()} <= known
     assert len(READ) == 109

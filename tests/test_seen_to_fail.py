@@ -19,7 +19,7 @@ from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
-from tests import accelerator_text, collective_text, wire_lines
+from tests import accelerator_text, collective_text, fio_text, storage_text, wire_lines
 from tests import topology_text as topology
 from tests.bench_lines import BASES as BENCHES
 from tests.binding_text import BOUND, ON_GPU, TWO_NODES
@@ -31,6 +31,7 @@ from tests.nccl_topo_text import CLOUD, DUMP, answer, naming
 from tests.network_text import BASES as NETWORK
 from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
+from tests.storage_text import PROOF, SEEN, STORAGE
 from tests.stress_lines import lines as under_load
 from tests.stress_lines import text as stressed
 from tests.system_text import CGROUP, SHARED_MEMORY, STUCK, SYSTEM
@@ -118,7 +119,10 @@ BASES: dict[str, dict[str, str]] = {
 BASES |= (
     WATCHES | PARAMETERS | NETWORK | BENCHES | {name: {name: text} for name, text in SETUP.items()}
 )
-BASES |= {name: {name: text} for name, text in SYSTEM.items()}
+BASES |= {name: {name: text} for name, text in (SYSTEM | STORAGE).items()}
+BASES["proof"] = {"io-bench": PROOF}
+BASES["proof-of-several"] = {"io-bench": PROOF.replace('{"kind": "end"', SEEN + '{"kind": "end"')}
+BASES["drives"] = {"pci-tree": sysfs(machine()), "lscpu": "CPU(s): 8\nFlags: fpu\n"}
 _MEMINFO = (
     "MemTotal: 2113481236 kB\nMemAvailable: 2013481236 kB\nSwapTotal: 8388604 kB\n"
     "SwapFree: 8388604 kB\nCommitLimit: 1056740618 kB\nCommitted_AS: 10567406 kB\n"
@@ -315,6 +319,17 @@ BASES |= {
         "ibstat": "infiniband/ibstat_h100_12hca_active.txt",
     },
 }
+BASES |= {
+    "fio": {"fio": fio_text.report()},
+    "fio-log": {"fio": fio_text.report(fio_text.synced())},
+    **{
+        f"fio-{name}": {"fio": fio_text.report(told), "lsblk": storage_text.LSBLK}
+        for name, told in {
+            "random": fio_text.on_disk(), "read": fio_text.large("read", 190.0),
+            "write": fio_text.large("write", 190.0),
+        }.items()
+    },
+}  # fmt: skip
 #: Edits that make the base sound: the sample announces four GPUs and holds one.
 WHOLE = {"host": [["<attached_gpus>4", "<attached_gpus>1"]]}
 

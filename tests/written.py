@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from tests import fio_text
 from tests.accelerator_text import amd, npus
 from tests.binding_text import BOUND
 from tests.collective_text import BENCH, LATENCY
@@ -15,6 +16,15 @@ from tests.parameters_text import COUNTERS
 from tests.parameters_text import FILES as PERSISTED
 from tests.setup_text import ENVIRONMENT, SETUP
 from tests.software_text import SOFTWARE
+from tests.storage_text import (
+    NVME_LOG,
+    NVME_LOG_TEXT,
+    REBUILT,
+    RECORDED,
+    SMARTCTL_NVME,
+    SMARTCTL_SATA,
+    STORAGE,
+)
 from tests.system_text import SYSTEM
 from tests.topology_hosts import machine, tree
 from tests.training_lines import text as trained
@@ -127,10 +137,15 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "dmidecode": (DIMMS,),
     "all-reduce-bench": (BENCH,),
     "perftest": (LATENCY,),
+    "fio": (fio_text.report(), fio_text.report(fio_text.synced())),
+    "io-bench": (fio_text.bench(),),
     "dcgmi-dmon": (DCGM_DMON,),
     **{probe: (text,) for probe, text in SETUP.items()},
     **SOFTWARE,
     **{probe: (text,) for probe, text in SYSTEM.items()},
+    **{probe: (text,) for probe, text in (RECORDED | STORAGE).items()},
+    "mdstat": (STORAGE["mdstat"], REBUILT),
+    "smart": (NVME_LOG, NVME_LOG_TEXT, SMARTCTL_NVME, SMARTCTL_SATA),
     "process": (SYSTEM["process"], f"minor 0 0000:19:00.0\n{BOUND}"),
     "nccl-log": tuple(NCCL.values()),
     "network-counters": (COUNTERS,),

@@ -1,4 +1,4 @@
-"""How texts look that benchmarks of the network print: rows of signatures.TOOLS."""
+"""How texts look that benchmarks of the network and of storage print: rows of signatures.TOOLS."""
 
 from __future__ import annotations
 
@@ -33,11 +33,17 @@ TOOLS: dict[str, tuple[str, ...]] = {
         rf"(?<![ \t]){_TITLE}",
         r"Couldn't connect to [\w.:-]{1,255}:\d{4,5}[ \t]*$",
     ),
+    "fio": (
+        r"\{[\s>]*\"fio version\" *:",
+        r"fio: (?:pid=\d+, err=|io_u error on file |terminating on signal |failed parsing "
+        r"|job \S+ dropped)",
+    ),
 }
 #: As signatures.GOES_ON.
 GOES_ON: dict[str, str] = {
     "nccl-tests": rf"{_LABEL}(?:{_ROW}|#\s)",
     "perftest": r"[ \t]*(?:\d{1,12}[ \t]+\d{1,12}[ \t]+\d|(?:local|remote) address: LID |GID: )",
+    "fio": r"[ \t]*[\]}\"]",
 }
 #: As signatures.INDENTED.
 INDENTED: dict[str, tuple[str, ...]] = {"perftest": (rf"[ \t]{{1,64}}{_TITLE}",)}

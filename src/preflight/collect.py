@@ -144,6 +144,10 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
 
         tables += (*collective_tables(host), *rdma_tables(host), *setting_tables(host))
         tables += lasting_tables(host)
+    if not isinstance(host.fio_runs, Missing):
+        from preflight.reports.io import io_tables
+
+        tables += io_tables(host)
     if not isinstance(host.wire, Missing):
         from preflight.reports.wire import wire_tables
 

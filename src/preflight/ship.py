@@ -27,6 +27,7 @@ _MAIN = b"from payload.main import main\n\nmain()\n"
 _TRAINING = ("group", "training")
 _STRESS = (*_TRAINING, "stress")
 _BENCH = ("group", "collectives", "locate", "wire")
+_STORAGE = ("storage",)
 _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 #: Seconds that a watch takes at most beyond its duration: a driver that starts (30), a GPU that
 #: falls silent at the end (10), the first question to the driver, Python. See payload/watch.py.
@@ -41,6 +42,9 @@ STRESSES, STRESS_BEYOND_S = "stress", 900
 #: The question that times collectives, and most seconds of it: every size of every collective, and
 #: on several hosts the search for a slow one; and of each variable whose values are compared.
 BENCHES, BENCH_S, VARIABLE_S = "nccl-bench", 3600, 900
+#: The question that writes and reads files, and seconds that it takes at most beyond those of its
+#: jobs: each may lay files out or wait for a sync.
+STORES, STORE_BEYOND_S = "io-bench", 300
 #: The questions that run a binary of nccl-tests, and most seconds of each: every size, and before
 #: it the start of some thousand ranks.
 TESTS, TESTS_S = "nccl-tests", 600
@@ -163,6 +167,20 @@ def bench_command(
         timeout_s=BENCH_S + VARIABLE_S * len(plan.get("sweep", ())) + int(plan.get("lasting_s", 0)),
         stdin=_launch(pyz(*_BENCH)),
         note="; ".join(filter(None, (note, _shipped(pyz(*_BENCH))))),
+    )
+
+
+def store_command(
+    plan: Mapping[str, Any], seconds: float, python: tuple[str, ...] = ("python3",), note: str = ""
+) -> Command:
+    """The question that writes and reads files by this plan (payload/storage/plan.py), for about so
+    many seconds."""
+    return Command(
+        STORES,
+        _argv(python, "io", "--plan", _json(plan)),
+        timeout_s=int(seconds) + STORE_BEYOND_S,
+        stdin=_launch(pyz(*_STORAGE)),
+        note="; ".join(filter(None, (note, _shipped(pyz(*_STORAGE))))),
     )
 
 

@@ -6,7 +6,12 @@ before every line of a paste. No pattern may hold a capturing group.
 
 from __future__ import annotations
 
-from preflight import benchmark_signatures, network_signatures, software_signatures
+from preflight import (
+    benchmark_signatures,
+    network_signatures,
+    software_signatures,
+    storage_signatures,
+)
 
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
@@ -182,9 +187,11 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "watch": (r"\{\"preflight\": ?\"watch/\d",),
     "stress": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"stress/\d",),
     "nccl-bench": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"nccl-bench/\d",),
+    "io-bench": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"io-bench/\d",),
     "micro-train": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"micro-train/\d",),
     **benchmark_signatures.TOOLS,
     **network_signatures.TOOLS,
+    **storage_signatures.TOOLS,
     **software_signatures.TOOLS,
 }
 #: The same where the tool itself indents the line, as far as the pattern begins with.
@@ -225,8 +232,9 @@ GOES_ON: dict[str, str] = {
     "dcgmi-diag": r"[|+][^\n|+]{27}[|+]",
     **benchmark_signatures.GOES_ON,
     # What NVML told beside the tests stands among its lines, with a header of its own.
-    "stress": r"\{(?!\"preflight\": ?\"(?:micro-train|nccl-bench)/)",
+    "stress": r"\{(?!\"preflight\": ?\"(?:micro-train|nccl-bench|io-bench)/)",
     **network_signatures.GOES_ON,
+    **storage_signatures.GOES_ON,
     **software_signatures.GOES_ON,
 }
 
@@ -239,7 +247,7 @@ BOUNDARIES = (
 _COMMANDS = (
     "nvidia-smi|nvidia-bug-report|dcgmi|dmesg|journalctl|lspci|lsmod|modinfo|lscpu|numactl|sysctl"
     r"|ulimit|prlimit|pip3?|uv|conda|mamba|micromamba|ds_report|env|printenv|accelerate|transformers(?:-cli)?|ibstat|ibstatus|ibv_devinfo|ib_\w+|rdma|show_gids|ibdev2netdev|\w+_perf|mlnx_qos|mlxlink|mlxconfig|ipmitool"
-    r"|dmidecode(?! \d)|fio|ethtool|ip|preflight"
+    r"|dmidecode(?! \d)|fio|ethtool|ip|preflight|nvme|smartctl|lsblk|nfsstat|lfs|quota"
     "|systemctl|cat|tail|head|less|more|zcat|grep|egrep|zgrep|sed|awk|ls|ll|cd|pwd|echo|date|uptime"
     "|uname|hostname|ps|top|htop|free|df|mount|history|clear|exit|logout|watch|su|ssh|srun|salloc"
     "|sbatch|sinfo|scontrol|mpirun|torchrun|python3?|docker|kubectl|modprobe|rmmod|reboot|type"
@@ -279,7 +287,11 @@ KNOWN_BUT_UNREAD: dict[str, tuple[str, ...]] = {
     "`ipmitool sel list -v` output": (r"SEL Record ID +: ",),
     "`ipmitool sel info` output": (r"SEL Information[ \t]*$",),
     "an error of ipmitool": (r"Error: Unable to establish IPMI|Error loading interface \w+",),
-    "fio output": (r"\{? *\"fio version\" *:", r"fio-\d+\.\d+\S*$", r"\w+: \(groupid=\d+, jobs="),
+    "fio output without JSON": (
+        r"fio-\d+\.\d+\S*$",
+        r"[\w.%+/-]{1,80}: \(groupid=\d+, jobs=",
+        r"[2-5];fio-\d[^;\n]{0,40};",  # --minimal, --output-format=terse
+    ),
     "an NCCL watchdog report": (r"(?:\[[^\]\n]{1,80}\]:? ?){1,3}Watchdog caught",),
     "a profiler trace": (
         r"[\[{ ]*\"(?:traceEvents|distributedInfo|deviceProperties|schemaVersion)\" *:",
@@ -299,6 +311,7 @@ INSTEAD = {
     "-Dvvvnn`, or leave each device's own line in: `sudo lspci -Dvvvnn | grep -E "
     "'^[0-9a-f]|LnkCap:|LnkSta:'`",
     "`ipmitool -c` output": "give it without -c: `ipmitool sdr elist`, `ipmitool sel elist`",
+    "fio output without JSON": "run it with --output-format=json --output=fio.json, and give that",
     "`ipmitool sel list -v` output": "give the table: `sudo ipmitool sel elist`",
     "`ipmitool sel info` output": "give the entries: `sudo ipmitool sel elist`; after "
     "`Overflow : true` the log takes no more: `preflight explain bmc-log`",
@@ -325,8 +338,10 @@ READS = (
     "`ds_report`, `pip freeze`, `pip list`, `conda list`, `sysctl -a`, `ulimit -a`, `lscpu`, "
     "`numactl -H`, `env`, `ibstat`, `ibstatus`, `ibv_devinfo -v`, `rdma link`, `show_gids`, "
     "`ethtool`, `ip addr`, /proc/net/bonding, `mlnx_qos`, "
+    "/proc/self/mountinfo, `mount`, `nfsstat -m`, /proc/mdstat, `lsblk -J`, `nvme smart-log`, "
+    "`smartctl -j -a`, `quota`, "
     "NCCL's topology file, an NCCL log (NCCL_DEBUG=INFO), nccl-tests, perftest (ib_write_bw ...), "
-    "all_reduce_bench, a capture of preflight"
+    "all_reduce_bench, fio's JSON, a capture of preflight"
 )
 LOG_FORMS = (
     "forms of a kernel log that are read: `sudo dmesg`, `sudo journalctl -k -o short-iso`, "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from preflight import network_signatures
+from preflight import network_signatures, storage_signatures
 
 _NAME = r"[A-Za-z0-9][\w.-]{0,79}"
 #: A package as `pip freeze` writes it.
@@ -172,7 +172,7 @@ _NO_LIMIT_OF_STACK = re.compile(
     r"^[^\n]{0,40}\bstack\b[^\n]{0,60}\sunlimited[ \t]*$", re.MULTILINE | re.IGNORECASE
 )
 SINGLE["ulimit-hard"] = SINGLE["ulimit"]
-SINGLE |= network_signatures.SINGLE
+SINGLE |= network_signatures.SINGLE | storage_signatures.SINGLE
 
 #: Texts of software, and what prints them: it is said what a file was taken for.
 TYPED = {

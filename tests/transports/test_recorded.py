@@ -30,7 +30,7 @@ T4 = str(SAMPLES / "nvidia_smi_xml" / "tesla_t4_515.105.xml")
 A10G = str(SAMPLES / "nvidia_smi_xml" / "a10g_515.105.xml")
 XID = str(SAMPLES / "kernel_log" / "xid79_then_sxid20034_fatal.log")
 TABLE = "nvidia_smi_table/h100_sxm_x8_550.90_idle.txt"
-UNREAD = str(SAMPLES / "fio" / "floppy_randwrite_pathological.json")
+UNREAD = str(sorted((SAMPLES / "kineto").iterdir())[0])
 
 
 def shape(found: Recorded) -> dict[str, list[str]]:
@@ -164,7 +164,7 @@ def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text('{"schema": "preflight.report/1"}')
     found = recorded(UNREAD, T4, tmp_path / "none.txt", tmp_path / "old.json")
     assert shape(found) == {"input": ["nvidia-smi"]}
-    kind = "fio output"
+    kind = "a profiler trace"
     told = f"looks like {kind}: not read yet by this version"
     assert found.bad == [
         (UNREAD, told),

@@ -12,6 +12,7 @@ from preflight.errors import ParseError
 from preflight.facts.chassis import Chassis, EventLog
 from preflight.facts.collectives import Bench, Collectives
 from preflight.facts.dcgm import DcgmDiag
+from preflight.facts.fio import Bench as StorageBench
 from preflight.facts.gpu import Driver, NvidiaSmi
 from preflight.facts.host import SiteAnswer
 from preflight.facts.kernel import KernelLog
@@ -36,6 +37,7 @@ _COMES_WITH = {
     "watch": "; another: --python 'CMD'",
     "stress": "; another: --python 'CMD'",
     "micro-train": "; another: --python 'CMD'",
+    "io-bench": "; another: --python 'CMD'",
     "packages": "; another: --python 'CMD'",
 }
 
@@ -108,7 +110,7 @@ def _explains(facts: Any) -> bool:
         return facts.explained
     if isinstance(facts, Watch):
         return facts.ended in ("no-answer", "interrupted")
-    if isinstance(facts, (Stress, Training, Bench)):
+    if isinstance(facts, (Stress, Training, Bench, StorageBench)):
         return facts.interrupted
     if isinstance(facts, NvidiaSmi):
         return _tells_what_is_ill(facts)
@@ -126,7 +128,8 @@ def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:
     """A driver that lets nvidia-smi wait for its whole limit is a fact; cut off sooner, by the
     host's deadline, it is only unknown."""
     over = raw.reached_limit and probe and raw.elapsed_s >= probe.command.timeout_s
-    if raw.probe in ("watch", "stress", "micro-train", "nccl-bench") and probe and raw.stdout:
+    work = ("watch", "stress", "micro-train", "nccl-bench", "io-bench")
+    if raw.probe in work and probe and raw.stdout:
         return _seen_so_far(raw, probe, failed) or failed
     if failed is None or raw.probe != "nvidia-smi" or not over:
         return failed
@@ -135,7 +138,7 @@ def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:
 
 def _seen_so_far(
     raw: Raw, probe: Probe, why: Missing | None
-) -> Watch | Stress | Training | Bench | None:
+) -> Watch | Stress | Training | Bench | StorageBench | None:
     """What a watch saw until it was interrupted or cut off, where it saw a GPU at all; and how far
     other work came; a training run has `why` it went no further for its last line."""
     text = answer_text(raw, probe)
@@ -150,7 +153,7 @@ def _seen_so_far(
     if isinstance(found, Training):
         begun = not (isinstance(found.ranks, Missing) and isinstance(found.sweeps, Missing))
         return found if begun else None
-    if isinstance(found, Bench):
+    if isinstance(found, (Bench, StorageBench)):
         return found if found.runs else None
     seen = isinstance(found, Watch) and not isinstance(found.gpus, Missing)
     return found if seen else None

@@ -52,6 +52,8 @@ _TOLD = {
     "cpu_state": "cpu_state",
     "processes": "processes",
     "disks": "disks",
+    "mounts": "mounts",
+    "block_devices": "block_devices",
     "clock": "clock",
 }
 _NO_NIC = Missing("not-applicable", "no RDMA device in /sys/class/infiniband")

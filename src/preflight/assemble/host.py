@@ -24,6 +24,7 @@ from preflight.assemble.compared import (
     with_clock,
 )
 from preflight.assemble.fabric_manager import fabric_manager
+from preflight.assemble.fio import fio_facts
 from preflight.assemble.gpus.inventory import (
     count_gpus,
     nameless,
@@ -52,6 +53,7 @@ from preflight.assemble.software.environment import environment_facts
 from preflight.assemble.software.reported import as_reported, both_limits, reports_of
 from preflight.assemble.software.stack import stack_of
 from preflight.assemble.sources import probe_of
+from preflight.assemble.storage import proofs_of, storage_of
 from preflight.assemble.stress import joined, stress_of, watch_under_load
 from preflight.assemble.tables import SUPPLIERS
 from preflight.facts.gpu import Gpu, NvidiaSmi
@@ -65,6 +67,8 @@ _AS_TOLD = (
     "numa_nodes", "configured_limits", "asked_processes", "cgroup", "shared_memory", "disks",
     "processes", "clock", "cpu_state", "memory_state", "nccl_topo", "nccl",
     "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack", "wire",
+    "fio_runs", "fio_jobs", "fio_sides", "fio_syncs", "fio_totals",
+    "fio_large_reads", "fio_large_writes", "fio_random_reads",
     "bench_settings", "lasting", "network_growth", "inside",
 )  # fmt: skip
 
@@ -87,12 +91,14 @@ def assemble(name: str, raws: Iterable[Raw], nics: str = "") -> Assembled:
     parts["watch"] = watch_of(parts["watch"], parts["pci"], asked=asked)
     parts["training"] = training_of(parts["training"], asked=asked)
     parts["stress"] = stress_of(parts["stress"], asked=asked)
+    parts["proofs"] = proofs_of(by_probe, asked=asked)
     parts["dcgm"] = diag_of(parts["dcgm"], asked=asked)
     parts["asked_processes"] = processes_of(parts["asked_processes"], asked=asked)
     parts["identity"] = with_clock(parts["identity"], by_probe.get("identity"))
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
     parts["nccl"] = log_of_job(one_log(by_probe, found, parts["nccl"]), asked=asked)
     parts |= benchmark_facts(found, asked=asked)
+    parts |= fio_facts(found, parts["memory"], asked=asked)
     python = named(parts["packages"], by_probe.get("packages"))
     parts["packages"] = packages_of(parts["packages"])
     site = {probe: site_answer(raw) for probe, raw in by_probe.items() if probe.startswith("site.")}
@@ -161,6 +167,7 @@ def _host(name: str, parts: Mapping[str, Any], site: dict[str, Known[SiteAnswer]
         **nic_facts(parts["nics"], parts["netdevs"], tree),
         **accelerator_facts(parts["npus"], parts["amd_gpus"], pci),
         **environment_facts(parts["environment"], parts.values()),
+        storage=storage_of(parts),
         topology_shape=shape(parts["pci_sysfs"]),
         gpu_product=gpu_product(gpus),
         told=told(parts, smi, gpus),

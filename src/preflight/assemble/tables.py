@@ -35,11 +35,16 @@ PROBES: dict[str, str] = {
     "cpu-state": "state.cpu_state:cpu_state",
     "processes": "state.processes:processes",
     "disks": "state.disks:disks",
+    "block-devices": "storage.block_devices:block_devices",
+    "mdstat": "storage.mdstat:mdstat",
+    "mounts": "storage.mounts:mounts",
+    "quotas": "storage.quotas:quotas",
     "service-limits": "limits.service_limits:service_limits",
     "clock": "state.clock:clock",
     "environment": "stack.environment:environment",
     "nccl-topo": "nccl_topo:nccl_topo",
     "dmidecode": "dmidecode:dmidecode",
+    "disk-health": "storage.health:disk_health",
     "dmesg": "kernel_log.log:dmesg",
     "journalctl": "kernel_log.log:journalctl",
     "kernel-log": "kernel_log.log:kernel_log",
@@ -88,11 +93,18 @@ PROBES: dict[str, str] = {
     "ulimit": "limits.ulimit:ulimit",
     "ulimit-hard": "limits.ulimit:ulimit_hard",
     "env": "stack.env_text:env",
+    "mountinfo": "storage.mounts:mountinfo",
+    "mount": "storage.lists:mount",
+    "nfsstat-m": "storage.lists:nfsstat",
+    "lsblk": "storage.lsblk:lsblk",
+    "smart": "storage.health:smart",
     "nccl-log": "logs.nccl.log:nccl_log",
     "nccl-tests": "collectives.nccl_tests:nccl_tests",
     "all-reduce-bench": "collectives.all_reduce_bench:all_reduce_bench",
     "nccl-bench": "collectives.bench:bench",
     "perftest": "collectives.perftest:perftest",
+    "fio": "fio.report:fio",
+    "io-bench": "fio.bench:io_bench",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -155,6 +167,11 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "cgroup": ("cgroup",),
     "shared_memory": ("shared-memory",),
     "disks": ("disks",),
+    "mounts": ("mounts", "mountinfo", "mount", "nfsstat-m"),
+    "block_devices": ("block-devices", "lsblk"),
+    "raids": ("mdstat",),
+    "disk_health": ("disk-health", "smart"),
+    "quotas": ("quotas",),
     "processes": ("processes",),
     "clock": ("clock",),
     "cpu_state": ("cpu-state",),
@@ -169,6 +186,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "lasting": ("nccl-bench",),
     "network_growth": ("nccl-bench",),
     "rdma_tests": ("perftest",),
+    "fio": ("io-bench", "fio"),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
 }
@@ -183,12 +201,13 @@ RECORDED_ONLY = frozenset(
         "ulimit", "ulimit-hard", "env", "lspci-tree", "hwloc",
         "ibstat", "ibstatus", "ibv_devinfo", "rdma-link",
         "show-gids", "ibdev2netdev", "ip-addr", "bonding", "nccl-log", "nccl-tests",
-        "all-reduce-bench", "perftest",
+        "mountinfo", "mount", "nfsstat-m", "lsblk", "smart",
+        "all-reduce-bench", "perftest", "fio",
     }
 )  # fmt: skip
 
 #: Asked by an option, a level or a command of its own, with a command line that depends on it.
-BY_OPTION = frozenset({"watch", "process", "stress", "micro-train", "nccl-bench"})
+BY_OPTION = frozenset({"watch", "process", "stress", "micro-train", "nccl-bench", "io-bench"})
 
 #: What tells where adapters sit, and with it what each is for; and who named them for training.
 _PLACES = (
@@ -254,6 +273,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "cgroup": ("cgroup",),
     "shared_memory": ("shared_memory",),
     "disks": ("disks",),
+    "storage": ("mounts", "block_devices", "raids", "disk_health", "quotas"),
     "processes": ("processes",),
     "clock": ("clock",),
     "cpu_state": ("cpu_state",),
@@ -299,6 +319,15 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "bench_stack": ("localisation",),
     "inside": ("localisation",),
     "rdma_tests": ("rdma_tests", "nics"),
+    "fio_runs": ("fio",),
+    "fio_jobs": ("fio",),
+    "fio_sides": ("fio", "memory"),
+    "fio_syncs": ("fio",),
+    "fio_totals": ("fio", "memory"),
+    **dict.fromkeys(
+        ("fio_large_reads", "fio_large_writes", "fio_random_reads"),
+        ("fio", "memory", "mounts", "block_devices", "raids", "pci_tree", "netdevs", "nics"),
+    ),
     "told": (),  # of what is asked for other checks
     "site": (),
 }

@@ -42,5 +42,6 @@ def _closing(plan: Plan, options: Options) -> str:
     """How much is judged, and what is written."""
     lock = [options.lock] if options.lock is not None else []
     files = ", ".join([*options.save, *lock, *map(str, host_paths(options))])
-    files = files or ("nothing that stays" if plan.trains is not None else "nothing")
+    writes = plan.trains is not None or plan.stores is not None
+    files = files or ("nothing that stays" if writes else "nothing")
     return f"{len(plan.checks)} checks; would write {files}\n"

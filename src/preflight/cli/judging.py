@@ -57,7 +57,8 @@ LEVEL_HINT = (
 #: What the next level of the whole checklist adds.
 NEXT_LEVEL_HINT = (
     "--level standard also puts every device under load and trains a small model, for about two "
-    "minutes on each host: 16 MB in a temporary folder, 4 GB where there are GPUs, removed"
+    "minutes on each host: 16 MB in a temporary folder, 4 GB where there are GPUs, removed; and "
+    "1 GiB by fio on a local disk, for ten seconds, removed"
 )
 EACH_ALONE_HINT = (
     "each host trained by itself, and nothing of the network between them was used; all of them "
@@ -95,6 +96,10 @@ def judge_and_report(
             from preflight.cli.one_job import as_one_job
 
             as_one_job(many, plan.python)
+        if plan.stores is not None:
+            from preflight.cli.storing import announced
+
+            announced(plan.stores, len(many.hosts) if many else 1, options, streams)
         if many and question.benches is not None:
             from preflight.cli.engines import as_one_bench
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from preflight.assemble.asked import NO_TRAINING
-from preflight.assemble.benchmarks import NO_SEARCH
+from preflight.assemble.benchmarks import NO_BENCH, NO_SEARCH, NO_WIRE
+from preflight.assemble.fio import NO_STORAGE
+from preflight.assemble.storage import NO_PROOF
 from preflight.assemble.stress import NO_STRESS
 from preflight.model import NOT_IN_INPUT, Result, Status
 
-_UNRECORDED = (NOT_IN_INPUT.text, NO_SEARCH.text, NO_STRESS.text, NO_TRAINING.text)
+_UNRECORDED = {
+    one.text
+    for one in (NOT_IN_INPUT, NO_BENCH, NO_PROOF, NO_SEARCH, NO_STORAGE, NO_STRESS, NO_TRAINING,
+                NO_WIRE)
+}  # fmt: skip
 
 
 def as_recorded(results: Sequence[Result], beyond: frozenset[str]) -> list[Result]:

@@ -20,6 +20,10 @@ def news_of(probe: str, line: str) -> str:
         from preflight.cli.benches import told_of as told_of_bench
 
         return told_of_bench(_decoded(line))
+    if probe == "io-bench":
+        from preflight.cli.storing import told_of as told_of_storage
+
+        return told_of_storage(_decoded(line))
     return ""
 
 

@@ -90,6 +90,10 @@ class Options(Struct):
     repeats: int | None = None
     pairwise: bool = False
     no_locate: bool = False
+    dir: str | None = None
+    size: str | None = None
+    runtime: str | None = None
+    job: str | None = None
     settings: list[str] = []
     lasting: str | None = None
     wire: str | None = None
@@ -339,6 +343,22 @@ OPTIONS: dict[str, Option] = {
         "Try each pair of hosts, as is done with up to eight: a round for each host. Shown as a "
         "map; --save heat.svg draws it.",
     ),
+    "dir": Option(
+        str, ("--dir",),
+        "Where to write and read: a directory of the file system in question. Else one of a local "
+        "disk: $TMPDIR, /tmp, /var/tmp, $HOME. What is written is removed.", "DIR",
+    ),
+    "size": Option(
+        str, ("--size",),
+        "Bytes of all files at once, else 4G; hosts share them where they share the file system.",
+        "SIZE",
+    ),
+    "runtime": Option(str, ("--runtime",), "Of all jobs together, else 60s.", "TIME"),
+    "job": Option(
+        str, ("--job",),
+        "Your own job file of fio in place of the built-in jobs. Its files are made in the "
+        "directory: it may name no other, nor a device.", "FILE",
+    ),
     "no_locate": Option(bool, ("--no-locate",), "Look for no slow host or link."),
     "settings": Option(
         list[str], ("--sweep",),
@@ -391,6 +411,7 @@ BENCH = (
     "collective", "begin", "end", "factor", "dtype", "ranks", "threads", "repeats", "pairwise",
     "no_locate", "nccl_tests", "interface", "even_if_busy", "settings", "lasting", "wire",
 )  # fmt: skip
+STORE = ("dir", "size", "runtime", "job", "even_if_busy")
 FIX = ("fix_script", "apply", "undo", "undo_file")
 
 

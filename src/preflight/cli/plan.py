@@ -48,6 +48,8 @@ class Plan(Struct):
     stresses: dict[str, Any] | None = None
     #: What is timed (cli/benches.py); None where nothing is.
     benches: dict[str, Any] | None = None
+    #: What is written and read (cli/storing.py); None where nothing is.
+    stores: dict[str, Any] | None = None
     #: Checks above the level that was asked for: judged where a recording holds what they need.
     beyond: frozenset[str] = frozenset()
     #: The level that all chosen checks need; empty where one of the asked level is among them.
@@ -77,6 +79,10 @@ class Plan(Struct):
             from preflight.cli.benches import questions
 
             yield from questions(self.benches, self.python)
+        if self.stores is not None:
+            from preflight.cli.storing import store_question
+
+            yield store_question(self.stores, self.python)
         if self.trains is not None:
             from preflight.cli.training import estimate
             from preflight.ship import train_command
@@ -123,6 +129,8 @@ class Question(Struct, frozen=True):
     stresses: dict[str, Any] | None = None
     #: The plan of a bench of collectives, where that was asked for.
     benches: dict[str, Any] | None = None
+    #: The plan of a bench of storage, where that was asked for.
+    stores: dict[str, Any] | None = None
 
 
 def hold(options: Options) -> None:
@@ -182,7 +190,7 @@ def make_plan(question: Question, options: Options) -> Plan:
     checks = [one for one in catalogue.checks if _belongs(one, question)]
     checks = overrides.apply(_on_nics(checks, options), stated)
     # Who names the Python that trains wants it to be there.
-    named = ("stress.*", "training.*", "collectives.*") if options.python != _PYTHON else ()
+    named = ("stress.*", "training.*", "collectives.*", "io.*") if options.python != _PYTHON else ()
     none = _states_no_gpus(stated)
     asked = [one for one in question.asked if not (none and one == "gpu.present")]
     checks = overrides.mark(checks, (*asked, *named), asked=True)
@@ -211,6 +219,7 @@ def make_plan(question: Question, options: Options) -> Plan:
         _work(question.trains, "training", checks, options),
         _work(question.stresses, "stress", checks, options),
         _work(question.benches, "collectives", checks, options),
+        _work(question.stores, "io", checks, options),
         frozenset(beyond),
         needs,
     )
@@ -220,11 +229,16 @@ def _work(
     asked: dict[str, Any] | None, domain: str, checks: Sequence[Check], options: Options
 ) -> dict[str, Any] | None:
     """What was asked for; else what checks of this level need. What is recorded needs no work."""
-    needing = (one for one in checks if one.domain == domain and one.level != "quick")
+    domains = (domain, "storage") if domain == "io" else (domain,)  # who writes tries it too
+    needing = (one for one in checks if one.domain in domains and one.level != "quick")
     if domain == "collectives" and asked is not None:
         from preflight.cli.benches import looks_for
 
         return asked | looks_for(checks)
+    if domain == "io" and not options.from_ and (asked is not None or any(needing)):
+        from preflight.cli.storing import wanted
+
+        return wanted(asked, checks)
     if asked is not None or options.from_ or not any(needing):
         return asked
     if domain == "collectives":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from preflight.expect.bound import Bound
 from preflight.facts.host import Host
+from preflight.facts.storage import Mount
 from preflight.facts.system import AskedProcess, Disk
 from preflight.model import Known, Missing
 
@@ -97,7 +98,16 @@ def shared_memory_floor_bytes(host: Host, _element: object) -> Known[Bound]:
 
 def disk_floor_bytes(_host: Host, disk: Disk) -> Known[Bound]:
     """500 MB; of a small file system 5 % of its size."""
-    if isinstance(disk.size_bytes, Missing):
-        return disk.size_bytes
-    share = int(_DISK_SHARE * disk.size_bytes)
+    return _floor(disk.size_bytes)
+
+
+def share_floor_bytes(_host: Host, mount: Mount) -> Known[Bound]:
+    """The same of what the network serves."""
+    return _floor(mount.size_bytes)
+
+
+def _floor(size_bytes: Known[int]) -> Known[Bound]:
+    if isinstance(size_bytes, Missing):
+        return size_bytes
+    share = int(_DISK_SHARE * size_bytes)
     return Bound(share, "5 % of its size") if share < _DISK_FREE else Bound(_DISK_FREE, "500 MB")

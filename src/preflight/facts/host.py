@@ -17,6 +17,7 @@ from preflight.facts.collectives import (
 )
 from preflight.facts.counters import Counters
 from preflight.facts.dcgm import DcgmDiag
+from preflight.facts.fio import FioJob, FioRun, FioSide, FioTotal
 from preflight.facts.gpu import Driver, Gpu, GpuInventory, GpuLooks
 from preflight.facts.host_memory import Dimms, Edac
 from preflight.facts.kernel import KernelLog
@@ -29,6 +30,7 @@ from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.facts.setup import Board, Package, Persisted, Software, Sysctl, Told
 from preflight.facts.stack import EnvReport, EnvTargets, EnvVar
 from preflight.facts.stack_pieces import Stack
+from preflight.facts.storage import Storage
 from preflight.facts.stress import Stress
 from preflight.facts.system import (
     AskedProcess,
@@ -180,6 +182,7 @@ class Host(Struct, frozen=True):
     cgroup: Known[Cgroup] = NOT_IN_INPUT
     shared_memory: Known[SharedMemory] = NOT_IN_INPUT
     disks: Known[tuple[Disk, ...]] = NOT_IN_INPUT
+    storage: Storage = field(default_factory=Storage)  # what is mounted, and the devices below
     processes: Known[Processes] = NOT_IN_INPUT
     clock: Known[Clock] = NOT_IN_INPUT
     cpu_state: Known[CpuState] = NOT_IN_INPUT
@@ -196,6 +199,15 @@ class Host(Struct, frozen=True):
     bench_stack: Known[BenchStack] = NOT_IN_INPUT  # of the ranks that timed collectives
     inside: Known[Inside] = NOT_IN_INPUT  # which GPU, fabric or rail of it is slow
     localisation: Known[Localisation] = NOT_IN_INPUT  # which host is slow, by those that led
+    fio_runs: Known[tuple[FioRun, ...]] = NOT_IN_INPUT  # what fio measured, by reports
+    fio_jobs: Known[tuple[FioJob, ...]] = NOT_IN_INPUT
+    fio_sides: Known[tuple[FioSide, ...]] = NOT_IN_INPUT
+    fio_syncs: Known[tuple[FioSide, ...]] = NOT_IN_INPUT
+    fio_totals: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
+    #: Of these what tells how fast a device is: large blocks, or random ones, enough in flight.
+    fio_large_reads: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
+    fio_large_writes: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
+    fio_random_reads: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     wire: Known[Wire] = NOT_IN_INPUT  # its links by themselves
     #: Values of NCCL's variables that were held against each other.
     bench_settings: Known[tuple[SettingSweep, ...]] = NOT_IN_INPUT

@@ -119,7 +119,7 @@ class PciPath(Struct, frozen=True):
 
     name: str  # gpu3 where nvidia-smi names it, else its address
     bus_id: str  # 00000000:1b:00.0
-    kind: str  # gpu | nvswitch | nic | bridge
+    kind: str  # gpu | nvswitch | nic | nvme | bridge
     answers: Known[bool] = True
     by_driver: bool = False  # nvidia-smi tells of its link too
     virtual: bool = False  # in a virtual machine: the link shown is the hypervisor's choice
@@ -150,5 +150,6 @@ class PciPaths(Struct, frozen=True):
     cards: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # GPUs, save the only one of a laptop
     board: Known[tuple[PciPath, ...]] = NOT_IN_INPUT  # GPUs and NVSwitches
     nics: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
+    nvmes: Known[tuple[PciPath, ...]] = NOT_IN_INPUT
     #: GPUs and the NICs that share a switch with one, where no device is a virtual machine's.
     acs: Known[tuple[PciPath, ...]] = NOT_IN_INPUT

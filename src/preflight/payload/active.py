@@ -19,11 +19,12 @@ Run = Callable[[dict[str, Any], Callable[[dict[str, Any]], None]], None]
 
 class Work(NamedTuple):
     """Active work: the form of what it tells, in its first line; what it does, in a sentence; what
-    imports it, with torch."""
+    imports it, with torch where it takes that."""
 
     form: str
     does: str
     imported: Callable[[], Run]
+    torch: bool = True
 
 
 def _trains() -> Run:
@@ -47,11 +48,19 @@ def _benches() -> Run:
     return lambda plan, tell: harness(Plan(**plan), tell)
 
 
+def _stores() -> Run:
+    from .storage.harness import harness
+    from .storage.plan import Plan
+
+    return lambda plan, tell: harness(Plan(**plan), tell)
+
+
 #: By the command that asks for it.
 ACTIVE = {
     "train": Work("micro-train/1", "trains", _trains),
     "stress": Work("stress/1", "stresses", _stresses),
     "bench": Work("nccl-bench/1", "times collectives", _benches),
+    "io": Work("io-bench/1", "reads and writes files", _stores, torch=False),
 }
 
 
@@ -80,11 +89,11 @@ def _done(work: Work, plan: dict[str, Any], lines: Lines) -> None:
 
     warnings.filterwarnings("ignore")  # of torch, about itself: they would be told per rank
     pythons.add_users_modules()
-    why = _stands_in_the_way(plan)
+    why = _stands_in_the_way(plan, torch=work.torch)
     if why:
         lines.write({"preflight": work.form, **why})
         return
-    if plan.get("hosts") and not _meets(plan, work.form, lines):
+    if work.torch and plan.get("hosts") and not _meets(plan, work.form, lines):
         return
     try:
         with _ended_at_once():
@@ -122,7 +131,7 @@ def _meets(plan: dict[str, Any], form: str, lines: Lines) -> bool:
     return meet(plan, at, lambda line: lines.write({"preflight": form, **line, "host": host}))
 
 
-def _stands_in_the_way(plan: dict[str, Any]) -> dict[str, Any]:
+def _stands_in_the_way(plan: dict[str, Any], *, torch: bool) -> dict[str, Any]:
     """A line that says why nothing is begun; empty where nothing is against it."""
     from . import alone, pythons
     from .site import torch_version
@@ -130,7 +139,7 @@ def _stands_in_the_way(plan: dict[str, Any]) -> dict[str, Any]:
     few = _too_few(plan)
     if few:
         return {"kind": "cannot", "why": "few-gpus", "text": few}
-    if not torch_version():
+    if torch and not torch_version():
         return {"kind": "cannot", "why": "no-torch", "text": pythons.no_torch()}
     gpus = plan.get("device") != "cpu"
     even_if_busy = bool(plan.get("even_if_busy"))

@@ -31,6 +31,8 @@ def main() -> None:
     stress.add_argument("--plan", default="{}", help="what to do, as JSON: stress/plan.py")
     bench = commands.add_parser("bench", help="collectives timed and proved, as JSON lines")
     bench.add_argument("--plan", default="{}", help="what to do, as JSON: collectives/plan.py")
+    io = commands.add_parser("io", help="files written and read by fio, as JSON lines")
+    io.add_argument("--plan", default="{}", help="what to do, as JSON: storage/plan.py")
     program = commands.add_parser("program", help="a program that loads the GPUs, by itself here")
     program.add_argument("--job", default="", help="what tells our own processes on this host")
     program.add_argument("--even-if-busy", action="store_true")

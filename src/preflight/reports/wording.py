@@ -46,6 +46,7 @@ DOMAINS = {
     "rdma": "RDMA",
     "wire": "Links",
     "bench": "Benchmarks",
+    "io": "Storage as measured",
     "storage": "Storage",
     "fs": "File systems",
     "kernel": "Kernel",
@@ -62,8 +63,12 @@ DOMAINS = {
 
 #: So much of a reason stands in the last line; all of it stands where it is skipped.
 _REASON_CHARACTERS = 200
-#: Names that mean nothing to a shell: a mount, a service, a process.
-_PASTED = re.compile(r"/[\w./@-]*|[\w.@-]+\.service|pid [0-9]+", re.ASCII)
+#: Names that mean nothing to a shell: a mount, a service, a process, a disk, a variable.
+_PASTED = re.compile(
+    r"/[\w./@-]*|[\w.@-]+\.service|pid [0-9]+|(?:md|nvme|sd)[a-z0-9]{1,12}"
+    r"|(?:HF|TRITON|TORCHINDUCTOR)_[A-Z_]{2,30}|TMPDIR",
+    re.ASCII,
+)
 #: A subject; of DCGM: "GPU Memory gpu3"; of a stress run: "gpu3 bf16", "gpu3 walking ones".
 _OF_GPU = r" (?:fp\d{1,2}|tf32|bf16|address|walking \w{4,5}|random(?: inverted)?)"
 _GPU = re.compile(rf"(?:.{{1,60}} )?gpu(\d+)(?:{_OF_GPU})?")

@@ -15,7 +15,7 @@ _SECTIONED = "nvidia-smi-q"
 _ADD_UP = ("nvlink", "services", "driver-module")
 #: Logs add up, each read by itself: a ring buffer, a journal and the fabric manager's log; and what
 #: NCCL wrote in each process; and every benchmark. The second of a host is called kernel-log#2.
-_LOGS = ("kernel-log", "nccl-log", "nccl-tests", "all-reduce-bench", "perftest")
+_LOGS = ("kernel-log", "nccl-log", "nccl-tests", "all-reduce-bench", "perftest", "fio")
 #: Forms of one answer, the better first: only one of them is judged.
 _SAME = ("nvidia-smi", "nvidia-smi-q", "nvidia-smi-table")
 _FULL_REPORT = re.compile(r"^ {4}Product Name +: ", re.MULTILINE)

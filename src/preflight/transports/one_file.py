@@ -58,10 +58,11 @@ def answers_of_stream(stream: BinaryIO | None, label: str) -> Reader | list[Raw]
 def _large_log(path: Path, label: str) -> Raw | None:
     if path.stat().st_size < SMALLEST_BYTES:  # nor need the modules be loaded
         return None
+    from preflight.transports.fio_sieve import fio_sieved
     from preflight.transports.nccl_sieve import nccl_sieved
     from preflight.transports.sieve import sieved
 
-    return sieved(path, label) or nccl_sieved(path, label)
+    return fio_sieved(path, label) or sieved(path, label) or nccl_sieved(path, label)
 
 
 def _is_file(path: Path) -> bool:

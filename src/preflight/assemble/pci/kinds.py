@@ -14,6 +14,7 @@ _GPU = ("0x0300", "0x0302")
 NVSWITCH = "0x0680"
 HOST_BRIDGE = "0x0600"
 _NIC = ("0x0200", "0x0207", "0x0208")
+_NVME = "0x0108"
 #: Graphics of a server's management controller: ASPEED, Matrox, Huawei. No laptop has one.
 _SERVER_GRAPHICS = frozenset({"0x1a03", "0x102b", "0x19e5"})
 #: The names of data-centre cards, as pci.ids has them: [A100 SXM4 80GB], [Tesla T4], [L40S].
@@ -23,12 +24,14 @@ _DATACENTRE = re.compile(
 
 
 def kind_of(device: PciDevice) -> str:
-    """gpu | nvswitch | nic; empty for what training does not use."""
+    """gpu | nvswitch | nic | nvme; empty for what training does not use."""
     nvidia = device.vendor_id == NVIDIA
     if nvidia and device.class_id in _GPU:
         return "gpu"
     if nvidia and device.class_id == NVSWITCH:
         return "nvswitch"
+    if device.class_id == _NVME:
+        return "nvme"
     return "nic" if device.class_id in _NIC else ""
 
 

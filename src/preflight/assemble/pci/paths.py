@@ -98,7 +98,7 @@ def paths(
     tree: Known[PciTree], smi: Known[NvidiaSmi], virtualization: Known[str],
     matrix: Known[Matrix] = NOT_IN_INPUT,
 ) -> Known[PciPaths]:  # fmt: skip
-    """One record for each GPU, NVSwitch and NIC that is not handed to a virtual machine."""
+    """One record for each GPU, NVSwitch, NIC and NVMe disk that no virtual machine was given."""
     if isinstance(tree, Missing):
         return tree
     gpus = () if isinstance(smi, Missing) else smi.gpus
@@ -122,6 +122,7 @@ def paths(
         cards=_those(found, "GPU of a server", () if sleeps else ("gpu",)),
         board=_those(found, "NVIDIA GPU or NVSwitch", ("gpu", "nvswitch")),
         nics=_those(found, "NIC", ("nic",)),
+        nvmes=_those(found, "NVMe disk", ("nvme",)),
         acs=judged_for_acs(
             tree, _those(found, "NVIDIA GPU", ("gpu",)), _those(found, "NIC", ("nic",))
         ),

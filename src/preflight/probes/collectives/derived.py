@@ -7,10 +7,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from preflight.facts.collectives import Collective, Shape, Side, SizeRow
+from preflight.facts.collectives import Collective, RdmaTest, Shape, Side, SizeRow
+from preflight.facts.wire import WireTest
 from preflight.model import Known, Missing
 from preflight.units import format_bytes
 
@@ -36,6 +38,20 @@ def numbered(found: Iterable[Collective]) -> tuple[Collective, ...]:
         shape = one.shape
         shape = shape if isinstance(shape, Missing) else replace(shape, name=name)
         named.append(replace(one, name=name, shape=shape))
+    return tuple(named)
+
+
+Test = TypeVar("Test", RdmaTest, WireTest)
+
+
+def apart(tests: Iterable[Test]) -> tuple[Test, ...]:
+    """The tests of links, each by a name of its own: the second of a name is its 2."""
+    seen: Counter[str] = Counter()
+    named = []
+    for one in tests:
+        seen[one.name] += 1
+        again = f"{one.name}, {seen[one.name]}" if seen[one.name] > 1 else one.name
+        named.append(replace(one, name=again))
     return tuple(named)
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from preflight.errors import ParseError
 from preflight.facts.collectives import RdmaRow, RdmaTest, RdmaTests
 from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.collectives.derived import apart
 from preflight.probes.collectives.labels import Labelled, labelled
 from preflight.probes.spec import probe
 from preflight.units import format_bytes
@@ -79,7 +78,7 @@ def perftest(text: str) -> RdmaTests:
     if not found and not waiting:
         raise ParseError("expected a title of perftest: RDMA_Write BW Test", 1)
     tests = [_test(one) for one in _once(found)] or [_never(waiting)]
-    return RdmaTests(_numbered(tests), probe=TOOL)
+    return RdmaTests(apart(tests), probe=TOOL)
 
 
 def _titled(title: re.Match[str], number: int, found: list[_Test]) -> None:
@@ -185,16 +184,6 @@ def _never(trouble: str) -> RdmaTest:
     missing = Missing("exited", trouble)
     return RdmaTest("perftest", "", "", ended=False, trouble=trouble, average_gbits=missing,
                     at_bytes=missing, line=1, probe=TOOL)  # fmt: skip
-
-
-def _numbered(tests: Sequence[RdmaTest]) -> tuple[RdmaTest, ...]:
-    seen: Counter[str] = Counter()
-    named = []
-    for one in tests:
-        seen[one.name] += 1
-        again = f"{one.name}, {seen[one.name]}" if seen[one.name] > 1 else one.name
-        named.append(replace(one, name=again))
-    return tuple(named)
 
 
 def _whole(text: str | None) -> Known[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -11,6 +10,7 @@ from preflight.errors import ParseError
 from preflight.facts.collectives import RdmaTest
 from preflight.facts.wire import Wire, WireEnd, WireTest
 from preflight.model import Known, Missing
+from preflight.probes.collectives.derived import apart
 from preflight.probes.collectives.lines import PROBE, Line, Told, said
 from preflight.probes.collectives.perftest import perftest
 from preflight.probes.collectives.wire_ends import (
@@ -54,7 +54,7 @@ def wire(told: Told) -> Known[Wire]:
     links = tuple(map(link_of, told.of["wire_link"]))
     return Wire(
         str(site["tool"]), str(site["why"]), float(site["loopback_gbits"]),
-        _numbered(tests) or NO_LINE, ends or _without(told, _NO_END),
+        apart(tests) or NO_LINE, ends or _without(told, _NO_END),
         links or _no_link(told, ends),
         _loopback(str(site["tool"]), tests), _left(told),
         tuple(map(_adapter, site["nics"])), site["line"], PROBE,
@@ -137,17 +137,6 @@ def _latency(one: Line) -> dict[str, Known[float]]:
         (test, *_) = perftest(str(one["text"])).tests
         return {"p50_us": test.typical_us, "p99_us": test.p99_us}
     return {}
-
-
-def _numbered(tests: Sequence[WireTest]) -> tuple[WireTest, ...]:
-    """Each by a name of its own."""
-    seen: dict[str, int] = defaultdict(int)
-    named = []
-    for one in tests:
-        seen[one.name] += 1
-        again = f"{one.name}, {seen[one.name]}" if seen[one.name] > 1 else one.name
-        named.append(replace(one, name=again))
-    return tuple(named)
 
 
 def rdma_of(told: Told) -> tuple[RdmaTest, ...]:

@@ -1,0 +1,114 @@
+"""What --dir and the like ask of a bench of storage, as the plan that travels to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+from preflight.cli.options import Options
+from preflight.cli.streams import Streams
+from preflight.errors import UsageError
+from preflight.model import Check, Command
+from preflight.units import format_bytes, format_duration, parse_bytes, parse_duration
+
+#: What `run --level standard` does.
+QUICK: dict[str, Any] = {"size_bytes": 1 << 30, "seconds": 9.0}
+#: What tries a directory and measures nothing.
+TRIAL: dict[str, Any] = {"size_bytes": 1 << 20, "seconds": 2.0, "measure": False}
+#: By default, and the least.
+_SIZE, _SECONDS = 4 << 30, 60.0
+_LEAST_BYTES, _LEAST_S = 64 << 20, 6.0
+_MOST_BYTES, _MOST_S = 1 << 45, 86400.0
+
+
+def plan_of(options: Options) -> dict[str, Any]:
+    """The plan. Raises UsageError."""
+    if options.from_:
+        raise UsageError("--from reads what was recorded, and the other options write files",
+                         "leave one of them out")  # fmt: skip
+    plan: dict[str, Any] = {
+        "size_bytes": _size(options.size), "seconds": _seconds(options.runtime),
+    }  # fmt: skip
+    plan |= {"dir": _dir(options.dir)} if options.dir is not None else {}
+    plan |= {"even_if_busy": True} if options.even_if_busy else {}
+    if options.job is not None:
+        from preflight.cli.fio_file import held
+
+        plan["job_file"] = held(_read(options.job), options.job, plan["size_bytes"])
+    return plan
+
+
+def wanted(asked: dict[str, Any] | None, checks: Sequence[Check]) -> dict[str, Any]:
+    """What was asked for, else the quick one; without checks on what is measured nothing is."""
+    if any(one.domain == "io" for one in checks):
+        return dict(QUICK) if asked is None else asked
+    return {**(asked or {}), **TRIAL}
+
+
+def _size(text: str | None) -> int:
+    found = _SIZE if text is None else parse_bytes(text)
+    if not _LEAST_BYTES <= found <= _MOST_BYTES:
+        hint = f"{format_bytes(_LEAST_BYTES)} to {format_bytes(_MOST_BYTES)}"
+        raise UsageError(f"--size {text} is out of range", hint)
+    return found
+
+
+def _seconds(text: str | None) -> float:
+    found = _SECONDS if text is None else parse_duration(text)
+    if not _LEAST_S <= found <= _MOST_S:
+        raise UsageError(f"--runtime {text} is out of range", "6s to 24h")
+    return found
+
+
+def _dir(text: str) -> str:
+    if not text.startswith(("/", "~")):
+        path = Path(text)
+        if not text.strip():
+            raise UsageError("--dir '': expected a directory", "is a variable empty?")
+        return str(path.absolute())
+    return text
+
+
+def _read(name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        what = f"--job {name} cannot be read: {why}"
+        raise UsageError(what, "--job FILE, as fio takes it") from error
+
+
+def store_question(plan: dict[str, Any], python: tuple[str, ...]) -> Command:
+    """The question, with what it takes."""
+    from preflight.ship import store_command
+
+    return store_command(plan, float(plan["seconds"]), python, estimate(plan))
+
+
+def estimate(plan: dict[str, Any]) -> str:
+    """What it takes, for --dry-run."""
+    where = plan.get("dir") or "the first of $TMPDIR, /tmp, /var/tmp, $HOME on a local disk"
+    return (f"writes at most {format_bytes(plan['size_bytes'])} into {where}, removed afterwards; "
+            f"about {format_duration(plan['seconds'])}")  # fmt: skip
+
+
+def announced(plan: dict[str, Any], hosts: int, options: Options, streams: Streams) -> None:
+    """Tell what is about to be written. Hosts that share the file system share the bytes."""
+    if hosts > 1:
+        plan |= {"hosts": hosts, "job": token_hex(8)}
+    if options.quiet:
+        return
+    each = f", on each of {hosts} hosts" if hosts > 1 else ""
+    once = "; a file system that they share gets it once" if "job_file" not in plan else ""
+    streams.note(f"{estimate(plan)}{each}{once if each else ''}")
+
+
+def told_of(told: dict[str, Any]) -> str:
+    """A line of the payload in words for a terminal; "" for one that is no news."""
+    if told.get("preflight") == "io-bench/1" and told.get("kind") == "begin":
+        size = told.get("size_bytes")
+        written = format_bytes(size) if isinstance(size, int) else "files"
+        return f"writes at most {written} into {told.get('dir')} ({told.get('fs')})"
+    return f"{told.get('name')} is done" if told.get("kind") == "fio" else ""

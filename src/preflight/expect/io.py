@@ -1,0 +1,55 @@
+"""How fast what fio did can be, by the devices below it. Rates in MB/s (1e6 bytes a second)."""
+
+from __future__ import annotations
+
+from preflight.expect.bound import Bound
+from preflight.expect.storage import Rates, device_rates, mount_of, place_rates
+from preflight.facts.fio import FioTotal
+from preflight.facts.host import Host
+from preflight.model import Known, Missing
+
+_NO_PLACE = Missing(
+    "not-in-input", "which device it was on is not told: shown, not judged; or say what is enough: "
+    "--set ID.warn=VALUE",
+)  # fmt: skip
+_FLASH = Missing(
+    "not-applicable", "flash has no number that all of its kind reach: shown, not judged; or say "
+    "what is enough: --profile nvme-raid, --set io.read.iops=120000",
+)  # fmt: skip
+
+
+def io_read_mbps(host: Host, total: FioTotal) -> Known[Bound]:
+    """MB/s that can be read."""
+    found = _rates(host, total)
+    if isinstance(found, Missing):
+        return found
+    return Bound(round(1e3 * found.read_gbps, 1), found.words)
+
+
+def io_write_mbps(host: Host, total: FioTotal) -> Known[Bound]:
+    """MB/s that can be written."""
+    found = _rates(host, total)
+    if isinstance(found, Missing):
+        return found
+    return Bound(round(1e3 * found.write_gbps, 1), found.words)
+
+
+def io_reads_per_s(host: Host, total: FioTotal) -> Known[Bound]:
+    """Requests a second at random of disks that turn."""
+    found = _rates(host, total)
+    if isinstance(found, Missing):
+        return found
+    return _FLASH if found.reads_per_s is None else Bound(found.reads_per_s, found.words)
+
+
+def _rates(host: Host, total: FioTotal) -> Known[Rates]:
+    """By the device or the directory that the job names, else by the disk that fio saw at work."""
+    if total.target.startswith("/dev/"):
+        return device_rates(host, total.target.rpartition("/")[2])
+    if not total.target.startswith("/"):
+        return device_rates(host, total.disk) if total.disk else _NO_PLACE
+    found, mount = place_rates(host, total.target), mount_of(host, total.target)
+    if isinstance(found, Missing) or isinstance(mount, Missing) or mount.reach != "network":
+        return found
+    text = f"over the network {found.read_gbps:.3g} GB/s at most ({found.words}); what the server "
+    return Missing("not-applicable", f"{text}can do is not known: shown, not judged")

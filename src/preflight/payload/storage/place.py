@@ -1,0 +1,168 @@
+"""Where a bench may write: a directory that the user names, or one of a local file system; and a
+directory of its own in it, which goes with the run, however that ends."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import socket
+import stat
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..scratch import sweep
+from .mounts import Mount, free_and_all, is_local_disk, is_shared, mount_of
+
+#: So much stays free, of all of the file system and beyond what is written.
+_FREE_SHARE, _BEYOND = 0.10, 1.10
+#: Looked at in this order where no directory is named.
+_DEFAULTS = ("$TMPDIR", "/tmp", "/var/tmp", "$HOME")
+_PREFIX = ".preflight-io"
+#: No run takes longer.
+_LONGEST_S = 86400.0
+
+
+class RefusedError(Exception):
+    """Why nothing is written there, and what to type."""
+
+
+class Place(NamedTuple):
+    """A directory without links in it, and what it is on."""
+
+    path: str
+    mount: Mount
+
+
+def chosen(asked: str, size_bytes: int) -> Place:
+    """The directory to work in. Raises RefusedError."""
+    if asked:
+        return held(asked, size_bytes)
+    whys = []
+    for one in _DEFAULTS:
+        path = os.path.expandvars(one)
+        if not path.startswith("/") or not os.path.isdir(path):  # noqa: PTH112
+            continue
+        try:
+            found = held(path, size_bytes)
+        except RefusedError as error:
+            whys.append(str(error))
+            continue
+        if is_local_disk(found.mount):
+            return found
+        whys.append(f"{path} is {found.mount.kind}, no local disk")
+    told = "; ".join(dict.fromkeys(whys))
+    raise RefusedError(f"no directory of a local disk takes it ({told}): --dir DIR names one")
+
+
+def held(asked: str, size_bytes: int) -> Place:
+    """This directory, if so much may be written there. Raises RefusedError."""
+    path = os.path.realpath(os.path.expanduser(asked))  # noqa: PTH111
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116
+    except OSError as error:
+        raise RefusedError(f"{asked}: {error.strerror}: mkdir -p {asked}, or another --dir") from (
+            error
+        )  # fmt: skip
+    if not stat.S_ISDIR(mode):
+        raise RefusedError(f"{asked} is {_named(mode)}: --dir DIR names a directory in it, or on "
+                           "the file system that is mounted from it")  # fmt: skip
+    if not os.access(path, os.W_OK | os.X_OK):
+        why = "is mounted read-only" if os.statvfs(path).f_flag & os.ST_RDONLY else (
+            "may not be written by this user"
+        )  # fmt: skip
+        raise RefusedError(f"{asked} {why}: another --dir")
+    free, whole = free_and_all(path)
+    if free < _FREE_SHARE * whole or free < _BEYOND * size_bytes:
+        raise RefusedError(
+            f"{asked} has {_size(free)} free of {_size(whole)}; a tenth stays free, and "
+            f"{_size(size_bytes)} would be written: --size, or another --dir"
+        )
+    return Place(path, mount_of(path))
+
+
+def _named(mode: int) -> str:
+    if stat.S_ISBLK(mode) or stat.S_ISCHR(mode):
+        return "a device, which is never written to"
+    return "a file, which is never written to" if stat.S_ISREG(mode) else "no directory"
+
+
+def _size(count: float) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**29 else f"{count / 2**20:.0f} MiB"
+
+
+@contextlib.contextmanager
+def own_folder(place: Place) -> Iterator[str]:
+    """A fresh directory, which nobody else has. What an earlier run left is removed."""
+    _remove_left(place)
+    path = f"{place.path}/{_own_name(os.getpid())}"
+    os.mkdir(path, 0o700)  # noqa: PTH102
+    sweep(path)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _own_name(pid: int) -> str:
+    """Tells the process, so that a later run knows whether it is still there."""
+    return f"{_PREFIX}.{_host()}.{_boot()}.{pid}.{_start_of(pid)}"
+
+
+def _host() -> str:
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:12]
+
+
+def _boot() -> str:
+    """This boot, and which processes are seen: a container sees others under the same numbers."""
+    told = ""
+    boot = "/proc/sys/kernel/random/boot_id"
+    with contextlib.suppress(OSError), open(boot, encoding="ascii") as file:  # noqa: PTH123
+        told = file.read().strip().replace("-", "")[:12]
+    seen = 0
+    with contextlib.suppress(OSError):
+        seen = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
+    return f"{told}-{seen}"
+
+
+def _start_of(pid: int) -> str:
+    """When a process began, in ticks since the boot; "" where there is none (proc(5))."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            return file.read().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def _remove_left(place: Place) -> None:
+    """Directories of runs of this host and user that are no more."""
+    for entry in os.scandir(place.path):
+        if not entry.is_dir(follow_symlinks=False):
+            continue
+        mine = entry.stat(follow_symlinks=False).st_uid == os.getuid()
+        if mine and _is_left(entry.name, entry.path, shared=is_shared(place.mount)):
+            shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_left(name: str, path: str, *, shared: bool) -> bool:
+    """Whether nobody works in it any more. Where another host may see the same directory, one that
+    is called as this one is could be at work: then what was written within a day is left alone."""
+    prefix, _, rest = name.partition(f".{_host()}.")
+    words = rest.split(".")
+    if prefix != _PREFIX or len(words) != 3 or not words[1].isdigit():
+        return False
+    boot, pid, start = words
+    if boot.partition("-")[0] != _boot().partition("-")[0]:
+        return not shared or _written_s(path) < time.time() - _LONGEST_S
+    # Of another container it is not seen whether it runs.
+    return boot == _boot() and _start_of(int(pid)) != start
+
+
+def _written_s(path: str) -> float:
+    """When something in it was last written."""
+    with contextlib.suppress(OSError):
+        times = [one.stat(follow_symlinks=False).st_mtime for one in os.scandir(path)]
+        return max([os.stat(path).st_mtime, *times])  # noqa: PTH116
+    return time.time()

@@ -1,0 +1,23 @@
+"""What a bench of storage is to do; cli/storing.py makes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`dir` "": a directory of a local file system is looked for. `size_bytes`: of all files at
+    once; `seconds`: of all jobs. `job_file`: the user's own, in place of ours. `hosts`: so many do
+    this at the same time, and share the bytes where they share the file system. Without `measure`
+    the directory is only tried (proof.py). `job`: a word of
+    this job alone, by which several hosts know each other's files (seen.py)."""
+
+    dir: str = ""
+    size_bytes: int = 4 << 30
+    seconds: float = 60.0
+    job_file: str = ""
+    hosts: int = 1
+    even_if_busy: bool = False
+    measure: bool = True
+    job: str = ""

@@ -1,0 +1,1 @@
+"""What fio wrote as JSON, as facts."""

@@ -1,0 +1,130 @@
+"""The lines of the bundled bench of storage (payload/storage): fio's reports, one for each job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from preflight.errors import ParseError
+from preflight.facts.fio import Bench, FioDisk, FioJob, FioRun, FioSide, FioTotal
+from preflight.model import Missing
+from preflight.probes.fio.documents import Document, one_document
+from preflight.probes.fio.jobs import run_of
+from preflight.probes.fio.report import errors_in
+from preflight.probes.spec import probe
+
+PROBE = "io-bench"
+FORM = "io-bench/1"
+Line = dict[str, Any]
+_NO_END = Missing("exited", "the bench was ended before this job")
+
+
+@probe(PROBE, ["python3", "-I", "-", "io"], timeout_s=600)
+def io_bench(text: str) -> Bench:
+    """All jobs as one run. Raises ParseError for what is none."""
+    lines = list(_lines(text))
+    first = lines[0] if lines else {}
+    if first.get("preflight") != FORM:
+        raise ParseError(f"expected the line of {FORM}", 1)
+    told = str(first.get("text", ""))
+    if first.get("kind") == "busy":
+        return Bench((), 1, PROBE, busy=told)
+    if first.get("kind") == "cannot":
+        return Bench((), 1, PROBE, cannot=told, lacks_fio=first.get("why") == "no-fio")
+    refused = next((one for one in lines if one.get("kind") in ("failed", "cannot")), None)
+    if refused and refused.get("why") == "no-fio":
+        return Bench((), 1, PROBE, cannot=str(refused.get("text", "")), lacks_fio=True)
+    if refused:
+        return Bench((_failed(refused),), 1, PROBE)
+    run = _run(first, lines)
+    interrupted = any(one.get("kind") == "interrupted" for one in lines)
+    return Bench((run,) if run.jobs else (), 1, PROBE, interrupted=interrupted)
+
+
+def _lines(text: str) -> Iterator[Line]:
+    """Each with its number; a last one that is cut is left out."""
+    rows = text.splitlines()
+    for number, row in enumerate(rows, 1):
+        try:
+            told = json.loads(row)
+        except (ValueError, RecursionError):
+            if number == len(rows):
+                return
+            raise ParseError("expected a line of JSON", number) from None
+        if not isinstance(told, dict) or not isinstance(told.get("kind"), str):
+            raise ParseError("expected a line of the bench", number)
+        yield {**told, "line": number}
+
+
+def _failed(line: Line) -> FioRun:
+    """No job could begin."""
+    said = str(line.get("text", ""))
+    trouble = next(iter(errors_in(said)), said[:300])
+    return FioRun("", (FioJob("fio", "0", ended=False, trouble=trouble, line=line["line"],
+                              probe=PROBE),))  # fmt: skip
+
+
+def _run(first: Line, lines: list[Line]) -> FioRun:
+    files = [str(one.get("text", "")) for one in lines if one["kind"] == "job"]
+    jobs, sides, syncs = list[FioJob](), list[FioSide](), list[FioSide]()
+    totals, disks, version = list[FioTotal](), dict[str, FioDisk](), ""
+    for at, one in enumerate(one for one in lines if one["kind"] == "fio"):
+        run = _of(one, at, str(first.get("dir", "")), memory=first.get("memory") is True)
+        version = run.version or version
+        jobs += run.jobs
+        sides += run.sides
+        syncs += run.syncs
+        totals += run.totals
+        for disk in run.disks:
+            disks[disk.name] = max(disks.get(disk.name, disk), disk, key=_util)
+    return FioRun(
+        version, tuple(jobs), tuple(sides), tuple(syncs), tuple(totals), tuple(disks.values()),
+        job_file=files[-1] if files else "", place=_place(first), line=first["line"],
+    )  # fmt: skip
+
+
+def _util(disk: FioDisk) -> float:
+    return 0.0 if isinstance(disk.util_percent, Missing) else disk.util_percent
+
+
+def _place(first: Line) -> str:
+    """/data, xfs on /dev/nvme0n1p1."""
+    source = f" on {first['source']}" if first.get("source") else ""
+    return f"{first.get('dir', '')}, {first.get('fs', '')}{source}"
+
+
+def _of(line: Line, group: int, place: str, *, memory: bool) -> FioRun:
+    """One job: groups of fio are counted from 0 in each of its runs."""
+    errors, number = errors_in(str(line.get("said", ""))), line["line"]
+    report = line.get("report")
+    document = one_document(report) if isinstance(report, dict) else Document(1, "", [], [], {}, [])
+    run = run_of(document, errors)
+    if not run.jobs:
+        return replace(run, jobs=(_lost(line, errors),))
+    ended = line.get("hung") is not True
+
+    def placed(each: Any) -> Any:
+        over = {"through": "memory"} if memory and hasattr(each, "through") else {}
+        return replace(each, group=f"{group}.{each.group}", line=number, probe=PROBE, **over)
+
+    jobs = [placed(one) for one in run.jobs]
+    return replace(
+        run, jobs=tuple(one if ended else replace(one, ended=_NO_END) for one in jobs),
+        sides=tuple(map(placed, run.sides)), syncs=tuple(map(placed, run.syncs)),
+        totals=tuple(replace(placed(one), target=place) for one in run.totals),
+    )  # fmt: skip
+
+
+def _lost(line: Line, errors: list[str]) -> FioJob:
+    """A job that left no report."""
+    said = next(iter(errors), str(line.get("said", "")).strip()[:300])
+    if line.get("hung"):
+        said = f"fio did not end in time, and was killed; {said}" if said else (
+            "fio did not end in time, and was killed: the file system does not answer"
+        )  # fmt: skip
+    trouble = said or f"fio ended with status {line.get('status')}, and said nothing"
+    return FioJob(str(line.get("name", "fio")), str(line["line"]), ended=False, trouble=trouble,
+                  line=line["line"], probe=PROBE)  # fmt: skip

@@ -1,0 +1,1 @@
+"""File systems, the devices below them, and what both tell of themselves."""

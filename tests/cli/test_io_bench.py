@@ -1,0 +1,151 @@
+"""preflight io-bench on a real directory: fio's own figures, nothing left behind, nothing touched
+that is not its own."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from preflight.capture import Reader
+from tests.cli.command import preflight, with_tool
+from tests.conftest import require
+
+#: A job of a second.
+JOB = """[rand-read]
+rw=randread
+bs=8k
+size=64m
+runtime=1
+time_based
+direct=0
+iodepth=1
+"""
+
+
+def needs_fio() -> None:
+    require("fio", shutil.which("fio") is not None)
+
+
+def bench(folder: Path, *more: str) -> Any:
+    return preflight("io-bench", "--dir", str(folder), *more)
+
+
+def job_of(folder: Path, text: str) -> str:
+    (folder / "my.fio").write_text(text)
+    return str(folder / "my.fio")
+
+
+def test_every_figure_is_fios_own_and_the_job_file_is_kept(tmp_path: Path) -> None:
+    needs_fio()
+    data = tmp_path / "data"
+    data.mkdir()
+    ran = bench(data, "--size", "64M", "--runtime", "6s", "--format", "json",
+                "--save", str(tmp_path / "x.capture.gz"))  # fmt: skip
+    assert ran.rc in (0, 1), ran.err
+    assert f"writes at most 64 MiB into {data}, removed afterwards; about 6 s" in ran.err
+    assert list(data.iterdir()) == []
+    [table] = json.loads(ran.out)["measurements"]
+    again = preflight("io-bench", "--from", str(tmp_path / "x.capture.gz"), "--format", "json")
+    assert json.loads(again.out)["measurements"] == [table]
+    names = ["seq-write", "seq-read", "rand-read-4k", "rand-read-128k", "mixed-4k read",
+             "mixed-4k write", "log", "log sync"]  # fmt: skip
+    assert list(table["numbers"]) == names
+
+    raws = Reader(tmp_path / "x.capture.gz", "x")
+    lines = next(str(raw.stdout) for raw in raws if raw.probe == "io-bench").splitlines()
+    theirs = {one["name"]: one["report"]["jobs"][0] for one in map(json.loads, lines)
+              if one["kind"] == "fio"}  # fmt: skip
+    for name, told in table["numbers"].items():
+        job, _, way = name.partition(" ")
+        side = theirs[job][way or ("read" if "read" in job else "write")]
+        latency = side.get("clat_ns") or side["lat_ns"]
+        assert told["p99_us"] == latency["percentile"]["99.000000"] / 1e3
+        if way != "sync":
+            assert (told["iops"], told["bandwidth_mbps"]) == (side["iops"], side["bw_bytes"] / 1e6)
+            assert told["done_bytes"] == side["io_bytes"]
+
+    # By hand it is the same job.
+    (data / "job.fio").write_text(table["job_file"])
+    done = subprocess.run(
+        ["fio", "--output-format=json", "--section=rand-read-4k", "job.fio"],
+        cwd=data, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    by_hand = json.loads(done.stdout[done.stdout.index("{") :])
+    assert by_hand["jobs"][0]["job options"] == theirs["rand-read-4k"]["job options"]
+
+
+def test_a_job_of_ones_own(tmp_path: Path) -> None:
+    needs_fio()
+    data = tmp_path / "data"
+    data.mkdir()
+    ran = bench(data, "--job", job_of(tmp_path, JOB), "--format", "json")
+    [table] = json.loads(ran.out)["measurements"]
+    assert table["job_file"] == JOB
+    assert [row["block"] for row in table["rows"]] == ["8 KiB"]
+    assert list(data.iterdir()) == []
+
+
+def test_a_file_is_never_written_to(tmp_path: Path) -> None:
+    needs_fio()
+    (tmp_path / "file").write_text("x")
+    ran = preflight("io-bench", "--dir", str(tmp_path / "file"))
+    assert ran.rc == 3
+    assert "is a file, which is never written to" in " ".join(ran.out.split())
+    assert (tmp_path / "file").read_text() == "x"
+    refused = bench(tmp_path, "--job", job_of(tmp_path, "[a]\nsize=1m\nfilename=/etc/x\n"))
+    assert (refused.rc, "my.fio:3: filename=/etc/x is not taken" in refused.err) == (2, True)
+
+
+def test_another_ones_work_is_left_alone(tmp_path: Path) -> None:
+    needs_fio()
+    lock = tmp_path / "lock"
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        ran = preflight("io-bench", "--dir", str(tmp_path), PREFLIGHT_LOCK=str(lock))
+    assert "active work of preflight holds" in ran.out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_interrupted_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    needs_fio()
+    data = tmp_path / "data"
+    data.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-m", "preflight", "io-bench", "--dir", str(data), "--size", "64M",
+         "--python", sys.executable],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path,
+        env={**os.environ, "PREFLIGHT_LOCK": str(tmp_path / "lock"), "TMPDIR": str(tmp_path)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as run:  # fmt: skip
+        wait_for(lambda: any(data.glob(".preflight-io.*/data")), 20)
+        run.send_signal(number)
+        assert run.wait(timeout=15) == (-9 if number == signal.SIGKILL else 130)
+    wait_for(lambda: not any(data.iterdir()), 10)
+
+
+def wait_for(holds: Callable[[], bool], limit_s: float) -> None:
+    """Poll until it holds; AssertionError where it does not in time."""
+    until_s = time.monotonic() + limit_s
+    while not holds():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+
+
+def test_what_fio_says_of_an_error_is_told(tmp_path: Path) -> None:
+    path = with_tool(tmp_path / "bin", "fio", "echo 'fio: io_u error on file x: Input/output error:"
+                     " read offset=0, buflen=4096' >&2; exit 1")  # fmt: skip
+    ran = preflight("io-bench", "--dir", str(tmp_path), PATH=path)
+    assert ran.rc == 1
+    assert "io_u error on file x: Input/output error" in ran.out
+    assert [one.name for one in tmp_path.iterdir()] == ["bin"]

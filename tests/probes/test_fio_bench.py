@@ -1,0 +1,114 @@
+"""The lines of the bundled bench of storage: one report of fio for each job."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from preflight.assemble.host import assemble
+from preflight.errors import ParseError
+from preflight.facts.fio import FioJob, FioRun
+from preflight.facts.host import Host
+from preflight.model import Missing, Raw
+from preflight.probes.fio.bench import io_bench
+from preflight.recognise import recognise
+from tests.fio_text import bench, job
+
+
+def host_of(text: str, rc: int | None = 0) -> Host:
+    return assemble("x", [Raw("x", "io-bench", ("python3",), rc, text)]).host
+
+
+def run_of(text: str) -> FioRun:
+    [run] = io_bench(text).runs
+    return run
+
+
+def only(**line: Any) -> str:
+    return json.dumps({"preflight": "io-bench/1"} | line) + "\n"
+
+
+def test_all_jobs_are_one_run() -> None:
+    run = run_of(bench())
+    assert [one.name for one in run.jobs] == ["rand-read", "log"]
+    assert [one.line for one in run.jobs] == [3, 4]
+    # Jobs that ran one after the other are not added up.
+    assert [one.name for one in run.totals] == ["rand-read", "log"]
+    assert run.job_file == "[rand-read]\nrw=randread\n"
+    assert run.place == "/data, xfs on /dev/nvme0n1"
+    assert [one.name for one in run.disks] == ["nvme0n1"]
+    assert [raw.probe for raw in recognise(bench().encode(), "x")] == ["io-bench"]
+
+
+def test_a_file_system_in_memory_is_no_device() -> None:
+    run = run_of(bench(fs="tmpfs", memory=True))
+    assert {one.through for one in (*run.sides, *run.syncs)} == {"memory"}
+    assert {one.through for one in run.totals} == {"memory"}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "words"),
+    [
+        (only(kind="busy", text="GPU 0 holds process 7"), "not-asked", "holds process 7"),
+        (only(kind="cannot", why="no-fio", text="fio is not here"), "no-tool", "is not here"),
+        (only(kind="cannot", why="refused", text="/x is a file"), "exited", "is a file"),
+        (only(kind="begin"), "exited", "ended before its first job"),
+    ],
+)
+def test_why_nothing_was_measured(text: str, kind: str, words: str) -> None:
+    found = host_of(text).fio_sides
+    assert isinstance(found, Missing)
+    assert found.kind == kind
+    assert words in found.text
+
+
+def one_job(line: dict[str, Any]) -> FioJob:
+    [found] = run_of(only(kind="begin") + json.dumps({"kind": "fio", "name": "a"} | line)).jobs
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "trouble"),
+    [
+        ({"status": -9, "hung": True, "report": None}, "the file system does not answer"),
+        ({"status": 1, "said": "fio: io_u error on file d: Input/output error: read offset=0, "
+          "buflen=4096\n"}, "io_u error on file d: Input/output error"),
+        ({"status": 3, "said": ""}, "fio ended with status 3, and said nothing"),
+    ],
+)  # fmt: skip
+def test_a_job_without_a_report_failed(line: dict[str, Any], trouble: str) -> None:
+    found = one_job(line)
+    assert found.ended is False
+    assert trouble in found.trouble
+
+
+def test_that_no_job_could_begin() -> None:
+    text = only(kind="begin") + json.dumps({"kind": "failed", "text": "fio: failed to x"})
+    assert [one.trouble for one in run_of(text).jobs] == ["failed to x"]
+
+
+def test_cut_or_interrupted_it_tells_what_came() -> None:
+    text = bench(end=False)
+    cut = host_of(text[:-50], None).fio_jobs
+    assert isinstance(cut, Missing) or [one.name for one in cut] == ["rand-read"]
+    told = host_of(text + '{"kind":"interrupted"}\n', 130).fio_jobs
+    assert isinstance(told, tuple)
+    assert [one.name for one in told] == ["rand-read", "log"]
+
+
+def test_hung_by_its_own_report_is_not_its_end() -> None:
+    line = json.loads(bench(job()).splitlines()[2]) | {"hung": True}
+    assert isinstance(one_job(line).ended, Missing)
+
+
+@pytest.mark.parametrize("text", ["", "hello", "{", "[1]", '{"preflight":"stress/1","kind":"x"}'])
+def test_what_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ParseError):
+        io_bench(text)
+
+
+def test_a_line_that_is_none_is_told() -> None:
+    with pytest.raises(ParseError, match="line 2"):
+        io_bench(only(kind="begin") + "x\n" + only(kind="end"))
