@@ -1,4 +1,4 @@
-"""An estimate as tables: time, bill, memory, checkpoint, what it rests on, what it does not have."""
+"""An estimate as tables: time, bill, memory, checkpoint, what it rests on, what it lacks."""
 
 from __future__ import annotations
 
@@ -91,7 +91,8 @@ def _balance_told(told: Estimate) -> str:
 def _time_notes(told: Estimate) -> Iterator[str]:
     dense, attention = dense_flops(told.run), attention_flops(told.run)
     active = " active" if told.run.active_params else ""
-    yield f"6 N = {dense:.3g} FLOP a token of {number(told.run.computing_params)}{active} parameters"
+    params = number(told.run.computing_params)
+    yield f"6 N = {dense:.3g} FLOP a token of {params}{active} parameters"
     if not isinstance(attention, Missing):
         yield (
             f"12 x layers x width x length = {attention:.3g} FLOP a token: {attention / dense:.0%} "
@@ -127,7 +128,7 @@ def _memory(told: Estimate) -> Iterator[Row]:
     if not isinstance(activations, Missing):
         yield {"where": "each GPU, activations", "low": _size(activations[0]),
                "high": _size(activations[1]),
-               "how": "2 (computed twice) to 34 (all kept) B x layers x width x tokens"}  # fmt: skip
+               "how": "2 B (computed twice) to 34 (all kept) x layers x width x t"}  # fmt: skip
 
 
 def _memory_notes(told: Estimate) -> Iterator[str]:
