@@ -28,6 +28,7 @@ _TRAINING = ("group", "training")
 _STRESS = (*_TRAINING, "stress")
 _BENCH = ("group", "collectives", "locate", "wire")
 _STORAGE = ("storage",)
+_PROGRAMS = ("programs",)
 _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 #: Seconds that a watch takes at most beyond its duration: a driver that starts (30), a GPU that
 #: falls silent at the end (10), the first question to the driver, Python. See payload/watch.py.
@@ -188,19 +189,19 @@ def program_command(
     probe: str, argv: tuple[str, ...], python: tuple[str, ...] = ("python3",), job: str = "",
     *, even_if_busy: bool = False,
 ) -> Command:  # fmt: skip
-    """The question that runs a program of the host's own, as active work (payload/program.py)."""
+    """The question that runs a program of the host's own, as active work (payload/programs)."""
     words = ("program", *(("--job", job) if job else ()),
              *(("--even-if-busy",) if even_if_busy else ()))  # fmt: skip
     return Command(
-        probe, _argv(python, *words, *argv), timeout_s=TESTS_S, stdin=_launch(pyz()),
-        waits_for=TESTS, note=_shipped(pyz()),
+        probe, _argv(python, *words, *argv), timeout_s=TESTS_S, stdin=_launch(pyz(*_PROGRAMS)),
+        waits_for=TESTS, note=_shipped(pyz(*_PROGRAMS)),
     )  # fmt: skip
 
 
 def site_command(plan: Mapping[str, Any], python: tuple[str, ...] = ("python3",)) -> Command:
     """The question what a host has for a job over several."""
     argv = _argv(python, "site", "--plan", _json(plan))
-    data = pyz()
+    data = pyz(*_PROGRAMS) if plan.get("tests") else pyz()
     return Command(SITE, argv, timeout_s=SITE_S, stdin=_launch(data), note=_shipped(data))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from preflight.payload.nccl_tests import look
+from preflight.payload.programs.nccl_tests import look
 from tests.conftest import require
 
 NAME = "all_reduce_perf"

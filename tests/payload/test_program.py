@@ -19,7 +19,7 @@ from preflight import ship
 @pytest.fixture(scope="module")
 def payload(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("payload") / "preflight.pyz"
-    path.write_bytes(ship.pyz())
+    path.write_bytes(ship.pyz("programs"))
     return path
 
 

@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 from .active import ACTIVE, active
 from .lines import Lines
 from .parent import die_with_launcher
-from .program import run_program
 from .watch import Watch
 
 
@@ -42,6 +41,8 @@ def main() -> None:
         parser.error("expected 0 < --interval <= --seconds")
     die_with_launcher()
     if asked.command == "program":  # what it writes is its own
+        from .programs.run import run_program
+
         _leave(run_program(asked.argv, job=asked.job, even_if_busy=asked.even_if_busy))
     lines = Lines()
     if asked.command in ACTIVE:
@@ -66,7 +67,7 @@ def _site(plan: dict[str, Any], lines: Lines) -> int:
     pythons.add_users_modules()
     told = site(plan["interface"], plan["job"], even_if_busy=plan["even_if_busy"])
     if plan.get("tests"):
-        from .nccl_tests import look
+        from .programs.nccl_tests import look
 
         told["tests"] = look(plan["tests"]["folder"], plan["tests"]["names"])
         told["granted"] = os.environ.get("CUDA_VISIBLE_DEVICES")

@@ -19,7 +19,7 @@ from preflight.payload.collectives.bench import Bench, Here
 from preflight.payload.collectives.inside import FABRICS, inside
 from preflight.payload.collectives.orders import _among, done
 from preflight.payload.collectives.plan import Plan
-from preflight.payload.rails import adapters
+from preflight.payload.collectives.rails import adapters
 from tests.bench_lines import H100, on_gpus
 
 Line = dict[str, Any]

@@ -11,7 +11,7 @@ from preflight.model import Raw
 from preflight.nccl_text import PROBE, speaks, taken_out
 from preflight.ship import TESTS
 
-#: In the command line of what runs a program (payload/program.py): before its own words, and with
+#: In the command line of what runs a program (payload/programs): before its own words, and with
 #: what these begin.
 _WRAPS, _WRAPPED = ("-", "program"), "env"
 

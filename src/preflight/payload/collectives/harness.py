@@ -14,7 +14,6 @@ import torch.distributed as dist
 
 from .. import alone
 from ..places import PlaceError, place_of
-from ..rails import adapters
 from ..ranks import Tell
 from .agents import GoneError
 from .bench import Bench, Here
@@ -22,6 +21,7 @@ from .operations import COLLECTIVES
 from .over_hosts import cannot_take_part, lead
 from .parts import parts
 from .plan import Plan, PlanError
+from .rails import adapters
 from .served import serve
 from .work import TYPES
 

@@ -10,8 +10,8 @@ import sys
 import time
 from types import FrameType
 
-from . import alone
-from .parent import die_with_launcher, end_with_reader
+from .. import alone
+from ..parent import die_with_launcher, end_with_reader
 
 #: sysexits(3), EX_TEMPFAIL: somebody else works here.
 BUSY = 75
