@@ -47,7 +47,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("transports",),
     ("ship",),
     ("assemble",),
-    ("judge", "diagnosis", "placement"),
+    ("judge", "diagnosis", "placement", "estimate"),
     ("reports",),
     ("collect", "bench", "settings"),
     ("examiner",),
@@ -58,8 +58,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 APART = ("payload", "guard")
 
 #: Packages whose files may import each other freely; in the others only the shared files below.
-FREE_WITHIN = ("assemble", "judge", "placement", "redact", "reports", "settings", "transports",
-               "cli", "payload")  # fmt: skip
+FREE_WITHIN = ("assemble", "estimate", "judge", "placement", "redact", "reports", "settings",
+               "transports", "cli", "payload")  # fmt: skip
 #: Files that their neighbours in the package may import, and why.
 SHARED_WITHIN = {
     "probes.spec": "the form of a probe",

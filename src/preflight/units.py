@@ -16,6 +16,8 @@ _DURATION_PART = re.compile(
     r"(\d{1,12}(?:\.\d{1,9})?)\s*(us|ms|seconds?|secs?|s|minutes?|mins?|m|hours?|h|days?|d|weeks?|w)",
     re.IGNORECASE,
 )
+_COUNT = re.compile(r"(\d{1,18}(?:\.\d{1,9})?(?:[eE]\+?\d{1,3})?)\s*([KMBTkmbt]?)")
+_MANY = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _STEPS = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
@@ -50,6 +52,15 @@ def parse_bytes(text: str) -> int:
         )
     binary = bool(match[3]) or not match[4]
     return round(Decimal(match[1]) * _factor(match[2], 1024 if binary else 1000))
+
+
+def parse_count(text: str) -> float:
+    """`7e9`, `7B`, `2T`, `1,000,000`: how many, in steps of 1000; raises UsageError."""
+    match = _COUNT.fullmatch(text.strip().replace(",", ""))
+    count = float(match[1]) * _MANY[match[2].upper()] if match else 0.0
+    if not 0 < count < math.inf:
+        raise UsageError(f"{text!r} is not a count", "write a number above 0: 7e9, 7B, 2T")
+    return count
 
 
 def format_bytes(count: float, *, decimal: bool = False) -> str:

@@ -17,6 +17,7 @@ from preflight import __version__
 from preflight.cli.exit import Exit
 from preflight.cli.options import (
     BENCH,
+    ESTIMATE,
     FIX,
     HOSTS,
     JUDGE,
@@ -151,6 +152,17 @@ COMMANDS = (
         ("preflight report report.json --format markdown",
          "preflight report node-*.json --save all.json -q",
          "preflight report report.json --against last-good.json"),
+    ),
+    Spec(
+        "estimate", "estimate",
+        "Time, GPU-hours, energy and cost of a run, from stored reports.",
+        ("reports", "from_", *ESTIMATE, "format", "save", "redact", "exit_zero", "quiet",
+         "verbose", "color", "debug"),
+        ("preflight estimate train.json bench.json io.json --params 7e9 --tokens 2e12 --gpus 64",
+         "preflight estimate train.json --params 70B --tokens 15T --gpus 1024 --mtbf 2.3d "
+         "--price 2.5",
+         "preflight estimate --params 7B --tokens 2T --gpus 64 --mfu 40 "
+         "--gpu 'NVIDIA H100 80GB HBM3'"),
     ),
     Spec(
         "explain", "explain",

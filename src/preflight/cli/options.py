@@ -98,6 +98,31 @@ class Options(Struct):
     lasting: str | None = None
     wire: str | None = None
     nccl_tests: str | None = None
+    params: str | None = None
+    active_params: str | None = None
+    tokens: str | None = None
+    gpus: int | None = None
+    gpu: str | None = None
+    layers: int | None = None
+    width: int | None = None
+    optimizer: str | None = None
+    tokens_per_gpu: str | None = None
+    mfu: float | None = None
+    busbw: float | None = None
+    write_speed: str | None = None
+    read_speed: str | None = None
+    power: float | None = None
+    mtbf: str | None = None
+    restart: str | None = None
+    interval: str | None = None
+    stall: str | None = None
+    wait: float | None = None
+    price: float | None = None
+    price_kwh: float | None = None
+    price_storage: float | None = None
+    price_transfer: float | None = None
+    keep: int | None = None
+    transfers: int | None = None
 
 
 def are_many(options: Options) -> bool:
@@ -243,7 +268,8 @@ OPTIONS: dict[str, Option] = {
         int, ("--ranks",), "Processes on each host: one for each GPU, or two.", "N"
     ),
     "sharding": Option(
-        str, ("--sharding",), "How several ranks share the work; ddp.", "single|ddp|fsdp"
+        str, ("--sharding",), "How several ranks share the work; ddp, of an "
+        "estimate fsdp (ZeRO-3), or zero1, zero2.", "single|ddp|fsdp"
     ),
     "mesh": Option(
         str, ("--mesh",), "FSDP in R replicas, each sharded over S ranks.", "RxS"
@@ -380,6 +406,54 @@ OPTIONS: dict[str, Option] = {
         "torch: one process on one host; on several mpirun of this machine, or srun, starts a "
         "rank for each GPU.", "DIR",
     ),
+    "params": Option(str, ("--params",), "Parameters of the model: 7e9, 7B.", "N"),
+    "active_params": Option(
+        str, ("--active-params",), "Those that a token passes through, in a mixture of experts.",
+        "N",
+    ),
+    "tokens": Option(str, ("--tokens",), "Tokens to train on: 2e12, 2T.", "N"),
+    "gpus": Option(int, ("--gpus",), "GPUs of the run.", "N"),
+    "gpu": Option(
+        str, ("--gpu",), "Their model, as nvidia-smi calls it, where no report tells it.", "NAME"
+    ),
+    "layers": Option(int, ("--layers",), "Layers of the model, for attention.", "N"),
+    "width": Option(int, ("--width",), "Width of the model.", "N"),
+    "optimizer": Option(
+        str, ("--optimizer",), "What the state holds; adamw.",
+        "adamw|adamw-8bit|adafactor|sgd|momentum|lion|muon|none",
+    ),
+    "tokens_per_gpu": Option(
+        str, ("--tokens-per-gpu",), "Tokens of one GPU in one pass, for communication.", "N"
+    ),
+    "mfu": Option(float, ("--mfu",), "MFU, in place of a report of micro-train.", "PERCENT"),
+    "busbw": Option(
+        float, ("--busbw",), "Bus bandwidth in GB/s, in place of a report of nccl-bench.", "GB/s"
+    ),
+    "write_speed": Option(
+        str, ("--write-speed",), "Of checkpoints, in place of a report of io-bench: 5GB/s.", "RATE"
+    ),
+    "read_speed": Option(str, ("--read-speed",), "The same for reading.", "RATE"),
+    "power": Option(float, ("--power",), "Of one GPU at work, where no report has it.", "WATTS"),
+    "mtbf": Option(
+        str, ("--mtbf",), "Time of the whole job from one failure to the next: 2.3d.", "TIME"
+    ),
+    "restart": Option(str, ("--restart",), "From a failure to the next step, loading too.", "TIME"),
+    "interval": Option(
+        str, ("--interval",), "Training between two saves; of an estimate else the best.", "TIME"
+    ),
+    "stall": Option(
+        str, ("--stall",), "What a save takes from the steps; else the whole write.", "TIME"
+    ),
+    "wait": Option(
+        float, ("--wait",), "Waiting for machines, retries by hand, as a part of the steps.",
+        "PERCENT",
+    ),
+    "price": Option(float, ("--price",), "Of a GPU-hour, in your money.", "PRICE"),
+    "price_kwh": Option(float, ("--price-kwh",), "Of a kWh.", "PRICE"),
+    "price_storage": Option(float, ("--price-storage",), "Of a GB (1e9) and month.", "PRICE"),
+    "price_transfer": Option(float, ("--price-transfer",), "Of a GB that is read out.", "PRICE"),
+    "keep": Option(int, ("--keep",), "Checkpoints that are kept; 2.", "N"),
+    "transfers": Option(int, ("--transfers",), "Checkpoints that are read out; 0.", "N"),
 }  # fmt: skip
 
 ARGUMENTS: dict[str, Option] = {
@@ -412,6 +486,12 @@ BENCH = (
     "no_locate", "nccl_tests", "interface", "even_if_busy", "settings", "lasting", "wire",
 )  # fmt: skip
 STORE = ("dir", "size", "runtime", "job", "even_if_busy")
+ESTIMATE = (
+    "params", "active_params", "tokens", "gpus", "gpu", "layers", "width", "length", "sharding",
+    "optimizer", "tokens_per_gpu", "accumulation", "mfu", "busbw", "write_speed", "read_speed",
+    "power", "mtbf", "restart", "interval", "stall", "wait", "price", "price_kwh",
+    "price_storage", "price_transfer", "keep", "transfers",
+)  # fmt: skip
 FIX = ("fix_script", "apply", "undo", "undo_file")
 
 

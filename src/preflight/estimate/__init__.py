@@ -1,0 +1,1 @@
+"""What a training run will take, from what was measured and what its user states."""

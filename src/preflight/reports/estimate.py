@@ -1,0 +1,237 @@
+"""An estimate as tables: time, bill, memory, checkpoint, what it rests on, what it lacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from preflight.estimate.bill import bill
+from preflight.estimate.compute import attention_flops, dense_flops, flops_per_token
+from preflight.estimate.figures import Figure
+from preflight.estimate.memory import activations_bytes, offload_bytes, states
+from preflight.estimate.whole import Estimate
+from preflight.model import Known, Missing
+from preflight.reports.projection import projection_table
+from preflight.units import format_bytes, format_duration, number
+
+Row = dict[str, Any]
+Table = dict[str, Any]
+
+
+def estimate_tables(told: Estimate) -> tuple[Table, ...]:
+    """All of them, in the order in which they are read."""
+    lacking = _lacking(told)
+    tables: list[Table] = [
+        {"table": "estimate: time", "rows": list(_time(told)), "notes": list(_time_notes(told)),
+         "numbers": _numbers(told)},
+        {"table": "estimate: bill", "rows": list(_bill(told)),
+         "notes": ["prices are those that were stated; lines without one are not added"]},
+        {"table": "estimate: memory of the state", "rows": list(_memory(told)),
+         "notes": list(_memory_notes(told))},
+        projection_table(told.checkpoint, of="below, what it rests on"),
+        {"table": "estimate: what it rests on", "rows": list(_basis(told)),
+         "notes": list(told.notes)},
+        {"table": "estimate: not in it", "rows": lacking},
+    ]  # fmt: skip
+    return tuple(table for table in tables if table["rows"])
+
+
+def _time(told: Estimate) -> Iterator[Row]:
+    for name, figure, how in (
+        ("computing", told.compute_s, _flops_told(told)),
+        ("exposed communication", told.exposed_s, _exposed_told(told)),
+        ("saving", told.saving_s, "time x stall / interval"),
+        ("waiting", told.waiting_s, f"--wait {told.run.wait_percent or 0:g} % of the steps"),
+        ("failures", told.lost_s, "(interval / 2 + restart) / MTBF of the wall clock"),
+        ("wall clock", told.wall_s, "all of these"),
+    ):
+        if isinstance(figure, Figure):
+            yield _row(name, figure, format_duration, how)
+    amounts: tuple[tuple[str, Known[Figure], Callable[[float], str], str], ...] = (
+        ("GPU-hours", told.gpu_hours, number, f"{told.run.gpus:,} GPUs x the wall clock"),
+        ("of which idle", told.idle_gpu_hours, number, "saving, waiting and failures"),
+        ("energy, kWh", told.energy_kwh, number, "GPUs alone: hosts, network, cooling come on top"),
+        ("failures, number", told.failures, number, "wall clock / MTBF"),
+        ("interval of saves", told.interval_s, format_duration, _interval_told(told)),
+        ("tokens of a GPU, t*", told.balance_tokens, number, _balance_told(told)),
+    )
+    for name, amount, shown, how in amounts:
+        if isinstance(amount, Figure):
+            yield _row(name, amount, shown, how)
+
+
+def _row(name: str, figure: Figure, shown: Callable[[float], str], how: str) -> Row:
+    low, likely, high = (
+        shown(float(one)) if math.isfinite(one) else "no end"
+        for one in (figure.low, figure.likely, figure.high)
+    )
+    return {"part": name, "low": low, "likely": likely, "high": high, "how": how}
+
+
+def _flops_told(told: Estimate) -> str:
+    return f"{flops_per_token(told.run):.3g} FLOP a token x {told.run.tokens:.3g} tokens"
+
+
+def _exposed_told(told: Estimate) -> str:
+    if told.run.tokens_per_gpu is None or isinstance(told.speeds.busbw_gbps, Missing):
+        return "its share of the step as it was measured"
+    return "of what is sent: beyond computing; half; all of it"
+
+
+def _interval_told(told: Estimate) -> str:
+    return "as stated" if told.run.interval_s is not None else "sqrt(2 x stall x MTBF)"
+
+
+def _balance_told(told: Estimate) -> str:
+    per = "each pass" if told.run.sharding == "fsdp" else "each step"
+    return f"at which {told.run.sharding} sends as long as it computes, {per}"
+
+
+def _time_notes(told: Estimate) -> Iterator[str]:
+    dense, attention = dense_flops(told.run), attention_flops(told.run)
+    active = " active" if told.run.active_params else ""
+    params = number(told.run.computing_params)
+    yield f"6 N = {dense:.3g} FLOP a token of {params}{active} parameters"
+    if not isinstance(attention, Missing):
+        yield (
+            f"12 x layers x width x length = {attention:.3g} FLOP a token: {attention / dense:.0%} "
+            "of that; a causal kernel skips half of it, which MFU counts all the same"
+        )
+    if isinstance(told.waiting_s, Missing):
+        yield (
+            "restarts by hand, retries and waiting for machines are not in it: in the field these "
+            "took up to 38 % more; --wait states them"
+        )
+
+
+def _bill(told: Estimate) -> Iterator[Row]:
+    for line in bill(told):
+        if isinstance(line.cost, Figure):
+            yield _row(line.name, line.cost, _money, line.formula)
+
+
+def _money(amount: float) -> str:
+    return f"{amount:,.0f}" if amount >= 100 else f"{amount:.2f}"
+
+
+def _memory(told: Estimate) -> Iterator[Row]:
+    for one in states(told.run):
+        low, high = _size(one.low_bytes), _size(one.high_bytes)
+        mark = ", the run's" if one.sharding == told.run.sharding else ""
+        yield {"where": f"each GPU, {one.sharding}{mark}", "low": low, "high": high,
+               "how": one.formula}  # fmt: skip
+    host = _size(offload_bytes(told.run.params))
+    yield {"where": "host, state offloaded", "low": host, "high": host,
+           "how": "18 B a parameter x 1.5, by DeepSpeed's own estimate, on one host"}  # fmt: skip
+    activations = activations_bytes(told.run)
+    if not isinstance(activations, Missing):
+        yield {"where": "each GPU, activations", "low": _size(activations[0]),
+               "high": _size(activations[1]),
+               "how": "2 B (computed twice) to 34 (all kept) x layers x width x t"}  # fmt: skip
+
+
+def _memory_notes(told: Estimate) -> Iterator[str]:
+    activations = activations_bytes(told.run)
+    if isinstance(activations, Missing):
+        yield f"activations are {activations.text}"
+    yield "buffers of communication, the logits and what the allocator keeps come on top"
+
+
+def _size(count: float) -> str:
+    return format_bytes(count, decimal=True)
+
+
+def _basis(told: Estimate) -> Iterator[Row]:
+    """Every number that went in, with where it comes from."""
+    run, rates = told.run, told.speeds
+    shown: tuple[tuple[str, Known[Figure], Callable[[float], str]], ...] = (
+        ("one GPU", rates.reached_flops_per_s, _teras),
+        ("of its step, communication", rates.communication_percent, lambda x: f"{number(x)} %"),
+        ("bus bandwidth", rates.busbw_gbps, _gigas),
+        ("writing", rates.write_gbps, _gigas),
+        ("reading", rates.read_gbps, _gigas),
+        ("one GPU's power", rates.power_w, lambda x: f"{number(x)} W"),
+        ("stall of a save", told.stall_s, format_duration),
+        ("restart", told.restart_s, format_duration),
+    )
+    for name, figure, text in shown:
+        if isinstance(figure, Figure):
+            yield _based(name, figure, text)
+    said = (
+        ("MTBF", "" if run.mtbf_s is None else format_duration(run.mtbf_s), "stated",
+         "--mtbf, of the whole job"),
+        ("communication", run.sharding, "assumed", "likely half of what is sent is hidden"),
+        ("speed of a GPU", "as measured", "assumed", "the same in this model, at this number"),
+        ("saving", "all ranks wait", "assumed", "for the whole write, unless --stall is given"),
+    )  # fmt: skip
+    for what, value, origin, source in said:
+        if value:
+            yield {"what": what, "value": value, "origin": origin, "from": source}
+
+
+def _teras(value: float) -> str:
+    return f"{number(value / 1e12)} TFLOP/s"
+
+
+def _gigas(value: float) -> str:
+    return f"{number(value)} GB/s"
+
+
+_FROM = {
+    "stall of a save": "checkpoint / speed of writing",
+    "restart": "checkpoint / speed of reading; starting the processes is not in it",
+}
+
+
+def _based(name: str, figure: Figure, text: Callable[[float], str]) -> Row:
+    value = text(figure.likely)
+    if figure.low != figure.high:
+        value = f"{value} ({text(figure.low)} to {text(figure.high)})"
+    return {"what": name, "value": value, "origin": figure.origin,
+            "from": figure.source or _FROM.get(name, "")}  # fmt: skip
+
+
+def _lacking(told: Estimate) -> list[Row]:
+    """What is not known, with the command or option that supplies it, each once."""
+    rates = told.speeds
+    parts: tuple[tuple[str, Known[Any]], ...] = (
+        ("computing", told.compute_s),
+        ("attention", attention_flops(told.run)),
+        ("communication of this many GPUs", rates.busbw_gbps),
+        ("communication of this many GPUs", _tokens_stated(told)),
+        ("saving", told.stall_s),
+        ("interval of saves", told.interval_s),
+        ("failures", told.lost_s),
+        ("restart", told.restart_s),
+        ("waiting", told.waiting_s),
+        ("energy", rates.power_w),
+        *((line.name, line.cost) for line in bill(told)),
+    )
+    found = {(name, part.text): None for name, part in parts if isinstance(part, Missing)}
+    return [{"part": name, "needs": text} for name, text in found]
+
+
+def _tokens_stated(told: Estimate) -> Known[float]:
+    if told.run.tokens_per_gpu is None:
+        return Missing("not-asked", "--tokens-per-gpu, the tokens of one GPU in one pass")
+    return told.run.tokens_per_gpu
+
+
+def _numbers(told: Estimate) -> dict[str, float]:
+    """For programs: all digits, and the unit in the key."""
+    figures = {
+        "compute_s": told.compute_s, "exposed_s": told.exposed_s, "saving_s": told.saving_s,
+        "waiting_s": told.waiting_s, "lost_s": told.lost_s, "wall_s": told.wall_s,
+        "gpu_hours": told.gpu_hours, "idle_gpu_hours": told.idle_gpu_hours,
+        "energy_kwh": told.energy_kwh, "failures": told.failures, "interval_s": told.interval_s,
+        "stall_s": told.stall_s, "restart_s": told.restart_s,
+        "balance_tokens": told.balance_tokens,
+    }  # fmt: skip
+    numbers: dict[str, float] = {"flops_per_token": flops_per_token(told.run)}
+    for name, figure in figures.items():
+        for one in ("low", "likely", "high") if isinstance(figure, Figure) else ():
+            value = getattr(figure, one)
+            if math.isfinite(value):
+                numbers[f"{name}_{one}"] = value
+    return numbers
