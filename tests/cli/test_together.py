@@ -13,13 +13,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from preflight.cli import together
-from preflight.cli.together import gathered, told_of_others
+from preflight.cli.together import benched, gathered, told_of_others
 from preflight.collect import examine
 from preflight.faults import CONNECTION, fault
 from preflight.judge.load import load
 from preflight.model import Action, Command, Raw, Result, Status
 from preflight.redact.redactor import Redactor
-from preflight.ship import TRAINS
+from preflight.ship import BENCHES, TRAINS
 from tests.training_lines import lines
 
 CHECKS = load(("training",)).checks
@@ -313,3 +313,21 @@ def test_a_rank_that_never_came_to_the_rendezvous_is_named() -> None:
     of_ranks = {host: one["training.ranks"] for host, one in found.items()}
     assert [one.status for one in of_ranks.values()] == [Status.ERROR, Status.FAIL, Status.ERROR]
     assert "it waited for b, rank 1, which is why: never came" in of_ranks["c"].reason
+
+
+def test_a_host_that_is_stopped_is_given_up_once_the_bench_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(together, "LEFT_S", 0.05)
+    told = Raw("a", BENCHES, rc=0, stdout='{"preflight":"nccl-bench/1","kind":"begin"}\n')
+    stopped = [
+        Raw("b", BENCHES, rc=None, missing=fault("interrupted", "interrupted")),
+        Raw("b", CONNECTION, rc=None, missing=fault("interrupted", "interrupted")),
+    ]
+    fleet = Endless(("a", "b"), {"a": [told]})
+    monkeypatch.setattr("tests.cli.test_together.gone", lambda *_: stopped)
+    found = benched(fleet, [], threading.Event())
+    assert found["a"] == [told]
+    (given_up,) = found["b"]
+    assert given_up.missing is None
+    assert "it did not end" in str(given_up.stdout)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from preflight.assemble.same_host import told_apart
 from preflight.cli.hosts import Asking
-from preflight.cli.together import as_told, gathered, told_of_others
+from preflight.cli.together import as_told, benched, gathered, told_of_others
 from preflight.errors import UsageError
 from preflight.faults import CONNECTION, fault
 from preflight.model import Command, Missing, Raw
@@ -74,9 +74,7 @@ def _trained(
 
 TRAINING = Work(TRAINS, "micro-train/1", train_command, gathered, _trained, _of_training)
 BENCH = Work(
-    BENCHES, "nccl-bench/1", bench_command,
-    # A host that is lost is part of what is found: the others go on.
-    lambda fleet, commands, _: dict(fleet.run(commands)), as_told, _of_bench,
+    BENCHES, "nccl-bench/1", bench_command, benched, as_told, _of_bench,
 )  # fmt: skip
 
 

@@ -19,6 +19,8 @@ from preflight.ship import BENCHES, TRAINS
 #: Once a host has ended badly the others have so long for words of their own: those whose peer is
 #: gone notice it at once, those that wait for one that never came say nothing for minutes.
 LAST_WORDS_S = 5.0
+#: After the host that leads a bench has ended, the others end at once.
+LEFT_S = 30.0
 _INTERRUPTED = "interrupted"
 _BAD = frozenset(("died", "failed", "silent", "cannot", "busy", "unmet"))
 #: What timeout(1) ends with where SIGKILL ended the command.
@@ -58,6 +60,38 @@ def gathered(
     finally:
         timer.cancel()
     return found if user.is_set() else {host: _ended_with(raws) for host, raws in found.items()}
+
+
+def benched(fleet: Any, commands: Sequence[Command], user: threading.Event) -> dict[str, list[Raw]]:
+    """The answers of all hosts. A host that is lost is part of what is found, and the others go on;
+    but once the first of them, which leads, has ended there is nothing left to do, and one that
+    says no more, or whose processes are stopped, is given up."""
+    over = Over(user)
+    asked: Fleet = replace(fleet, interrupted=over)
+    found: dict[str, list[Raw]] = {}
+    timer = threading.Timer(LEFT_S, over.set)
+    timer.daemon = True
+    try:
+        for host, raws in asked.run(commands):
+            found[host] = raws
+            if host == fleet.hosts[0]:
+                timer.start()
+    finally:
+        timer.cancel()
+    return found if user.is_set() else {host: _given_up(raws) for host, raws in found.items()}
+
+
+def _given_up(raws: list[Raw]) -> list[Raw]:
+    closing = next((raw for raw in raws if raw.probe == CONNECTION), None)
+    if closing is None or not closing.missing or closing.missing.fault != _INTERRUPTED:
+        return raws
+    text = f"it did not end, {LEFT_S:.0f} s after the host that leads: ps -eo pid,stat,args there"
+    line = {"kind": "gone", "text": text}
+    return [
+        replace(raw, rc=0, missing=None, stdout=_with(_text(raw), line))
+        if raw.probe == BENCHES else raw
+        for raw in raws if raw is not closing
+    ]  # fmt: skip
 
 
 def _training(raws: Sequence[Raw]) -> Raw | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from preflight.payload.collectives import counters as module
-from preflight.payload.collectives.counters import counters, read
+from preflight.payload.collectives.counters import counters, interfaces, read
 from preflight.payload.collectives.growing import Growing
 from preflight.payload.collectives.plan import Plan
 
@@ -87,3 +87,7 @@ def test_ethtool_tells_of_pauses_where_it_is(
     assert module._pauses("eth0") == {"rx_prio3_pause": 12}
     tool.write_text("#!/bin/sh\necho 'no stats available' >&2; exit 94\n")
     assert module._pauses("eth0") == {}
+
+
+def test_each_of_several_interfaces_is_counted() -> None:
+    assert interfaces(Plan(interface="eth0,eth1", hosts=["a", "b"])) == ["eth0", "eth1"]

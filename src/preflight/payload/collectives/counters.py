@@ -47,16 +47,17 @@ _ETHTOOL_S = 5.0
 
 def counters(plan: Plan, _at: int, order: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """One line."""
-    found = read(Path("/"), [interface(plan)])
+    found = read(Path("/"), interfaces(plan))
     yield {"kind": "counters", "when": order["when"], "at_s": round(time.monotonic(), 3), **found,
            "pause": {name: told for name in found["net"] if (told := _pauses(name))}}  # fmt: skip
 
 
-def interface(plan: Plan) -> str:
-    """Over which the ranks of this host talk by sockets."""
-    if plan.interface or len(plan.hosts) > 1:
-        return plan.interface or interface_of(address_of(""))
-    return os.environ.get("GLOO_SOCKET_IFNAME", "lo")
+def interfaces(plan: Plan) -> list[str]:
+    """Those over which the ranks of this host talk by sockets."""
+    named = plan.interface or os.environ.get("GLOO_SOCKET_IFNAME", "")
+    if not plan.interface and len(plan.hosts) > 1:
+        named = interface_of(address_of(""))
+    return (named or "lo").split(",")
 
 
 def read(root: Path, carries: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from .counters import interface, read
+from .counters import interfaces, read
 from .plan import Plan
 
 #: What grows by whatever is sent, on sound links too.
@@ -20,7 +20,7 @@ class Growing:
     def __init__(self, plan: Plan, root: Path = Path("/")) -> None:
         ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         self.looks = int(os.environ.get("RANK", "0")) % ranks == 0
-        self.root, self.interface = root, interface(plan)
+        self.root, self.interfaces = root, interfaces(plan)
         self.last = self._look()
 
     def grew(self) -> dict[str, dict[str, int]]:
@@ -39,7 +39,7 @@ class Growing:
     def _look(self) -> dict[str, dict[str, int]]:
         if not self.looks:
             return {}
-        told: dict[str, Any] = read(self.root, [self.interface])
+        told: dict[str, Any] = read(self.root, self.interfaces)
         return {"": told["tcp"], **told["net"], **told["rdma"], **told["pci"]}
 
 

@@ -30,7 +30,7 @@ def look(plan: Plan, at: int, _order: Line) -> Iterator[Line]:
     by_tcp = len(plan.hosts) > 1 and (plan.wire == "tcp" or not nics)
     yield {
         "kind": "wire_site", "perftest": version(), "cuda": cuda, "nics": nics,
-        **interface(plan.interface or interface_of(address)),
+        **interface(plan.interface.partition(",")[0] or interface_of(address)),
         "loopback_gbits": max(map(_loopback, (1, MANY))) if by_tcp else 0.0,
     }  # fmt: skip
 

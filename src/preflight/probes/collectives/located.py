@@ -40,7 +40,7 @@ def located(told: Told) -> Known[Localisation]:
         hosts, tests, int(own.get("tests", len(tests))), culprits, int(found["rounds"]),
         str(found["undetermined"]),
         str(found["covered"]), {str(key): float(one) for key, one in found["level_gbps"].items()},
-        _matrix(found) if told.of["test"] else (),
+        _matrix(next(iter(told.of["found"]), {})),
         looked_for_percent=float(told.plan.get("behind_percent", _USUAL_PERCENT)),
         size_bytes=int(next((one["bytes"] for one in told_tests), 0)),
         line=line, probe=PROBE,
@@ -48,7 +48,7 @@ def located(told: Told) -> Known[Localisation]:
 
 
 def _matrix(found: Line) -> tuple[tuple[str, str, float], ...]:
-    """Of the host that led, so that it is told once."""
+    """Of what the host that led told itself, so that it is told once."""
     pairs = [(str(a), str(b), float(gbps)) for a, b, gbps in found.get("matrix", ())]
     if any(not math.isfinite(gbps) or gbps < 0 for _, _, gbps in pairs):
         raise ValueError("a pair's GB/s is no number")
