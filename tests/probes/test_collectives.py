@@ -351,3 +351,11 @@ def test_a_line_of_a_rank_that_is_lost_is_no_lost_gpu() -> None:
     assert (run.ranks, run.host_count, run.trouble) == (16, 2, "")
     assert isinstance(run.even, Missing)
     assert "Rank 3" in run.even.text
+
+
+def test_two_runs_in_each_other_are_not_judged_by_the_better() -> None:
+    runs = [text.nccl_tests(busbw, hosts=2).splitlines() for busbw in (370.0, 50.0)]
+    run = one("".join(f"{line}\n" for pair in zip(*runs, strict=True) for line in pair))
+    for told in (run.ended, run.busbw_gbps):
+        assert isinstance(told, Missing)
+        assert "two runs" in told.text

@@ -37,6 +37,9 @@ _ONE_HOST = Missing("not-applicable", "it ran on one host")
 _ONE = Missing("not-applicable", "one rank by itself sends nothing")
 #: Why, `ended` says.
 _NOTHING = Missing("not-in-input", "no size was measured")
+_MIXED = Missing(
+    "unreadable", "two runs are written into each other: run them again, each into its own file"
+)
 _NO_LIMIT = Missing("not-applicable", "it was given no least bandwidth (NCCL_TESTS_MIN_BW)")
 
 
@@ -109,6 +112,8 @@ def _reached(
 ) -> tuple[Known[float], Known[int]]:
     if ranks == 1:
         return _ONE, _ONE
+    if _is_mixed(run):
+        return _MIXED, _MIXED
     if run.trouble and not rows:
         return _NOTHING, _NOTHING
     return largest(rows, f"{_perf(kind)} -b 1G -e 8G -f 2")
@@ -154,8 +159,16 @@ def _uneven(run: Run) -> str:
     return told[:200] if len(set(counts.values())) > 1 else ""
 
 
+def _is_mixed(run: Run) -> bool:
+    """Whether two runs of several ranks wrote into each other: two ranks 0, and sizes twice."""
+    sizes = {row.size_bytes for row in run.rows}
+    return run.first_ranks > 1 and len(run.ranks) > 1 and len(sizes) < len(run.rows)
+
+
 def _ended(run: Run) -> Known[bool]:
     """nccl-tests closes with two lines; what came out wrong is told before them."""
+    if _is_mixed(run):
+        return _MIXED
     if run.average is not None or run.bounds is not None:
         return _unread(run) if run.unread else True
     if run.trouble:
