@@ -10,6 +10,7 @@ from xml.parsers import expat
 
 from preflight.assemble.host import assemble
 from preflight.model import Raw
+from preflight.probes.collectives.job import told_to_each
 from preflight.reports.heat import Heat, chosen, heat_of, heat_tables
 from preflight.reports.heat_text import heat_lines
 from preflight.reports.layout import cells, plain
@@ -127,9 +128,13 @@ def test_the_entry_holds_every_pair_and_comes_back_as_the_map() -> None:
 
 
 def test_only_the_host_that_led_tells_it() -> None:
-    text = "".join(line for line in bench(4).splitlines(True) if '"kind": "test"' not in line)
-    raw = Raw("node-002", "nccl-bench", ("python3",), 0, text)
-    assert heat_tables(assemble("node-002", [raw]).host) == ()
+    lead = bench(4)
+    begin = next(line for line in lead.splitlines() if '"kind": "begin"' in line)
+    each = told_to_each({"node-001": lead, "node-002": f"{begin}\n"})
+    for host, text in (("node-001", lead), ("node-002", f"{begin}\n")):
+        told = text + json.dumps(each[host]) + "\n"
+        raw = Raw(host, "nccl-bench", ("python3",), 0, told)
+        assert bool(heat_tables(assemble(host, [raw]).host)) == (host == "node-001")
 
 
 def test_every_form_of_the_report_shows_it(tmp_path: Path) -> None:
