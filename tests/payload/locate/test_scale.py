@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from statistics import median
 
 import pytest
 
@@ -74,8 +75,9 @@ def test_more_noise_lowers_the_threshold_and_says_so() -> None:
 def test_tests_that_differ_more_than_their_repeats_count_by_that() -> None:
     one = scale([100.0] * 8)
     draw = random.Random(9)
-    rates = {(at, *GROUPS[0]): draw.gauss(100, 3) for at in range(100, 140)}
-    one.learn(repeats(0.002), rates)
+    told = [[draw.gauss(rate, 0.2) for _ in range(7)] for rate in repeats(0.03, 40, 1)[0]]
+    rates = {(100 + at, *GROUPS[0]): median(each) for at, each in enumerate(told)}
+    one.learn(told, rates)
     assert one.error == pytest.approx(0.03, rel=0.3)
 
 
@@ -94,3 +96,17 @@ def test_a_noise_of_nothing_is_no_division_by_nothing() -> None:
     one = scale([100.0] * 8, Settings(noise=0.0))
     one.learn([[100.0] * 7], {})
     assert one.verdict([1.0]) == "fast"
+
+
+def test_a_host_that_is_not_steady_does_not_blind_the_search() -> None:
+    """Of ten pairs four hold a host that loses packets: slow, and each time otherwise."""
+    one = Scale(Settings(), size=2)
+    sound = [[100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 100.0]] * 6
+    lossy = [[5.0, 60.0, 9.0, 2.0, 80.0, 11.0, 30.0]] * 4
+    pairs = [(a, b) for a in range(5) for b in range(a + 1, 5)]
+    rates = {pair: 11.0 if 2 in pair else 100.0 for pair in pairs}
+    one.learn([*sound, *lossy], rates)
+    assert one.blind() == ""
+    unsteady = [[100.0, 60.0, 100.0, 70.0, 140.0, 100.0, 150.0]] * 4
+    one.learn([*sound, *unsteady], dict.fromkeys(pairs, 100.0))
+    assert "differ by" in one.blind()

@@ -88,10 +88,14 @@ class Scale:
         return [value for value in values if value >= self.cut * self.settings.reference]
 
     def learn(self, repeats: Iterable[list[float]], medians: dict[Nodes, float]) -> None:
-        """Error and cut from the first rounds: from how repeats differ, or tests, where those
-        differ far more than their repeats explain."""
+        """Error and cut from the first rounds: from how repeats of healthy tests differ, or tests,
+        where those differ far more than their repeats explain. A host that loses packets, or has no
+        processor, is slow and not steady: that tells nothing of sound ones."""
         noise = self.settings.noise
-        self.error = self._by_repeats(_noise(repeats) if noise is None else noise)
+        near = {value for values in self._by_kind(medians).values()
+                for value in healthy(values, self.settings.threshold)}  # fmt: skip
+        steady = (each for each in repeats if not near or (each and median(each) in near))
+        self.error = self._by_repeats(_noise(steady) if noise is None else noise)
         for values in self._by_kind(medians).values():
             near = healthy(values, self.settings.threshold)
             if len(near) >= _TESTS:
