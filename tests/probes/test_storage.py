@@ -129,7 +129,8 @@ def test_without_the_tool_that_asks_nothing_is_known() -> None:
 def test_mounts_of_this_machine() -> None:
     require("/proc/self/mountinfo", Path("/proc/self/mountinfo").exists())
     argv = mounts.probe.command.argv  # type: ignore[attr-defined]
-    env = {**os.environ, "HF_HOME": "/", "TMPDIR": "relative", "TRITON_CACHE_DIR": "/a\nend"}
+    env = {"PATH": os.environ["PATH"], "HF_HOME": "/", "TMPDIR": "relative",
+           "TRITON_CACHE_DIR": "/a\nend"}  # fmt: skip
     done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=20)
     assert (done.returncode, done.stderr) == (0, "")
     found = mounts(done.stdout)
