@@ -104,9 +104,9 @@ def test_a_host_that_is_not_steady_does_not_blind_the_search() -> None:
     sound = [[100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 100.0]] * 6
     lossy = [[5.0, 60.0, 9.0, 2.0, 80.0, 11.0, 30.0]] * 4
     pairs = [(a, b) for a in range(5) for b in range(a + 1, 5)]
-    rates = {pair: 11.0 if 2 in pair else 100.0 for pair in pairs}
+    rates: dict[Nodes, float] = {pair: 11.0 if 2 in pair else 100.0 for pair in pairs}
     one.learn([*sound, *lossy], rates)
     assert one.blind() == ""
     unsteady = [[100.0, 60.0, 100.0, 70.0, 140.0, 100.0, 150.0]] * 4
-    one.learn([*sound, *unsteady], dict.fromkeys(pairs, 100.0))
+    one.learn([*sound, *unsteady], dict.fromkeys(rates, 100.0))
     assert "differ by" in one.blind()

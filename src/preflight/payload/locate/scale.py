@@ -92,9 +92,9 @@ class Scale:
         where those differ far more than their repeats explain. A host that loses packets, or has no
         processor, is slow and not steady: that tells nothing of sound ones."""
         noise = self.settings.noise
-        near = {value for values in self._by_kind(medians).values()
-                for value in healthy(values, self.settings.threshold)}  # fmt: skip
-        steady = (each for each in repeats if not near or (each and median(each) in near))
+        sound = {value for values in self._by_kind(medians).values()
+                 for value in healthy(values, self.settings.threshold)}  # fmt: skip
+        steady = (each for each in repeats if not sound or (each and median(each) in sound))
         self.error = self._by_repeats(_noise(steady) if noise is None else noise)
         for values in self._by_kind(medians).values():
             near = healthy(values, self.settings.threshold)
