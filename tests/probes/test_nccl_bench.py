@@ -18,6 +18,7 @@ from preflight.judge.located import judge_located
 from preflight.model import HostReport, Missing, Raw, Result, Status
 from preflight.probes.collectives.bench import bench
 from preflight.probes.collectives.job import told_to_each
+from preflight.probes.collectives.lines import said
 from tests.conftest import sample
 
 Line = dict[str, Any]
@@ -313,3 +314,8 @@ def test_bandwidth_is_of_the_ranks_that_measured() -> None:
     assert isinstance(side, Side)
     assert (run.ranks, run.trouble) == (3, "h4: lost")
     assert side.busbw_gbps == pytest.approx(side.algbw_gbps * 4 / 3)
+
+
+def test_what_a_host_tells_of_itself_needs_no_name() -> None:
+    assert said({"kind": "gone", "text": "it did not end"}) == "it did not end"
+    assert said({"kind": "gone", "of": "h3", "text": "it did not end"}) == "h3: it did not end"

@@ -56,4 +56,5 @@ def said(one: Line) -> str:
     if one["kind"] == "absent":
         why = f": {str(one['text'])[:300]}" if one.get("text") else ""
         return f"{who.rstrip(', ')} did not come{why}"
-    return f"{rank}: {str(one['text'])[:300]}"
+    text = str(one["text"])[:300]
+    return f"{rank}: {text}" if rank else text
