@@ -148,6 +148,10 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
         from preflight.reports.io import io_tables
 
         tables += io_tables(host)
+    if not isinstance(host.object_stores, Missing):
+        from preflight.reports.objects import object_tables
+
+        tables += object_tables(host)
     if not isinstance(host.wire, Missing):
         from preflight.reports.wire import wire_tables
 

@@ -188,6 +188,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "stress": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"stress/\d",),
     "nccl-bench": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"nccl-bench/\d",),
     "io-bench": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"io-bench/\d",),
+    "objects": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"objects/\d",),
     "micro-train": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"micro-train/\d",),
     **benchmark_signatures.TOOLS,
     **network_signatures.TOOLS,

@@ -46,6 +46,7 @@ from preflight.assemble.network.chosen import choice_of, ports_by_choice
 from preflight.assemble.network.ports import by_place
 from preflight.assemble.network.texts import merged_netdevs, merged_nics
 from preflight.assemble.numa import numa_nodes
+from preflight.assemble.objects import object_facts
 from preflight.assemble.pci.paths import functions, looks_virtual, paths, shows
 from preflight.assemble.pci.shape import shape
 from preflight.assemble.pci.trees import pci_tree
@@ -69,6 +70,7 @@ _AS_TOLD = (
     "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack", "wire",
     "fio_runs", "fio_jobs", "fio_sides", "fio_syncs", "fio_totals",
     "fio_large_reads", "fio_large_writes", "fio_random_reads",
+    "object_stores", "object_ways", "object_small_ways",
     "bench_settings", "lasting", "network_growth", "inside",
 )  # fmt: skip
 
@@ -98,6 +100,7 @@ def assemble(name: str, raws: Iterable[Raw], nics: str = "") -> Assembled:
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
     parts["nccl"] = log_of_job(one_log(by_probe, found, parts["nccl"]), asked=asked)
     parts |= benchmark_facts(found, asked=asked)
+    parts |= object_facts(parts["objects"], asked=asked)
     parts |= fio_facts(found, parts["memory"], asked=asked)
     python = named(parts["packages"], by_probe.get("packages"))
     parts["packages"] = packages_of(parts["packages"])

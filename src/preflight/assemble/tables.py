@@ -105,6 +105,7 @@ PROBES: dict[str, str] = {
     "perftest": "collectives.perftest:perftest",
     "fio": "fio.report:fio",
     "io-bench": "fio.bench:io_bench",
+    "objects": "objects.bench:objects_bench",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -187,6 +188,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "network_growth": ("nccl-bench",),
     "rdma_tests": ("perftest",),
     "fio": ("io-bench", "fio"),
+    "objects": ("objects",),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
 }
@@ -207,7 +209,9 @@ RECORDED_ONLY = frozenset(
 )  # fmt: skip
 
 #: Asked by an option, a level or a command of its own, with a command line that depends on it.
-BY_OPTION = frozenset({"watch", "process", "stress", "micro-train", "nccl-bench", "io-bench"})
+BY_OPTION = frozenset(
+    {"watch", "process", "stress", "micro-train", "nccl-bench", "io-bench", "objects"}
+)
 
 #: What tells where adapters sit, and with it what each is for; and who named them for training.
 _PLACES = (
@@ -328,6 +332,9 @@ MADE_OF: dict[str, tuple[str, ...]] = {
         ("fio_large_reads", "fio_large_writes", "fio_random_reads"),
         ("fio", "memory", "mounts", "block_devices", "raids", "pci_tree", "netdevs", "nics"),
     ),
+    "object_stores": ("objects",),
+    "object_ways": ("objects",),
+    "object_small_ways": ("objects",),
     "told": (),  # of what is asked for other checks
     "site": (),
 }

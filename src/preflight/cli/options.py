@@ -91,6 +91,7 @@ class Options(Struct):
     pairwise: bool = False
     no_locate: bool = False
     dir: str | None = None
+    url: str | None = None
     size: str | None = None
     runtime: str | None = None
     job: str | None = None
@@ -374,12 +375,21 @@ OPTIONS: dict[str, Option] = {
         "Where to write and read: a directory of the file system in question. Else one of a local "
         "disk: $TMPDIR, /tmp, /var/tmp, $HOME. What is written is removed.", "DIR",
     ),
+    "url": Option(
+        str, ("--url",),
+        "In place of files: put and get objects in a folder of its own below this URL, of any "
+        "store that the host's fsspec knows (s3://, gs://, abfs://, file://); all is removed.",
+        "URL",
+    ),
     "size": Option(
         str, ("--size",),
-        "Bytes of all files at once, else 4G; hosts share them where they share the file system.",
+        "Bytes of all files at once, else 4G; hosts share them where they share the file system. "
+        "Of objects 256M, on each host.",
         "SIZE",
     ),
-    "runtime": Option(str, ("--runtime",), "Of all jobs together, else 60s.", "TIME"),
+    "runtime": Option(
+        str, ("--runtime",), "Of all jobs together, else 60s, of objects 30s.", "TIME"
+    ),
     "job": Option(
         str, ("--job",),
         "Your own job file of fio in place of the built-in jobs. Its files are made in the "
@@ -485,7 +495,7 @@ BENCH = (
     "collective", "begin", "end", "factor", "dtype", "ranks", "threads", "repeats", "pairwise",
     "no_locate", "nccl_tests", "interface", "even_if_busy", "settings", "lasting", "wire",
 )  # fmt: skip
-STORE = ("dir", "size", "runtime", "job", "even_if_busy")
+STORE = ("dir", "url", "size", "runtime", "job", "even_if_busy")
 ESTIMATE = (
     "params", "active_params", "tokens", "gpus", "gpu", "layers", "width", "length", "sharding",
     "optimizer", "tokens_per_gpu", "accumulation", "mfu", "busbw", "write_speed", "read_speed",
