@@ -109,6 +109,7 @@ SHARED_WITHIN = {
     "facts.collectives": "a host holds what benchmarks of its network measured",
     "probes.collectives.levels": "the level of a series, whatever is measured",
     "facts.fio": "a host holds what fio measured",
+    "facts.objects": "a host holds what a store of objects did",
     "probes.fio.documents": "the reports in a text, as a large file is read too",
     "probes.fio.report": "what fio says of errors, whoever ran it",
     "probes.fio.jobs": "rows of a report, whoever ran it",

@@ -17,9 +17,16 @@ from msgspec.structs import replace
 from preflight.collect import examine, examine_one_of_many
 from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import DOMAINS, load
-from preflight.judge.overrides import mark
-from preflight.model import Check, Raw, Result, Status
-from tests import accelerator_text, collective_text, fio_text, storage_text, wire_lines
+from preflight.judge.overrides import apply, mark
+from preflight.model import Check, Override, Raw, Result, Status
+from tests import (
+    accelerator_text,
+    collective_text,
+    fio_text,
+    object_lines,
+    storage_text,
+    wire_lines,
+)
 from tests import topology_text as topology
 from tests.bench_lines import BASES as BENCHES
 from tests.binding_text import BOUND, ON_GPU, TWO_NODES
@@ -326,6 +333,7 @@ BASES |= {
     },
 }
 BASES |= {
+    "objects": {"objects": object_lines.text()},
     "fio": {"fio": fio_text.report()},
     "fio-log": {"fio": fio_text.report(fio_text.synced())},
     **{
@@ -404,6 +412,8 @@ def _judge(name: str, key: str) -> list[Result]:
     checks = [replace(_checks()[name], row={**_checks()[name].row, **entry.get("row", {})})]
     if checks[0].rule == "drill":  # by what the others say
         checks += [one for one in _checks().values() if one.id in entry["others"]]
+    if "set" in entry:
+        checks = apply(checks, [Override(name, entry["set"], "--set")])
     if entry.get("asked"):
         checks = mark(checks, [name], asked=True)
     raws, nics = _raws(entry, entry.get(key) or {}), entry.get("nics", "")

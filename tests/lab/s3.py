@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 import threading
 import time
 from collections.abc import Iterator
@@ -38,8 +39,9 @@ class Store(Struct):
     denies: tuple[str, ...] = ()
     #: Operations that are answered 500, always.
     breaks: tuple[str, ...] = ()
-    #: Nothing is answered at all.
-    hangs: threading.Event | None = None
+    #: So many are answered, and then none until `goes_on`; -1: all of them.
+    answers: int = -1
+    goes_on: threading.Event = field(default_factory=threading.Event)
     most_at_once: int = 0
     _now: int = 0
     _turn: dict[str, Iterator[int]] = field(default_factory=dict)
@@ -96,8 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _hold(self, bucket: str, operation: str) -> None:
         store = self.store
         store.asked.append(operation)
-        if store.hangs is not None:
-            store.hangs.wait()
+        if 0 <= store.answers < len(store.asked):
+            store.goes_on.wait()
         if f"Credential={KEY}/" not in self.headers.get("Authorization", ""):
             raise _RefusedError(403, "InvalidAccessKeyId")
         if bucket != BUCKET:
@@ -253,20 +255,21 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def serving(store: Store) -> Iterator[dict[str, str]]:
-    """A server for it; the environment by which a library of S3 finds it."""
+    """A server for it; the environment by which a library of S3 finds it. At an address of its own:
+    who was left waiting by an earlier one finds nobody."""
 
     class Handler(_Handler):
         pass
 
     Handler.store = store
-    server = _Server(("127.0.0.1", 0), Handler)
+    address = f"127.{1 + secrets.randbelow(250)}.{secrets.randbelow(250)}.1"
+    server = _Server((address, 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
-        yield environment(f"http://127.0.0.1:{server.server_address[1]}")
+        yield environment(f"http://{address}:{server.server_address[1]}")
     finally:
-        if store.hangs is not None:
-            store.hangs.set()
+        store.goes_on.set()
         server.shutdown()
         server.server_close()
 

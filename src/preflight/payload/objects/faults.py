@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from .limit import NoAnswerError
@@ -25,13 +26,16 @@ _KINDS: tuple[tuple[str, tuple[type[BaseException], ...], tuple[str, ...]], ...]
         "ClientConnector", "Name or service",
     )),
 )  # fmt: skip
+#: Names and addresses say nothing of what went wrong, and may hold any number.
+_PATH = re.compile(r"\S*/\S*")
 
 
 def words(error: BaseException) -> str:
     """`access denied: AccessDenied: ...`"""
     told = masked(": ".join(_said(error)))
+    looked_at = _PATH.sub("", told)
     for begin, types, pieces in _KINDS:
-        if isinstance(error, types) or any(one in told for one in pieces):
+        if isinstance(error, types) or any(one in looked_at for one in pieces):
             return f"{begin}: {told}"
     return f"failed: {told}"
 

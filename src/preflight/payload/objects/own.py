@@ -20,6 +20,8 @@ _NAMED = re.compile(rf"({re.escape(_PREFIX)}-(\d{{9,11}}))\.[0-9a-f]{{12}}\.[\w-
 _LONGEST_S = 86400.0
 #: What ends the keeper if the store does not answer.
 _KEEPS_S = 120
+#: What was under way when the run was ended comes within so long.
+_LATE_S = 2.0
 #: So long a removal may take; where nothing was answered before, so long.
 _REMOVES_S, _TRIES_S = 60.0, 8.0
 
@@ -87,6 +89,8 @@ class Keeper:
             _alone(reading)
             if not _read(3):
                 signal.alarm(_KEEPS_S)
+                remove()
+                time.sleep(_LATE_S)
                 remove()
         finally:
             os._exit(0)

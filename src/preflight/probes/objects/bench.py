@@ -64,10 +64,8 @@ def _store(first: Line, lines: Sequence[Line], ways: Sequence[ObjectWay]) -> Obj
     by_kind = {one["kind"]: one for one in lines}
     plan = first.get("plan")
     url = str(plan.get("url", "")) if isinstance(plan, dict) else ""
-    about: dict[str, Any] = {
-        "name": url or "object store",
-        "library": str(first.get("library", "")),
-    }
+    library = str(first.get("library", ""))
+    about: dict[str, Any] = {"name": url or "object store", "library": library}
     reached = by_kind.get("reached")
     if reached is None:
         return ObjectStore(reached=_ENDED, **_all(_ENDED), **about)
