@@ -129,6 +129,7 @@ SHARED_WITHIN = {
     "expect.system": "bounds of a topic of their own, listed with the others",
     "expect.topology": "bounds of a topic of their own, listed with the others",
     "expect.storage": "what devices can do, for bounds on what was measured",
+    "expect.objects": "bounds of a topic of their own, listed with the others",
     "expect.io": "bounds of a topic of their own, listed with the others",
     "expect.models": "the rows of a table that bounds are made of",
     "expect.steady": "bounds of a topic of their own, listed with the others",

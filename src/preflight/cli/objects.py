@@ -81,13 +81,18 @@ def objects_question(plan: dict[str, Any], python: tuple[str, ...]) -> Command:
 
 def estimate(plan: dict[str, Any]) -> str:
     """What it takes, for --dry-run."""
-    from preflight.payload.objects.phases import phases
-
-    requests = 2 * sum(one.objects for one in phases(plan["size_bytes"]))
+    requests = 2 * most_objects(plan["size_bytes"])
     size = format_bytes(plan["size_bytes"])
     return (f"puts at most {size} below {plan['url']} and gets as much, in at most {requests:,} "
             "requests, removed afterwards; about "
             f"{format_duration(plan['seconds'])}")  # fmt: skip
+
+
+def most_objects(size_bytes: int) -> int:
+    """How many payload/objects/phases.py puts; a test holds them together."""
+    large_bytes = size_bytes - size_bytes // 8 - min(size_bytes // 8, 512 << 20)
+    large = large_bytes // max(1 << 20, min(8 << 20, large_bytes // 96 >> 20 << 20))
+    return min(size_bytes // 8 // (16 << 10), 1 << 15) + large
 
 
 def announced(plan: dict[str, Any], hosts: int, options: Options, streams: Streams) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from preflight.cli.objects import most_objects
 from preflight.payload import owner
 from preflight.payload.objects import burst, harness, own
 from preflight.payload.objects.phases import PART_BYTES, parts, phases
@@ -238,6 +239,8 @@ def test_no_more_is_put_than_was_said(size_mb: int) -> None:
     put = sum(one.objects * one.size_bytes for one in phases(size)) + parts(size) * PART_BYTES
     assert 0.9 * size <= put <= size or size_mb > 1000
     assert put <= size
+    objects = sum(one.objects for one in phases(size))
+    assert objects <= most_objects(size) <= 1.1 * objects + 30
     assert {one.at_once for one in phases(size)} == {1, 4, 16}
 
 
