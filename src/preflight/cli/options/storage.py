@@ -1,0 +1,26 @@
+"""Options of benches of storage."""
+
+from __future__ import annotations
+
+from preflight.cli.options.option import Option
+
+STORE = ("dir", "size", "runtime", "job", "even_if_busy")
+
+OPTIONS: dict[str, Option] = {
+    "dir": Option(
+        str, ("--dir",),
+        "Where to write and read: a directory of the file system in question. Else one of a local "
+        "disk: $TMPDIR, /tmp, /var/tmp, $HOME. What is written is removed.", "DIR",
+    ),
+    "size": Option(
+        str, ("--size",),
+        "Bytes of all files at once, else 4G; hosts share them where they share the file system.",
+        "SIZE",
+    ),
+    "runtime": Option(str, ("--runtime",), "Of all jobs together, else 60s.", "TIME"),
+    "job": Option(
+        str, ("--job",),
+        "Your own job file of fio in place of the built-in jobs. Its files are made in the "
+        "directory: it may name no other, nor a device.", "FILE",
+    ),
+}  # fmt: skip
