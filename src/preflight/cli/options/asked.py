@@ -88,6 +88,7 @@ class Options(Struct):
     dir: str | None = None
     size: str | None = None
     runtime: str | None = None
+    patterns: str | None = None
     job: str | None = None
     settings: list[str] = []
     lasting: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.cli.options.option import Option
 
-STORE = ("dir", "size", "runtime", "job", "even_if_busy")
+STORE = ("dir", "size", "runtime", "patterns", "job", "even_if_busy")
 
 OPTIONS: dict[str, Option] = {
     "dir": Option(
@@ -18,6 +18,11 @@ OPTIONS: dict[str, Option] = {
         "SIZE",
     ),
     "runtime": Option(str, ("--runtime",), "Of all jobs together, else 60s.", "TIME"),
+    "patterns": Option(
+        str, ("--patterns",),
+        "What is measured, else all: fio (jobs of its own), small-files (create, stat, read, "
+        "rename, delete).", "LIST",
+    ),
     "job": Option(
         str, ("--job",),
         "Your own job file of fio in place of the built-in jobs. Its files are made in the "
