@@ -94,6 +94,8 @@ class Options(Struct):
     size: str | None = None
     runtime: str | None = None
     job: str | None = None
+    model_params: str | None = None
+    model_ranks: int | None = None
     settings: list[str] = []
     lasting: str | None = None
     wire: str | None = None
@@ -385,6 +387,14 @@ OPTIONS: dict[str, Option] = {
         "Your own job file of fio in place of the built-in jobs. Its files are made in the "
         "directory: it may name no other, nor a device.", "FILE",
     ),
+    "model_params": Option(
+        str, ("--model-params",),
+        "Also reckon the checkpoint of a model with so many parameters: its bytes, and the time to "
+        "save and to load it at the speeds that are measured.", "N",
+    ),
+    "model_ranks": Option(
+        int, ("--ranks",), "For --model-params: ranks that the checkpoint is divided among.", "N"
+    ),
     "no_locate": Option(bool, ("--no-locate",), "Look for no slow host or link."),
     "settings": Option(
         list[str], ("--sweep",),
@@ -486,6 +496,7 @@ BENCH = (
     "no_locate", "nccl_tests", "interface", "even_if_busy", "settings", "lasting", "wire",
 )  # fmt: skip
 STORE = ("dir", "size", "runtime", "job", "even_if_busy")
+PROJECT = ("model_params", "optimizer", "model_ranks", "interval")
 ESTIMATE = (
     "params", "active_params", "tokens", "gpus", "gpu", "layers", "width", "length", "sharding",
     "optimizer", "tokens_per_gpu", "accumulation", "mfu", "busbw", "write_speed", "read_speed",

@@ -27,7 +27,7 @@ def io_tables(host: Host) -> tuple[Row, ...]:
         tables.append(
             {"table": title, "host": host.name, "rows": [_row(one) for one in every],
              "notes": list(_notes(run)), "numbers": {one.name: _numbers(one) for one in every}}
-            | ({"job_file": run.job_file} if run.job_file else {})
+            | ({"job_file": run.job_file} if run.job_file else {}) | _place(run)
         )  # fmt: skip
     return tuple(tables)
 
@@ -76,8 +76,16 @@ def _numbers(side: FioSide) -> dict[str, float]:
         "bandwidth_mbps": side.bandwidth_mbps, "iops": side.iops, "done_bytes": side.done_bytes,
         "runtime_s": side.runtime_s, "mean_us": latency.mean_us, "p50_us": latency.p50_us,
         "p99_us": latency.p99_us, "p999_us": latency.p999_us, "max_us": latency.max_us,
+        "block_bytes": side.block_bytes, "random": side.random,
     }  # fmt: skip
     return {name: value for name, value in told.items() if not isinstance(value, Missing)}
+
+
+def _place(run: FioRun) -> Row:
+    """For programs: whose storage it is, and how many hosts measured it at the same time."""
+    told = {"shared": run.shared, "hosts": run.hosts}
+    known = {name: value for name, value in told.items() if not isinstance(value, Missing)}
+    return {"place": known} if known else {}
 
 
 def _notes(run: FioRun) -> Iterator[str]:

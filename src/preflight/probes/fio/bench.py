@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from preflight.errors import ParseError
 from preflight.facts.fio import Bench, FioDisk, FioJob, FioRun, FioSide, FioTotal
-from preflight.model import Missing
+from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.fio.documents import Document, one_document
 from preflight.probes.fio.jobs import run_of
 from preflight.probes.fio.report import errors_in
@@ -82,7 +82,8 @@ def _run(first: Line, lines: list[Line]) -> FioRun:
             disks[disk.name] = max(disks.get(disk.name, disk), disk, key=_util)
     return FioRun(
         version, tuple(jobs), tuple(sides), tuple(syncs), tuple(totals), tuple(disks.values()),
-        job_file=files[-1] if files else "", place=_place(first), line=first["line"],
+        job_file=files[-1] if files else "", place=_place(first), shared=_shared(first),
+        hosts=_hosts(first), line=first["line"],
     )  # fmt: skip
 
 
@@ -94,6 +95,17 @@ def _place(first: Line) -> str:
     """/data, xfs on /dev/nvme0n1p1."""
     source = f" on {first['source']}" if first.get("source") else ""
     return f"{first.get('dir', '')}, {first.get('fs', '')}{source}"
+
+
+def _shared(first: Line) -> Known[bool]:
+    told = first.get("shared")
+    return told if isinstance(told, bool) else NOT_IN_INPUT
+
+
+def _hosts(first: Line) -> Known[int]:
+    plan = first.get("plan")
+    told = plan.get("hosts") if isinstance(plan, dict) else None
+    return told if isinstance(told, int) and not isinstance(told, bool) else NOT_IN_INPUT
 
 
 def _of(line: Line, group: int, place: str, *, memory: bool) -> FioRun:
