@@ -70,7 +70,7 @@ def _less(told: Projection) -> Iterator[Row]:
         name = "half of it by" if change.factor <= 0.5 else "less of it by"
         yield _row(name, f"{change.what}: {100 * change.factor:.0f} % of the time")
     size = _size(told.total_bytes / told.ranks)
-    text = f"saving beside the steps: they wait for {size} of each rank to be copied"
+    text = f"saving beside the steps: they wait while {size} a rank is copied"
     yield _row("hidden by", text)
 
 
