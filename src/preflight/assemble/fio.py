@@ -8,8 +8,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from preflight.facts.fio import Bench, Fio, FioRun, FioSide, FioTotal
+from preflight.facts.fio import Fio, FioRun, FioSide, FioTotal
 from preflight.facts.host import HostMemory
+from preflight.facts.patterns import Bench, Pattern
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
 NO_STORAGE = Missing(
@@ -25,6 +26,7 @@ _TELLING = {
 }
 _LARGE_BYTES, _IN_FLIGHT_BYTES, _MANY = 128 << 10, 1 << 20, 16
 _TOOLS = ("io-bench", "fio")
+_NO_PATTERNS = Missing("not-asked", "fio alone was asked for: `preflight io-bench`")
 _IDLE = Missing("exited", "no job of it moved anything")
 #: Of each report, and why there is none of it.
 _PARTS = {
@@ -38,7 +40,20 @@ def fio_facts(
 ) -> dict[str, Any]:
     """Jobs, what they moved, and what those of a group moved together; a name occurs once."""
     facts = _facts(found, memory, asked=asked)
-    return facts | _telling(facts["fio_totals"])
+    return facts | _telling(facts["fio_totals"]) | {"patterns": _patterns(found, asked=asked)}
+
+
+def _patterns(found: Mapping[str, Any], *, asked: bool) -> Known[tuple[Pattern, ...]]:
+    """What was done as training does it; each name occurs once."""
+    answer = found.get(_TOOLS[0])
+    if answer is None:
+        return NO_STORAGE if asked else NOT_IN_INPUT
+    if isinstance(answer, Missing):
+        return answer
+    rows = {one.name: one for one in answer.patterns}
+    return tuple(rows.values()) or (
+        _NO_PATTERNS if answer.runs or answer.lacks_fio else _why(answer)
+    )
 
 
 def _telling(totals: Known[tuple[FioTotal, ...]]) -> dict[str, Any]:

@@ -320,6 +320,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "inside": ("localisation",),
     "rdma_tests": ("rdma_tests", "nics"),
     "fio_runs": ("fio",),
+    "patterns": ("fio",),
     "fio_jobs": ("fio",),
     "fio_sides": ("fio", "memory"),
     "fio_syncs": ("fio",),

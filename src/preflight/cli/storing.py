@@ -11,6 +11,7 @@ from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
 from preflight.model import Check, Command
+from preflight.payload.storage.patterns import ALL
 from preflight.units import format_bytes, format_duration, parse_bytes, parse_duration
 
 #: What `run --level standard` does.
@@ -33,6 +34,7 @@ def plan_of(options: Options) -> dict[str, Any]:
     }  # fmt: skip
     plan |= {"dir": _dir(options.dir)} if options.dir is not None else {}
     plan |= {"even_if_busy": True} if options.even_if_busy else {}
+    plan |= {"patterns": _patterns(options)}
     if options.job is not None:
         from preflight.cli.fio_file import held
 
@@ -45,6 +47,19 @@ def wanted(asked: dict[str, Any] | None, checks: Sequence[Check]) -> dict[str, A
     if any(one.domain == "io" for one in checks):
         return dict(QUICK) if asked is None else asked
     return {**(asked or {}), **TRIAL}
+
+
+def _patterns(options: Options) -> list[str]:
+    """Which are measured: all, or those named; with a job file fio alone."""
+    if options.patterns is None:
+        return [ALL[0]] if options.job is not None else list(ALL)
+    asked = [one.strip() for one in options.patterns.split(",")]
+    wrong = next((one for one in asked if one not in ALL), None)
+    if wrong is not None:
+        raise UsageError(f"--patterns {wrong!r} is none", f"some of {','.join(ALL)}")
+    if options.job is not None and asked != [ALL[0]]:
+        raise UsageError("--job is of fio, and --patterns asks for more", "leave one of them out")
+    return list(dict.fromkeys(asked))
 
 
 def _size(text: str | None) -> int:
@@ -111,4 +126,6 @@ def told_of(told: dict[str, Any]) -> str:
         size = told.get("size_bytes")
         written = format_bytes(size) if isinstance(size, int) else "files"
         return f"writes at most {written} into {told.get('dir')} ({told.get('fs')})"
+    if told.get("kind") == "pattern":
+        return f"{told.get('name')} {told.get('part', '')} is done"
     return f"{told.get('name')} is done" if told.get("kind") == "fio" else ""

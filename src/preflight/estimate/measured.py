@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from preflight.estimate.figures import Figure, together
-from preflight.estimate.storage import READS, WRITES, left_out, positive
+from preflight.estimate.storage import READS, WRITES, Kind, left_out, positive
 from preflight.estimate.storage import numbers_of as _numbers
 from preflight.estimate.storage import together as of_all_hosts
 from preflight.model import Known, Missing, Report
@@ -143,10 +143,10 @@ def _busbw(tables: Sequence[tuple[str, dict[str, Any]]], sharding: str) -> Itera
     yield from found[True] or alternatives
 
 
-def _storage(reports: Sequence[tuple[str, Report]], words: Sequence[str]) -> Iterator[Figure]:
+def _storage(reports: Sequence[tuple[str, Report]], kind: Kind) -> Iterator[Figure]:
     """Of all hosts of a report together."""
     for name, report in reports:
-        if found := of_all_hosts(report.measurements, words):
+        if found := of_all_hosts(report.measurements, kind):
             source = f"{name}, {found.how}"
             yield Figure(found.gbps, found.gbps, found.gbps, "measured", source)
 

@@ -11,12 +11,19 @@ from preflight.model import Known, Missing
 
 Row = dict[str, Any]
 
-#: What is looked for, the nearest first: a row is of it that has the word in its name. A checkpoint
-#: is written and read in large pieces and in order, which what is named so in the end does too.
-WRITES = ("checkpoint", "save", "seq-write", "write")
-READS = ("restore", "load", "seq-read", "read")
+
+class Kind(Struct, frozen=True):
+    """What is looked for: a row that does `way` and has one of the words in its name, of which the
+    first is the nearest."""
+
+    way: str
+    words: tuple[str, ...]
+
+
+WRITES = Kind("write", ("checkpoint", "save", "seq-write", "write"))
+READS = Kind("read", ("restore", "load", "seq-read", "read"))
 #: Rows that have one of the words and are something else.
-_OTHERS = ("rand", "mixed", "meta", "log", "sync", "offload", "dataloader", "while", "beside")
+_OTHERS = ("rand", "mixed", "log", "sync", "dataloader", "small-files", "while", "back")
 #: In smaller pieces than this nobody saves.
 _LEAST_BYTES = 64 << 10
 #: Beyond these a figure is no speed of storage.
@@ -38,12 +45,17 @@ class Speed(Struct, frozen=True):
     hosts: int = 1
 
 
-def nearest(table: Row, words: Sequence[str]) -> list[Speed]:
+def nearest(table: Row, kind: Kind) -> list[Speed]:
     """The rows of one table that are the nearest to what is looked for."""
     numbers, cached = numbers_of(table), left_out(table)
-    fits = {job: told for job, told in numbers.items() if job not in cached and _fits(job, told)}
-    for far, word in enumerate(words):
-        found = [_speed(table, job, told, far) for job, told in fits.items() if word in job.lower()]
+    told = table.get("ways")
+    ways = told if isinstance(told, dict) else {}
+    fits = {
+        job: of for job, of in numbers.items()
+        if job not in cached and ways.get(job, kind.way) == kind.way and _fits(job, of)
+    }  # fmt: skip
+    for far, word in enumerate(kind.words):
+        found = [_speed(table, job, of, far) for job, of in fits.items() if word in job.lower()]
         if found:
             return found
     return []
@@ -64,7 +76,8 @@ def positive(value: object) -> float | None:
 def left_out(table: Row) -> dict[str, str]:
     """Rows that measured something other than storage, and what."""
     rows = [row for row in table.get("rows") or () if isinstance(row, dict)]
-    return {str(row.get("job")): str(row["of"]) for row in rows if row.get("of") in _NOT_STORAGE}
+    told = {str(row.get("job", row.get("pattern"))): str(row.get("of", "")) for row in rows}
+    return {name: of for name, of in told.items() if of in _NOT_STORAGE}
 
 
 def _fits(job: str, told: Any) -> bool:
@@ -95,11 +108,11 @@ class Together(Struct, frozen=True):
     how: str
 
 
-def together(tables: Sequence[Row], words: Sequence[str]) -> Together | None:
+def together(tables: Sequence[Row], kind: Kind) -> Together | None:
     """Of all ranks, on all hosts; None where nothing was measured. Each writes its part and the
     last of them counts: so many hosts are as often the slowest of them. Those that share storage
     and measured one after another reach, as far as is known, what one of them reached."""
-    each = list(_slowest_of_hosts(tables, words))
+    each = list(_of_each_host(tables, kind))
     if not each:
         return None
     least = min(each, key=lambda one: one.gbps)
@@ -115,11 +128,11 @@ def together(tables: Sequence[Row], words: Sequence[str]) -> Together | None:
     return Together(least.gbps, f"{of}, alone: they {why} and were not measured together")
 
 
-def _slowest_of_hosts(tables: Sequence[Row], words: Sequence[str]) -> Iterator[Speed]:
-    """Of each host the row that is nearest; of several alike the slowest."""
+def _of_each_host(tables: Sequence[Row], kind: Kind) -> Iterator[Speed]:
+    """Of each host the nearest row; of several as near, which are ways to save, the fastest."""
     found: dict[str, list[Speed]] = {}
     for table in tables:
-        for one in nearest(table, words):
+        for one in nearest(table, kind):
             found.setdefault(one.host, []).append(one)
     for each in found.values():
-        yield min(each, key=lambda one: (one.far, one.gbps))
+        yield min(each, key=lambda one: (one.far, -one.gbps))

@@ -119,12 +119,3 @@ class Fio(Struct, frozen=True):
     runs: tuple[FioRun, ...]
     line: int = 1
     probe: str = ""
-
-
-class Bench(Fio, frozen=True):
-    """What the bundled bench of storage told: fio's reports, and of where."""
-
-    cannot: str = ""  # why nothing was measured
-    busy: str = ""  # whose work it did not disturb
-    lacks_fio: bool = False
-    interrupted: bool = False

@@ -25,6 +25,7 @@ from preflight.facts.nccl import NcclLog
 from preflight.facts.nccl_topo import NcclTopo
 from preflight.facts.nics import Netdev, Nic, NicChoice, NicPort
 from preflight.facts.numa import NumaNode
+from preflight.facts.patterns import Pattern
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.facts.setup import Board, Package, Persisted, Software, Sysctl, Told
@@ -208,6 +209,7 @@ class Host(Struct, frozen=True):
     fio_large_reads: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     fio_large_writes: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     fio_random_reads: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
+    patterns: Known[tuple[Pattern, ...]] = NOT_IN_INPUT  # of storage, as training uses it
     wire: Known[Wire] = NOT_IN_INPUT  # its links by themselves
     #: Values of NCCL's variables that were held against each other.
     bench_settings: Known[tuple[SettingSweep, ...]] = NOT_IN_INPUT

@@ -9,15 +9,17 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from . import fio
 from .jobs import NAMES, WRITES, Sizes, Way, job_file, sizes
 from .mounts import MEMORY, is_shared
+from .patterns import rows, shared
 from .place import Place, RefusedError, chosen, own_folder
 from .plan import Plan
 from .proof import proof
+from .room import Room
 from .seen import seen
 
 FORM = "io-bench/1"
@@ -45,7 +47,9 @@ def harness(plan: Plan, tell: Tell) -> None:
             if plan.hosts > 1 and plan.job and is_shared(place.mount):
                 tell(seen(place.path, folder, plan.job, plan.hosts))
             if plan.measure:
-                _benched(plan, size, folder, tell, began if plan.hosts < 2 else time.monotonic())
+                since = began if plan.hosts < 2 else time.monotonic()
+                _measured(plan, size, Room(folder, size, 0.0, place.mount.kind in MEMORY, plan),
+                          tell, since)  # fmt: skip
     except (RefusedError, OSError) as error:
         tell({"preflight": FORM, "kind": "cannot", "why": "refused", "text": _text(error)})
         return
@@ -69,6 +73,26 @@ def _tried(folder: str, tell: Tell) -> None:
     os.mkdir(place)  # noqa: PTH102
     tell(proof(place))
     shutil.rmtree(place, ignore_errors=True)
+
+
+def _measured(plan: Plan, size: int, room: Room, tell: Tell, began_s: float) -> None:
+    """One pattern after the other, each with its share of bytes and seconds."""
+    for name in plan.patterns:
+        of_size, of_seconds = shared(plan, name)
+        bytes_, seconds = int(size * of_size), plan.seconds * of_seconds
+        if name == "fio":
+            share = replace(plan, seconds=seconds)
+            _benched(share, bytes_, room.folder, tell, began_s)
+            _emptied(room.folder)
+            continue
+        for row in rows(name, room._replace(size_bytes=bytes_, seconds=seconds)):
+            tell(row)
+
+
+def _emptied(folder: str) -> None:
+    for entry in os.scandir(folder):
+        with contextlib.suppress(OSError):
+            os.unlink(entry.path)  # noqa: PTH108
 
 
 def _benched(plan: Plan, size: int, folder: str, tell: Tell, began_s: float) -> None:

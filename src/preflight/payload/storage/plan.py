@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -10,7 +11,7 @@ class Plan:
     """`dir` "": a directory of a local file system is looked for. `size_bytes`: of all files at
     once; `seconds`: of all jobs. `job_file`: the user's own, in place of ours. `hosts`: so many do
     this at the same time, and share the bytes where they share the file system. Without `measure`
-    the directory is only tried (proof.py). `job`: a word of
+    the directory is only tried (proof.py). `patterns`: fio, and of patterns.py. `job`: a word of
     this job alone, by which several hosts know each other's files (seen.py)."""
 
     dir: str = ""
@@ -21,3 +22,4 @@ class Plan:
     even_if_busy: bool = False
     measure: bool = True
     job: str = ""
+    patterns: Sequence[str] = ("fio",)

@@ -9,10 +9,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from preflight.errors import ParseError
-from preflight.facts.fio import Bench, FioDisk, FioJob, FioRun, FioSide, FioTotal
+from preflight.facts.fio import FioDisk, FioJob, FioRun, FioSide, FioTotal
+from preflight.facts.patterns import Bench, Pattern
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.fio.documents import Document, one_document
 from preflight.probes.fio.jobs import run_of
+from preflight.probes.fio.patterns import patterns_of
 from preflight.probes.fio.report import errors_in
 from preflight.probes.spec import probe
 
@@ -36,12 +38,15 @@ def io_bench(text: str) -> Bench:
         return Bench((), 1, PROBE, cannot=told, lacks_fio=first.get("why") == "no-fio")
     refused = next((one for one in lines if one.get("kind") in ("failed", "cannot")), None)
     if refused and refused.get("why") == "no-fio":
-        return Bench((), 1, PROBE, cannot=str(refused.get("text", "")), lacks_fio=True)
+        return Bench((), 1, PROBE, _patterns(first, lines), str(refused.get("text", "")),
+                     lacks_fio=True)  # fmt: skip
     if refused:
-        return Bench((_failed(refused),), 1, PROBE)
+        return Bench((_failed(refused),), 1, PROBE, _patterns(first, lines))
     run = _run(first, lines)
     interrupted = any(one.get("kind") == "interrupted" for one in lines)
-    return Bench((run,) if run.jobs else (), 1, PROBE, interrupted=interrupted)
+    return Bench(
+        (run,) if run.jobs else (), 1, PROBE, _patterns(first, lines), interrupted=interrupted,
+    )  # fmt: skip
 
 
 def _lines(text: str) -> Iterator[Line]:
@@ -95,6 +100,11 @@ def _place(first: Line) -> str:
     """/data, xfs on /dev/nvme0n1p1."""
     source = f" on {first['source']}" if first.get("source") else ""
     return f"{first.get('dir', '')}, {first.get('fs', '')}{source}"
+
+
+def _patterns(first: Line, lines: list[Line]) -> tuple[Pattern, ...]:
+    shared, hosts = _shared(first), _hosts(first)
+    return tuple(replace(one, shared=shared, hosts=hosts) for one in patterns_of(lines, PROBE))
 
 
 def _shared(first: Line) -> Known[bool]:

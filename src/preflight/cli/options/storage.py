@@ -1,0 +1,40 @@
+"""Options of benches of storage."""
+
+from __future__ import annotations
+
+from preflight.cli.options.option import Option
+
+STORE = ("dir", "size", "runtime", "patterns", "job", "even_if_busy")
+PROJECT = ("model_params", "optimizer", "model_ranks", "interval")
+
+OPTIONS: dict[str, Option] = {
+    "dir": Option(
+        str, ("--dir",),
+        "Where to write and read: a directory of the file system in question. Else one of a local "
+        "disk: $TMPDIR, /tmp, /var/tmp, $HOME. What is written is removed.", "DIR",
+    ),
+    "size": Option(
+        str, ("--size",),
+        "Bytes of all files at once, else 4G; hosts share them where they share the file system.",
+        "SIZE",
+    ),
+    "runtime": Option(str, ("--runtime",), "Of all jobs together, else 60s.", "TIME"),
+    "patterns": Option(
+        str, ("--patterns",),
+        "What is measured, else all: fio (jobs of its own), small-files (create, stat, read, "
+        "rename, delete).", "LIST",
+    ),
+    "job": Option(
+        str, ("--job",),
+        "Your own job file of fio in place of the built-in jobs. Its files are made in the "
+        "directory: it may name no other, nor a device.", "FILE",
+    ),
+    "model_params": Option(
+        str, ("--model-params",),
+        "Also reckon the checkpoint of a model with so many parameters: its bytes, and the time to "
+        "save and to load it at the speeds that are measured.", "N",
+    ),
+    "model_ranks": Option(
+        int, ("--ranks",), "For --model-params: ranks that the checkpoint is divided among.", "N"
+    ),
+}  # fmt: skip
