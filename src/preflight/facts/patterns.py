@@ -33,6 +33,8 @@ class Pattern(Struct, frozen=True):
     wrong: Known[int] = NOT_IN_INPUT  # blocks that are not what was written
     line: int = 0
     probe: str = ""
+    shared: Known[bool] = NOT_IN_INPUT  # whether other hosts may see the same files
+    hosts: Known[int] = NOT_IN_INPUT  # so many did this at the same time
 
 
 class Bench(Fio, frozen=True):

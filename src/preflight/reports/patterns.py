@@ -8,6 +8,7 @@ from typing import Any
 from preflight.facts.host import Host
 from preflight.facts.patterns import Pattern
 from preflight.model import Known, Missing
+from preflight.reports.io import for_programs
 from preflight.units import format_bytes
 
 Row = dict[str, Any]
@@ -15,12 +16,13 @@ Row = dict[str, Any]
 
 def pattern_tables(host: Host) -> tuple[Row, ...]:
     """One table of all patterns."""
-    if isinstance(host.patterns, Missing):
+    if isinstance(host.patterns, Missing) or not host.patterns:
         return ()
     rows = host.patterns
     return (
         {"table": "as training does it", "host": host.name, "rows": [_row(one) for one in rows],
-         "notes": list(_notes(rows)), "numbers": {one.name: _numbers(one) for one in rows}},
+         "notes": list(_notes(rows)), "numbers": {one.name: _numbers(one) for one in rows},
+         **for_programs(rows, rows[0])},
     )  # fmt: skip
 
 
@@ -54,6 +56,7 @@ def _numbers(one: Pattern) -> dict[str, float]:
         "done_bytes": one.done_bytes, "count": one.count, "elapsed_s": one.elapsed_s,
         "mean_us": latency.mean_us, "p50_us": latency.p50_us, "p99_us": latency.p99_us,
         "p999_us": latency.p999_us, "max_us": latency.max_us, "wrong": one.wrong,
+        "block_bytes": one.block_bytes,
     }  # fmt: skip
     return {name: value for name, value in told.items() if not isinstance(value, Missing)}
 
