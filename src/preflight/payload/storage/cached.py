@@ -11,6 +11,8 @@ from collections.abc import Iterable
 #: look at.
 _STAYS = 0.02
 _MAPPED = 1 << 30
+#: Of what is told of a page the lowest bit alone counts.
+_LOWEST = bytes(one & 1 for one in range(256))
 
 
 def dropped(paths: Iterable[str]) -> bool:
@@ -51,4 +53,4 @@ def _resident(fd: int, begin: int, size: int) -> int:
                 raise OSError(ctypes.get_errno(), "mincore")
         finally:
             del start
-    return min(size, sum(one & 1 for one in told) * mmap.PAGESIZE)
+    return min(size, bytes(told).translate(_LOWEST).count(1) * mmap.PAGESIZE)
