@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from preflight.cli.judging import judge_and_report
 from preflight.cli.options import STORE, Options
 from preflight.cli.plan import Question
+from preflight.cli.projecting import projection
 from preflight.cli.storing import plan_of
 from preflight.cli.streams import Streams
 
@@ -19,6 +20,8 @@ def run(options: Options, streams: Streams) -> int:
     """Write and read files with fio, or read what it wrote, and judge what it measured."""
     given = any(getattr(options, name) != getattr(_DEFAULTS, name) for name in STORE)
     stores = plan_of(options) if given or not options.from_ else None
-    question = Question("io-bench", DOMAINS, ("io.*",), stores=stores)
+    question = Question(
+        "io-bench", DOMAINS, ("io.*",), stores=stores, more_tables=projection(options)
+    )
     # Whoever types the name of active work asks for it.
     return judge_and_report(question, replace(options, level="standard"), streams)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -131,6 +131,8 @@ class Question(Struct, frozen=True):
     benches: dict[str, Any] | None = None
     #: The plan of a bench of storage, where that was asked for.
     stores: dict[str, Any] | None = None
+    #: Tables made of those that all hosts measured, to stand behind them.
+    more_tables: Callable[[Sequence[dict[str, Any]]], Sequence[dict[str, Any]]] | None = None
 
 
 def hold(options: Options) -> None:

@@ -38,6 +38,8 @@ class Pattern(Struct, frozen=True):
     network: Known[bool] = NOT_IN_INPUT  # other hosts may see the same files
     line: int = 0
     probe: str = ""
+    shared: Known[bool] = NOT_IN_INPUT  # whether other hosts may see the same files
+    hosts: Known[int] = NOT_IN_INPUT  # so many did this at the same time
 
 
 class Bench(Fio, frozen=True):

@@ -8,6 +8,7 @@ from typing import Any
 from preflight.facts.host import Host
 from preflight.facts.patterns import Pattern
 from preflight.model import Known, Missing
+from preflight.reports.io import for_programs
 from preflight.units import format_bytes
 
 Row = dict[str, Any]
@@ -17,12 +18,13 @@ _MUCH = 2
 
 def pattern_tables(host: Host) -> tuple[Row, ...]:
     """One table of all patterns."""
-    if isinstance(host.patterns, Missing):
+    if isinstance(host.patterns, Missing) or not host.patterns:
         return ()
     rows = host.patterns
     return (
         {"table": "as training does it", "host": host.name, "rows": [_row(one) for one in rows],
-         "notes": list(_notes(rows)), "numbers": {one.name: _numbers(one) for one in rows}},
+         "notes": list(_notes(rows)), "numbers": {one.name: _numbers(one) for one in rows},
+         **for_programs(rows, rows[0])},
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from preflight.cli.options.option import Option
 STORE = (
     "dir", "size", "runtime", "patterns", "loaders", "window", "demand_mbps", "job", "even_if_busy",
 )  # fmt: skip
+PROJECT = ("model_params", "optimizer", "model_ranks", "interval")
 
 OPTIONS: dict[str, Option] = {
     "dir": Option(
@@ -40,5 +41,13 @@ OPTIONS: dict[str, Option] = {
         str, ("--job",),
         "Your own job file of fio in place of the built-in jobs. Its files are made in the "
         "directory: it may name no other, nor a device.", "FILE",
+    ),
+    "model_params": Option(
+        str, ("--model-params",),
+        "Also reckon the checkpoint of a model with so many parameters: its bytes, and the time to "
+        "save and to load it at the speeds that are measured.", "N",
+    ),
+    "model_ranks": Option(
+        int, ("--ranks",), "For --model-params: ranks that the checkpoint is divided among.", "N"
     ),
 }  # fmt: skip
