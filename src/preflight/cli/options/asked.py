@@ -90,6 +90,8 @@ class Options(Struct):
     runtime: str | None = None
     patterns: str | None = None
     job: str | None = None
+    shard: str | None = None
+    demand_mbps: float | None = None
     model_params: str | None = None
     model_ranks: int | None = None
     settings: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from preflight.cli.options.option import Option
 
 STORE = ("dir", "size", "runtime", "patterns", "job", "even_if_busy")
+SHARD = ("shard", "demand_mbps")
 PROJECT = ("model_params", "optimizer", "model_ranks", "interval")
 
 OPTIONS: dict[str, Option] = {
@@ -28,6 +29,16 @@ OPTIONS: dict[str, Option] = {
         str, ("--job",),
         "Your own job file of fio in place of the built-in jobs. Its files are made in the "
         "directory: it may name no other, nor a device.", "FILE",
+    ),
+    "shard": Option(
+        str, ("--shard",),
+        "Write nothing, and decode this file of your data (gzip, zstd, lz4, xz, bzip2): MB/s of a "
+        "core, and whether it is whole.", "FILE",
+    ),
+    "demand_mbps": Option(
+        float, ("--demand-mbps",),
+        "For --shard: decoded 1e6 bytes a second that the training of a host reads, for the number "
+        "of workers. Of tokens: tokens/s x bytes of one (2 or 4) / 1e6.", "MB/s",
     ),
     "model_params": Option(
         str, ("--model-params",),
