@@ -58,7 +58,7 @@ def _lines(text: str) -> Iterator[Line]:
         except (ValueError, RecursionError):
             if number == len(rows):
                 return
-            raise ParseError("expected a line of JSON", number) from None
+            raise ParseError(f"expected a line of JSON, got {row[:80]!r}", number) from None
         if not isinstance(told, dict) or not isinstance(told.get("kind"), str):
             raise ParseError("expected a line of the bench", number)
         yield {**told, "line": number}
