@@ -152,6 +152,10 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
         from preflight.reports.patterns import pattern_tables
 
         tables += pattern_tables(host)
+    if not isinstance(host.shards, Missing):
+        from preflight.reports.shard import shard_tables
+
+        tables += shard_tables(host)
     if not isinstance(host.wire, Missing):
         from preflight.reports.wire import wire_tables
 

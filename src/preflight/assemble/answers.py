@@ -38,6 +38,7 @@ _COMES_WITH = {
     "stress": "; another: --python 'CMD'",
     "micro-train": "; another: --python 'CMD'",
     "io-bench": "; another: --python 'CMD'",
+    "shard": "; another: --python 'CMD'",
     "packages": "; another: --python 'CMD'",
 }
 
