@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from preflight.cli.benches import plan_of
 from preflight.cli.judging import judge_and_report
+from preflight.cli.nccl_tests.asked import hold_folder
 from preflight.cli.nccl_tests.instead import with_engine
 from preflight.cli.options import BENCH, OPTIONS, Options
 from preflight.cli.plan import Question, hold
@@ -26,6 +27,7 @@ def run(options: Options, streams: Streams) -> int:
     """Time collectives, on one host or on all of them as one job, and judge what was told."""
     hold(options)
     _hold(options)
+    hold_folder(options)
     options = with_engine(options, tuple(shlex.split(options.python)), streams)
     benches = None if options.from_ else plan_of(options)
     asked = (*ASKED, "wire.*") if options.wire else ASKED

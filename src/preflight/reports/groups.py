@@ -173,6 +173,7 @@ def _undetermined(groups: Sequence[Group]) -> list[Group]:
         key = (group.variants[0].reason, where, group.cause)
         if key in joined:
             joined[key].checks.extend(group.checks)
+            joined[key].learn = joined[key].learn or group.learn
         else:
             joined[key] = group
     return list(joined.values())
