@@ -166,7 +166,7 @@ _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 #: What takes minutes, by the lines that it tells.
 _PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "begin": lambda told: f"collectives, size by size, over {told['world']} ranks",
+    **dict.fromkeys(("begin", "started", "step", "size"), lambda _: "collectives, size by size"),
     "round": lambda told: str(told["what"]),
     "wire_round": lambda told: f"links by {told['tool']}, in rounds of pairs",
     "lasting": _NEWS["lasting"],
