@@ -27,9 +27,13 @@ NO_READ = Missing(
     "not-in-input", "`preflight io-bench --dir DIR --save io.json`, or --read-speed 5GB/s"
 )
 NO_POWER = Missing(
-    "not-in-input", "`preflight micro-train --save train.json` on these GPUs, or --power WATTS"
+    "not-in-input",
+    "`preflight micro-train --save train.json` on these GPUs, or gpu-health --stress, or --power "
+    "WATTS",
 )
 _STEP_PARTS = "training: where a step's time goes"
+#: A GPU that works less than this of the time tells no power of training.
+_AT_WORK_PERCENT = 90.0
 #: Likely values that are so far apart are not of one thing.
 _DISAGREE = 1.25
 _COLLECTIVE = re.compile(r"(all_reduce|all_gather|reduce_scatter)\b")
@@ -61,13 +65,18 @@ def measured(reports: Sequence[tuple[str, Report]], sharding: str = "fsdp") -> M
         "busbw_gbps": list(_busbw(tables, sharding)),
         "write_gbps": list(_storage(reports, WRITES)),
         "read_gbps": list(_storage(reports, READS)),
-        "power_w": list(_power(reports)),
+        "power_w": list(_power(reports)) or list(_watched_power(reports)),
     }
-    missing = Measured()
+    missing, products = Measured(), tuple(dict.fromkeys(_products(reports)))
     return Measured(
         **{name: together(each, getattr(missing, name)) for name, each in found.items()},
-        products=tuple(dict.fromkeys(_products(reports))),
-        notes=(*_of_no_use(reports, found), *_disagreeing(found), *_left_out(tables)),
+        products=products,
+        notes=(
+            *_of_no_use(reports, found),
+            *_disagreeing(found),
+            *_of_several_models(products),
+            *_left_out(tables),
+        ),
     )
 
 
@@ -180,11 +189,41 @@ def _power(reports: Sequence[tuple[str, Report]]) -> Iterator[Figure]:
                     yield Figure(watts, watts, watts, "measured", name)
 
 
+def _watched(report: Report) -> Iterator[dict[str, Any]]:
+    """GPUs that NVML was asked about for a while (gpu-health --duration, --stress)."""
+    for host in report.hosts:
+        watch = (host.facts or {}).get("watch")
+        gpus = watch.get("gpus") if isinstance(watch, dict) else ()
+        each = gpus if isinstance(gpus, (list, tuple)) else ()
+        yield from (one for one in each if isinstance(one, dict))
+
+
+def _watched_power(reports: Sequence[tuple[str, Report]]) -> Iterator[Figure]:
+    """Of each GPU that was at work while it was watched: its mean, and at most its highest."""
+    for name, report in reports:
+        for gpu in _watched(report):
+            busy, span = positive(gpu.get("busy_percent")), gpu.get("power_w")
+            if busy is None or busy < _AT_WORK_PERCENT or not isinstance(span, dict):
+                continue
+            mean, high = positive(span.get("mean")), positive(span.get("max"))
+            if mean is not None and high is not None and mean <= high:
+                source = f"{name}, GPUs at work while they were watched"
+                yield Figure(mean, mean, high, "measured", source)
+
+
 def _products(reports: Sequence[tuple[str, Report]]) -> Iterator[str]:
     for _, report in reports:
         for told in _training(report):
             products = told.get("products")
             yield from map(str, products if isinstance(products, (list, tuple)) else ())
+        for gpu in _watched(report):
+            if isinstance(product := gpu.get("product"), str):
+                yield product
+
+
+def _of_several_models(products: Sequence[str]) -> Iterator[str]:
+    if len(products) > 1:
+        yield f"the reports are of several models: {', '.join(products)}; --gpu names the run's"
 
 
 def _of_no_use(
@@ -192,7 +231,8 @@ def _of_no_use(
 ) -> Iterator[str]:
     used = [one.source for each in found.values() for one in each]
     for name, report in reports:
-        if not any(source == name or source.startswith(f"{name},") for source in used):
+        told = any(source == name or source.startswith(f"{name},") for source in used)
+        if not told and not any(_watched(report)):
             yield f"{name}: a report of {report.command} that tells nothing which is needed here"
 
 

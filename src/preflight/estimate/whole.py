@@ -39,6 +39,7 @@ class Estimate(Struct, frozen=True):
     stall_s: Known[Figure]
     interval_s: Known[Figure]
     restart_s: Known[Figure]
+    saves: Known[Figure]  # how many
     saving_s: Known[Figure]
     waiting_s: Known[Figure]
     lost_s: Known[Figure]
@@ -73,8 +74,8 @@ def estimate(run: Run, told: Measured) -> Estimate:
     return Estimate(
         run=run, speeds=rates, checkpoint=checkpoint, compute_s=compute, exposed_s=exposed,
         balance_tokens=_balance(run, rates), stall_s=stall, interval_s=interval,
-        restart_s=restart, saving_s=saving, waiting_s=waiting, lost_s=lost, failures=failures,
-        wall_s=wall, gpu_hours=hours,
+        restart_s=restart, saves=_saves(steps, interval), saving_s=saving, waiting_s=waiting,
+        lost_s=lost, failures=failures, wall_s=wall, gpu_hours=hours,
         idle_gpu_hours=_scaled(
             lambda whole, work: max(whole - work * run.gpus / 3600, 0.0), hours, steps
         ),
@@ -133,6 +134,12 @@ def _balance(run: Run, rates: Speeds) -> Known[Figure]:
         lambda flops, rate: more * balance_tokens(flops, rate, run.sharding),
         rates.computing_flops_per_s, rates.busbw_gbps,
     )  # fmt: skip
+
+
+def _saves(steps: Known[Figure], interval: Known[Figure]) -> Known[Figure]:
+    if isinstance(steps, Missing) or isinstance(interval, Missing):
+        return steps if isinstance(steps, Missing) else interval
+    return computed(lambda time, every: time / every, steps, interval, falling=" -")
 
 
 def _stall(run: Run, rates: Speeds, checkpoint: Projection) -> Known[Figure]:
