@@ -240,6 +240,16 @@ def test_reports_of_two_models_are_told_and_name_none() -> None:
     assert "--gpu" in told.wall_s.text
 
 
+def test_a_bus_bandwidth_of_another_model_than_the_runs_is_told() -> None:
+    table = {"table": "all_reduce: 16 ranks on 2 hosts, NVIDIA A100-SXM4-80GB, by nccl-tests",
+             "rows": [{"size": "1 GiB", "busbw": 182.8, "busbw in": 181.4}]}  # fmt: skip
+    found = measured([("bench.json", _report(table, command="nccl-bench"))])
+    assert found.products == ("NVIDIA A100-SXM4-80GB",)
+    told = estimate(_run(gpu="NVIDIA H100 80GB HBM3", mfu_percent=40.0), found)
+    assert any("the run is of NVIDIA H100" in note for note in told.notes)
+    assert not estimate(_run(gpu="NVIDIA A100-SXM4-80GB", mfu_percent=40.0), found).notes
+
+
 def test_hosts_of_one_report_save_together() -> None:
     """Patterns as training has them count before fio's jobs; what was read back is no save."""
     tables: list[dict[str, Any]] = [

@@ -36,6 +36,7 @@ _STEP_PARTS = "training: where a step's time goes"
 _AT_WORK_PERCENT = 90.0
 #: Likely values that are so far apart are not of one thing.
 _DISAGREE = 1.25
+_PRODUCT = re.compile(r"NVIDIA [^,;]{1,80}")
 _COLLECTIVE = re.compile(r"(all_reduce|all_gather|reduce_scatter)\b")
 
 
@@ -219,6 +220,9 @@ def _products(reports: Sequence[tuple[str, Report]]) -> Iterator[str]:
         for gpu in _watched(report):
             if isinstance(product := gpu.get("product"), str):
                 yield product
+        for table in report.measurements:
+            title = str(table.get("table"))
+            yield from _PRODUCT.findall(title) if _COLLECTIVE.match(title) else ()
 
 
 def _of_several_models(products: Sequence[str]) -> Iterator[str]:
@@ -232,7 +236,8 @@ def _of_no_use(
     used = [one.source for each in found.values() for one in each]
     for name, report in reports:
         told = any(source == name or source.startswith(f"{name},") for source in used)
-        if not told and not any(_watched(report)):
+        here = [(name, table) for table in report.measurements]
+        if not (told or any(_watched(report)) or any(_left_out(here))):
             yield f"{name}: a report of {report.command} that tells nothing which is needed here"
 
 

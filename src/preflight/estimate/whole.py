@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
@@ -80,8 +80,13 @@ def estimate(run: Run, told: Measured) -> Estimate:
             lambda whole, work: max(whole - work * run.gpus / 3600, 0.0), hours, steps
         ),
         energy_kwh=_scaled(lambda whole, watts: whole * watts / 1e3, hours, rates.power_w),
-        notes=told.notes,
+        notes=(*told.notes, *_of_another_model(run, told)),
     )  # fmt: skip
+
+
+def _of_another_model(run: Run, told: Measured) -> Iterator[str]:
+    if run.gpu is not None and told.products and run.gpu not in told.products:
+        yield f"the reports are of {', '.join(told.products)}, and the run is of {run.gpu}"
 
 
 def _likely(figure: Known[Figure]) -> Known[float]:
