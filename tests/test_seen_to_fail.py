@@ -25,6 +25,7 @@ from tests.bench_lines import BASES as BENCHES
 from tests.binding_text import BOUND, ON_GPU, TWO_NODES
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
+from tests.loader_text import text as loaded
 from tests.lspci_text import flat, server
 from tests.nccl_lines import BASES as NCCL
 from tests.nccl_lines import Job
@@ -125,6 +126,7 @@ BASES |= {name: {name: text} for name, text in (SYSTEM | STORAGE).items()}
 BASES["shard"] = {"shard": shard()}
 BASES["proof"] = {"io-bench": PROOF}
 BASES["proof-of-several"] = {"io-bench": PROOF.replace('{"kind": "end"', SEEN + '{"kind": "end"')}
+BASES["loader"] = {"io-bench": loaded()}
 BASES["drives"] = {"pci-tree": sysfs(machine()), "lscpu": "CPU(s): 8\nFlags: fpu\n"}
 _MEMINFO = (
     "MemTotal: 2113481236 kB\nMemAvailable: 2013481236 kB\nSwapTotal: 8388604 kB\n"

@@ -69,7 +69,8 @@ _AS_TOLD = (
     "processes", "clock", "cpu_state", "memory_state", "nccl_topo", "nccl",
     "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack", "wire",
     "fio_runs", "fio_jobs", "fio_sides", "fio_syncs", "fio_totals",
-    "patterns", "shards", "fio_large_reads", "fio_large_writes", "fio_random_reads",
+    "patterns", "loader_reads", "loader_maps", "shards",
+    "fio_large_reads", "fio_large_writes", "fio_random_reads",
     "bench_settings", "lasting", "network_growth", "inside",
 )  # fmt: skip
 

@@ -324,7 +324,7 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "inside": ("localisation",),
     "rdma_tests": ("rdma_tests", "nics"),
     "fio_runs": ("fio",),
-    "patterns": ("fio",),
+    **dict.fromkeys(("patterns", "loader_reads", "loader_maps"), ("fio",)),
     "shards": ("shard",),
     "fio_jobs": ("fio",),
     "fio_sides": ("fio", "memory"),

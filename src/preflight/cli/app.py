@@ -102,6 +102,7 @@ COMMANDS = (
          *(name for name in JUDGE if name != "level"), *WRITE, *RUN),
         ("preflight io-bench", "preflight io-bench --dir /data --size 16G --runtime 3m",
          "preflight io-bench --hosts 'node[01-16]' --dir /scratch/me",
+         "preflight io-bench --dir /data --patterns dataloader --demand-mbps 800",
          "preflight io-bench --dir /data --job my.fio", "preflight io-bench --dir /data --dry-run",
          "preflight io-bench --dir /data --model-params 70e9 --ranks 64 --interval 30m",
          "preflight io-bench --shard /data/train-0001.tar.zst --demand-mbps 800",

@@ -11,16 +11,15 @@ from preflight.errors import UsageError
 
 _DEFAULTS = Options()
 _SECONDS = 10.0
+#: Of what writes and of this.
+_BOTH = ("even_if_busy", "demand_mbps")
 _MOST_MBPS = 1e9
-_EXAMPLE = "preflight io-bench --shard /data/train-0001.tar.zst --demand-mbps 800"
 
 
 def plan_of(options: Options) -> dict[str, Any] | None:
     """The plan; None where no file is named. Raises UsageError."""
     demand = options.demand_mbps
     if options.shard is None:
-        if demand is not None:
-            raise UsageError("--demand-mbps is of a file of data, and none is named", _EXAMPLE)
         return None
     _hold(options)
     if demand is not None and not (math.isfinite(demand) and 0 < demand <= _MOST_MBPS):
@@ -41,7 +40,7 @@ def _hold(options: Options) -> None:
                          "leave one of them out")  # fmt: skip
     beside = next(
         (name for name in (*STORE, *PROJECT)
-         if name != "even_if_busy" and getattr(options, name) != getattr(_DEFAULTS, name)), None,
+         if name not in _BOTH and getattr(options, name) != getattr(_DEFAULTS, name)), None,
     )  # fmt: skip
     if beside is not None:
         flag = {"model_ranks": "--ranks"}.get(beside, f"--{beside.replace('_', '-')}")

@@ -211,6 +211,9 @@ class Host(Struct, frozen=True):
     fio_large_writes: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     fio_random_reads: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     patterns: Known[tuple[Pattern, ...]] = NOT_IN_INPUT  # of storage, as training uses it
+    #: Of these what loaders read past the page cache: through read, and through maps.
+    loader_reads: Known[tuple[Pattern, ...]] = NOT_IN_INPUT
+    loader_maps: Known[tuple[Pattern, ...]] = NOT_IN_INPUT
     shards: Known[tuple[Shard, ...]] = NOT_IN_INPUT  # files of the user's data, decoded
     wire: Known[Wire] = NOT_IN_INPUT  # its links by themselves
     #: Values of NCCL's variables that were held against each other.

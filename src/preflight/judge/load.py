@@ -188,7 +188,7 @@ def _check(entry: Any, domain: str, name: str, problems: Problems, hold: bool) -
     if wrong:
         return []
     values = {**entry, "action": Action(entry["action"])}
-    values |= {key: tuple(entry[key]) for key in ("fix", "like") if key in entry}
+    values |= {key: tuple(entry[key]) for key in ("fix", "like", "learn") if key in entry}
     return [Check(**values, domain=domain, source=where)]
 
 

@@ -89,9 +89,11 @@ class Options(Struct):
     size: str | None = None
     runtime: str | None = None
     patterns: str | None = None
+    loaders: int | None = None
+    window: str | None = None
+    demand_mbps: float | None = None
     job: str | None = None
     shard: str | None = None
-    demand_mbps: float | None = None
     model_params: str | None = None
     model_ranks: int | None = None
     settings: list[str] = []
