@@ -267,7 +267,7 @@ def _lacking(told: Estimate) -> list[Row]:
     for name, part in parts:
         if isinstance(part, Missing):
             found.setdefault(part.text, {})[name] = None
-    return [{"needs": text, "for": ", ".join(names)} for text, names in found.items()]
+    return [{"for": ", ".join(names), "needs": text} for text, names in found.items()]
 
 
 def _tokens_stated(told: Estimate) -> Known[float]:
