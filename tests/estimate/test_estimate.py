@@ -24,6 +24,7 @@ from preflight.estimate.memory import offload_bytes, states
 from preflight.estimate.run import Run
 from preflight.estimate.whole import estimate
 from preflight.model import Counts, HostReport, Missing, Report, Status
+from preflight.reports.estimate import estimate_tables
 from tests.cli.command import preflight
 
 ASKED = ("estimate", "--params", "7e9", "--tokens", "2e12", "--gpus", "64")
@@ -229,6 +230,24 @@ def test_power_is_that_of_gpus_at_work_while_they_were_watched() -> None:
     assert not found.notes
     idle = measured([("health.json", _watched(3.0))])
     assert isinstance(idle.power_w, Missing)
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [(7e9, ("that does not fit", "it can take")), (1e9, ("that fits", "it can take")),
+     (5e9, ("computed twice, or nearly", "it can take")), (32e9, ("does not fit", "cannot take"))],
+)  # fmt: skip
+def test_memory_is_held_against_that_of_the_reports_hosts(
+    params: float, says: tuple[str, str]
+) -> None:
+    gpu = {"product": "NVIDIA A100-SXM4-80GB", "memory": {"total_bytes": 80 << 30}}
+    facts = {"gpus": [gpu], "memory": {"available_bytes": 500_000_000_000}}
+    report = _report(command="gpu-health")
+    report.hosts = (HostReport("n1", Status.PASS, facts=facts),)
+    told = estimate(_run(params=params, sharding="ddp"), measured([("g.json", report)]))
+    [table] = [one for one in estimate_tables(told) if one["table"].startswith("estimate: memory")]
+    notes = " ".join(table["notes"])
+    assert all(one in notes for one in says)
 
 
 def test_reports_of_two_models_are_told_and_name_none() -> None:

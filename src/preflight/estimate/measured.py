@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from preflight.estimate.figures import Figure, together
+from preflight.estimate.hosts import Room, models_of, room
 from preflight.estimate.storage import READS, WRITES, Kind, left_out, positive
 from preflight.estimate.storage import numbers_of as _numbers
 from preflight.estimate.storage import together as of_all_hosts
@@ -51,6 +52,7 @@ class Measured(Struct, frozen=True):
     write_gbps: Known[Figure] = NO_WRITE
     read_gbps: Known[Figure] = NO_READ
     power_w: Known[Figure] = NO_POWER
+    room: Room = Room()
     products: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -71,6 +73,7 @@ def measured(reports: Sequence[tuple[str, Report]], sharding: str = "fsdp") -> M
     missing, products = Measured(), tuple(dict.fromkeys(_products(reports)))
     return Measured(
         **{name: together(each, getattr(missing, name)) for name, each in found.items()},
+        room=room([report for _, report in reports]),
         products=products,
         notes=(
             *_of_no_use(reports, found),
@@ -217,6 +220,7 @@ def _products(reports: Sequence[tuple[str, Report]]) -> Iterator[str]:
         for told in _training(report):
             products = told.get("products")
             yield from map(str, products if isinstance(products, (list, tuple)) else ())
+        yield from models_of(report)
         for gpu in _watched(report):
             if isinstance(product := gpu.get("product"), str):
                 yield product

@@ -9,11 +9,11 @@ from typing import Any
 from preflight.estimate.bill import bill
 from preflight.estimate.compute import attention_flops, dense_flops, flops_per_token
 from preflight.estimate.figures import Figure
-from preflight.estimate.memory import activations_bytes, offload_bytes, states
 from preflight.estimate.whole import Estimate
 from preflight.model import Known, Missing
+from preflight.reports.estimate_memory import memory_table
 from preflight.reports.projection import projection_table
-from preflight.units import format_bytes, format_duration, number
+from preflight.units import format_duration, number
 
 Row = dict[str, Any]
 Table = dict[str, Any]
@@ -34,8 +34,7 @@ def estimate_tables(told: Estimate) -> tuple[Table, ...]:
          "numbers": _numbers(told)},
         {"table": "estimate: bill", "rows": list(_bill(told)), "notes": list(_BILL_NOTES),
          "numbers": _bill_numbers(told)},
-        {"table": "estimate: memory of the state", "rows": list(_memory(told)),
-         "notes": list(_memory_notes(told)), "numbers": _memory_numbers(told)},
+        memory_table(told),
         projection_table(told.checkpoint, of="below, what it rests on"),
         {"table": "estimate: what it rests on", "rows": list(_basis(told)),
          "notes": list(told.notes)},
@@ -145,35 +144,6 @@ def _bill(told: Estimate) -> Iterator[Row]:
             yield _row(line.name, line.cost, _money, line.formula)
 
 
-def _money(amount: float) -> str:
-    return f"{amount:,.0f}" if amount >= 100 else f"{amount:.2f}"
-
-
-def _memory(told: Estimate) -> Iterator[Row]:
-    for one in states(told.run):
-        mark = ", the run's" if one.sharding == told.run.sharding else ""
-        yield {"where": f"each GPU, {one.sharding}{mark}",
-               "bytes": _span(one.low_bytes, one.high_bytes), "how": one.formula}  # fmt: skip
-    yield {"where": "host, state offloaded", "bytes": _size(offload_bytes(told.run.params)),
-           "how": "18 B a parameter x 1.5, by DeepSpeed's own estimate, on one host"}  # fmt: skip
-    activations = activations_bytes(told.run)
-    if not isinstance(activations, Missing):
-        yield {"where": "each GPU, activations", "bytes": _span(*activations),
-               "how": "2 B (computed twice) to 34 (all kept) x layers x width x t"}  # fmt: skip
-
-
-def _span(low: float, high: float) -> str:
-    return _size(low) if low == high else f"{_size(low)} to {_size(high)}"
-
-
-def _memory_numbers(told: Estimate) -> dict[str, float]:
-    found = {"host_offload_bytes": offload_bytes(told.run.params)}
-    for one in states(told.run):
-        found[f"{one.sharding}_low_bytes"] = one.low_bytes
-        found[f"{one.sharding}_high_bytes"] = one.high_bytes
-    return found
-
-
 def _bill_numbers(told: Estimate) -> dict[str, float]:
     """All digits of each line that has a price."""
     lines = ((line.name, line.cost) for line in bill(told) if isinstance(line.cost, Figure))
@@ -184,15 +154,8 @@ def _bill_numbers(told: Estimate) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _memory_notes(told: Estimate) -> Iterator[str]:
-    activations = activations_bytes(told.run)
-    if isinstance(activations, Missing):
-        yield f"activations are {activations.text}"
-    yield "buffers of communication, the logits and what the allocator keeps come on top"
-
-
-def _size(count: float) -> str:
-    return format_bytes(count, decimal=True)
+def _money(amount: float) -> str:
+    return f"{amount:,.0f}" if amount >= 100 else f"{amount:.2f}"
 
 
 def _basis(told: Estimate) -> Iterator[Row]:
