@@ -72,9 +72,8 @@ def held(asked: str, size_bytes: int) -> Place:
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116
     except OSError as error:
-        raise RefusedError(f"{asked}: {error.strerror}: mkdir -p {asked}, or another --dir") from (
-            error
-        )  # fmt: skip
+        make = f"mkdir -p {asked}, or " if isinstance(error, FileNotFoundError) else ""
+        raise RefusedError(f"{asked}: {error.strerror}: {make}another --dir") from error
     if not stat.S_ISDIR(mode):
         raise RefusedError(f"{asked} is {_named(mode)}: --dir DIR names a directory in it, or on "
                            "the file system that is mounted from it")  # fmt: skip
