@@ -124,6 +124,23 @@ def estimate(plan: dict[str, Any]) -> str:
     return f"about {10 + 2 * count} s on processors, {60 + 10 * count} s on GPUs{more}"
 
 
+#: Fewer hosts are named.
+_MANY = 4
+
+
+def _few(hosts: Sequence[str]) -> str:
+    if len(hosts) <= _MANY:
+        return " and ".join(filter(None, (", ".join(hosts[:-1]), hosts[-1])))
+    return f"a group of {len(hosts)} hosts"
+
+
+def _tests(numbers: Sequence[int], pairs: int) -> str:
+    """`pairs`: how many tests there are where none is slow; 0: that depends on what is found."""
+    first, last = numbers[0], numbers[-1]
+    told = f"test {first}" if first == last else f"tests {first} to {last}"
+    return f"{told} of {pairs}" if last <= pairs else told
+
+
 _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
     "begin": lambda told: f"{told['world']} ranks start",
     "step": lambda told: str(told["name"]),
@@ -133,6 +150,11 @@ _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
         + ", ".join(" and ".join(pair) for pair in told["pairs"])
     ),
     "test": lambda told: f"test {told['test']}, of {len(told['among'])} hosts: {told['why']}",
+    "round": lambda told: (
+        f"{_tests(told['tests'], told['pairs'])}: "
+        + ", ".join(_few(hosts) for hosts in told["among"])
+    ),
+    "lasting": lambda told: f"{told['collective']} for {format_duration(told['lasting_s'])}",
     "window": lambda told: f"{told['at_s'] + told['lasts_s']:.0f} s: {told['median_us']:,.0f} us",
     "setting": lambda told: (
         f"{told['name']}={told['value'] or UNSET}, "
@@ -142,10 +164,29 @@ _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
+#: What takes minutes, by the lines that it tells.
+_PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "begin": lambda told: f"collectives, size by size, over {told['world']} ranks",
+    "round": lambda told: str(told["what"]),
+    "wire_round": lambda told: f"links by {told['tool']}, in rounds of pairs",
+    "lasting": _NEWS["lasting"],
+    "setting": lambda told: f"values of {told['name']} in turns",
+}
+
+
+def part_of(told: dict[str, Any]) -> str:
+    """The part of a bench that a line is of, in words; "" for one that tells none."""
+    return _in_words(_PARTS, told)
+
+
 def told_of(told: dict[str, Any]) -> str:
     """A line of the payload in words for a terminal; "" for one that is no news."""
-    say = _NEWS.get(str(told.get("kind", "")))
+    return _in_words(_NEWS, told)
+
+
+def _in_words(says: dict[str, Callable[[dict[str, Any]], str]], told: dict[str, Any]) -> str:
+    say = says.get(str(told.get("kind", "")))
     try:
         return say(told) if say else ""
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, IndexError):
         return ""

@@ -22,6 +22,13 @@ TRIAL: dict[str, Any] = {"size_bytes": 1 << 20, "seconds": 2.0, "measure": False
 _SIZE, _SECONDS = 4 << 30, 60.0
 _LEAST_BYTES, _LEAST_S = 64 << 20, 6.0
 _MOST_BYTES, _MOST_S = 1 << 45, 86400.0
+#: Of the plan's fields for dataloader: the option, the range, and that in words.
+_RANGES = {
+    "workers": ("--workers", 1, 256, "1 to 256"),
+    "window_bytes": ("--window", 4 << 10, 16 << 20, "4K to 16M"),
+    "demand_mbps": ("--demand-mbps", 1e-3, 1e6, "0.001 to 1000000, in MB/s"),
+}
+_PAGE = 4 << 10
 
 
 def plan_of(options: Options) -> dict[str, Any]:
@@ -34,7 +41,7 @@ def plan_of(options: Options) -> dict[str, Any]:
     }  # fmt: skip
     plan |= {"dir": _dir(options.dir)} if options.dir is not None else {}
     plan |= {"even_if_busy": True} if options.even_if_busy else {}
-    plan |= {"patterns": _patterns(options)}
+    plan |= {"patterns": _patterns(options)} | _loading(options)
     if options.job is not None:
         from preflight.cli.fio_file import held
 
@@ -60,6 +67,28 @@ def _patterns(options: Options) -> list[str]:
     if options.job is not None and asked != [ALL[0]]:
         raise UsageError("--job is of fio, and --patterns asks for more", "leave one of them out")
     return list(dict.fromkeys(asked))
+
+
+def _loading(options: Options) -> dict[str, Any]:
+    """What dataloader alone asks for."""
+    asked: dict[str, Any] = {}
+    if options.loaders is not None:
+        asked["workers"] = options.loaders
+    if options.window is not None:
+        asked["window_bytes"] = parse_bytes(options.window)
+    if options.demand_mbps is not None:
+        asked["demand_mbps"] = options.demand_mbps
+    for name, value in asked.items():
+        flag, low, high, words = _RANGES[name]
+        if not low <= value <= high:  # NaN is in no range
+            raise UsageError(f"{flag} is out of range", words)
+    if asked.get("window_bytes", 0) % _PAGE:
+        raise UsageError(f"--window {options.window} is no multiple of 4K", "--window 128K")
+    if asked and "dataloader" not in _patterns(options):
+        flags = ", ".join(_RANGES[name][0] for name in asked)
+        raise UsageError(f"{flags}: of dataloader, which is not measured",
+                         "--patterns dataloader")  # fmt: skip
+    return asked
 
 
 def _size(text: str | None) -> int:

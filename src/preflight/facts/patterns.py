@@ -31,8 +31,15 @@ class Pattern(Struct, frozen=True):
     through: Known[str] = NOT_IN_INPUT  # device | page cache | memory
     slowest_mbps: Known[float] = NOT_IN_INPUT  # the slowest process
     wrong: Known[int] = NOT_IN_INPUT  # blocks that are not what was written
+    # Of a loader that reads data past the page cache, else not applicable.
+    brought_times: Known[float] = NOT_IN_INPUT  # bytes that came from the device for one of them
+    of_read_percent: Known[float] = NOT_IN_INPUT  # a map's rate in that of read
+    demand_mbps: Known[float] = NOT_IN_INPUT  # what the user said that the host needs
+    network: Known[bool] = NOT_IN_INPUT  # other hosts may see the same files
     line: int = 0
     probe: str = ""
+    shared: Known[bool] = NOT_IN_INPUT  # whether other hosts may see the same files
+    hosts: Known[int] = NOT_IN_INPUT  # so many did this at the same time
 
 
 class Bench(Fio, frozen=True):

@@ -89,7 +89,13 @@ class Options(Struct):
     size: str | None = None
     runtime: str | None = None
     patterns: str | None = None
+    loaders: int | None = None
+    window: str | None = None
+    demand_mbps: float | None = None
     job: str | None = None
+    shard: str | None = None
+    model_params: str | None = None
+    model_ranks: int | None = None
     settings: list[str] = []
     lasting: str | None = None
     wire: str | None = None

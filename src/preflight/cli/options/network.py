@@ -36,7 +36,8 @@ OPTIONS: dict[str, Option] = {
         "Between semicolons values may hold commas. Repeatable.", "NAME=V,V",
     ),
     "lasting": Option(
-        str, ("--duration",), "Repeat one collective for so long: level, trend, drops.", "TIME"
+        str, ("--duration",),
+        "Repeat one collective for so long: level, trend, drops, stalls.", "TIME",
     ),
     "wire": Option(
         str, ("--wire",),

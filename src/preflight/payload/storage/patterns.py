@@ -8,6 +8,7 @@ A row: {"kind": "pattern", "name": "small-files", "part": "create", "way": "writ
   through      device | page cache | memory: what the figures are of
   each_mbps    of each process, 1e6 bytes a second
   wrong        blocks that were not what had been written; absent where nothing was compared
+  brought_bytes  of the files in the page cache after cold reads, all rounds together
   durable_s, stall_s, ...  what belongs to one pattern alone
   trouble      why it failed, "" where it did not; what it had told before stays
 """
@@ -19,6 +20,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 
+from .dataloader import dataloader
 from .plan import Plan
 from .room import Room, Row
 from .small_files import small_files
@@ -26,6 +28,7 @@ from .workers import trouble_of
 
 #: By name: what it yields are rows without kind and name.
 PATTERNS: dict[str, Callable[[Room], Iterator[Row]]] = {
+    "dataloader": dataloader,
     "small-files": small_files,
 }
 #: Shares of the bytes and seconds of a bench. They are at work one after the other.

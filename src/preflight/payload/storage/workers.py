@@ -18,27 +18,38 @@ Told = dict[str, Any]
 #: So long a child may take beyond its time, for a sync at its end, before it counts as hung.
 _BEYOND_S = 30.0
 _ENDS_S = 2.0
+_NOTHING = {"trouble": "it told nothing"}
+#: What ends a process: the signal, and what that says.
+_BY = {
+    "SIGBUS": "a mapped page could not be read, as by an error of the device",
+    "SIGKILL": "it was killed, as where memory is short",
+}
 
 
-def together(count: int, work: Callable[[int], Told], seconds: float) -> list[Told]:
+def together(
+    count: int, work: Callable[[int], Told], seconds: float, beyond_s: float = _BEYOND_S
+) -> list[Told]:
     """What each of `count` processes tells of its `work(number)`, which takes so many seconds at
     most; {"trouble": why} of one that failed, died or hung. They begin at the same time: what takes
     preparation is done before. A child that hangs in the kernel is left to it."""
     reading, writing = os.pipe()
     children: dict[int, tuple[int, int]] = {}
-    told: list[Told] = [{"trouble": "it told nothing"} for _ in range(count)]
+    told: list[Told] = [_NOTHING for _ in range(count)]
     try:
         for number in range(count):
             children[number] = _begun(number, work, reading, writing)
         os.close(reading)
         os.close(writing)  # all begin
         reading = writing = -1
-        _read(children, told, seconds + _BEYOND_S)
+        _read(children, told, seconds + beyond_s)
     finally:
         for fd in (reading, writing):
             with contextlib.suppress(OSError):
                 os.close(fd)
-        _ended(children)
+        ended = _ended(children)
+    for number, by in ended.items():
+        if told[number] == _NOTHING:
+            told[number] = {"trouble": f"{by}: {_BY.get(by, 'it was ended by this signal')}"}
     return told
 
 
@@ -93,19 +104,27 @@ def _read(children: dict[int, tuple[int, int]], told: list[Told], within_s: floa
         hung = {key.data for key in selector.get_map().values()}
     for number, text in texts.items():
         if number in hung:
-            told[number] = {"trouble": f"it gave no answer in {within_s:.0f} s"}
-        elif text:
-            told[number] = json.loads(text)
+            told[number] = {"trouble": f"it gave no answer in {within_s:.0f} s", "hung": True}
+        else:
+            with contextlib.suppress(ValueError):  # ended while it told
+                told[number] = json.loads(text)
 
 
-def _ended(children: dict[int, tuple[int, int]]) -> None:
-    """A process that the kernel does not let go is not waited for."""
+def _ended(children: dict[int, tuple[int, int]]) -> dict[int, str]:
+    """The signals that ended them. A process that the kernel does not let go is not waited for."""
     for pid, fd in children.values():
         os.close(fd)
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    left, until = {pid for pid, _ in children.values()}, time.monotonic() + _ENDS_S
+    left, by = {number: pid for number, (pid, _) in children.items()}, dict[int, str]()
+    until = time.monotonic() + _ENDS_S
     while left and time.monotonic() < until:
-        left = {pid for pid in left if os.waitpid(pid, os.WNOHANG)[0] == 0}
+        for number, pid in list(left.items()):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                del left[number]
+                if os.WIFSIGNALED(status):
+                    by[number] = signal.Signals(os.WTERMSIG(status)).name
         if left:
             time.sleep(0.01)
+    return by

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from preflight.errors import ParseError
 from preflight.facts.fio import FioDisk, FioJob, FioRun, FioSide, FioTotal
-from preflight.facts.patterns import Bench
-from preflight.model import Missing
+from preflight.facts.patterns import Bench, Pattern
+from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.fio.documents import Document, one_document
 from preflight.probes.fio.jobs import run_of
 from preflight.probes.fio.patterns import patterns_of
@@ -40,14 +40,14 @@ def io_bench(text: str) -> Bench:
         return Bench((), 1, PROBE, cannot=told, lacks_fio=first.get("why") == "no-fio")
     refused = next((one for one in lines if one.get("kind") in _REFUSED), None)
     if refused and refused.get("why") == "no-fio":
-        return Bench((), 1, PROBE, patterns_of(lines, PROBE), str(refused.get("text", "")),
+        return Bench((), 1, PROBE, _patterns(first, lines), str(refused.get("text", "")),
                      lacks_fio=True)  # fmt: skip
     run = _run(first, lines)
     if refused:
         run = replace(run, jobs=(*run.jobs, _failed(refused)))
     interrupted = any(one.get("kind") == "interrupted" for one in lines)
     return Bench(
-        (run,) if run.jobs else (), 1, PROBE, patterns_of(lines, PROBE), interrupted=interrupted,
+        (run,) if run.jobs else (), 1, PROBE, _patterns(first, lines), interrupted=interrupted,
     )  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def _lines(text: str) -> Iterator[Line]:
         except (ValueError, RecursionError):
             if number == len(rows):
                 return
-            raise ParseError("expected a line of JSON", number) from None
+            raise ParseError(f"expected a line of JSON, got {row[:80]!r}", number) from None
         if not isinstance(told, dict) or not isinstance(told.get("kind"), str):
             raise ParseError("expected a line of the bench", number)
         yield {**told, "line": number}
@@ -88,7 +88,8 @@ def _run(first: Line, lines: list[Line]) -> FioRun:
             disks[disk.name] = max(disks.get(disk.name, disk), disk, key=_util)
     return FioRun(
         version, tuple(jobs), tuple(sides), tuple(syncs), tuple(totals), tuple(disks.values()),
-        job_file=files[-1] if files else "", place=_place(first), line=first["line"],
+        job_file=files[-1] if files else "", place=_place(first), shared=_shared(first),
+        hosts=_hosts(first), line=first["line"],
     )  # fmt: skip
 
 
@@ -100,6 +101,22 @@ def _place(first: Line) -> str:
     """/data, xfs on /dev/nvme0n1p1."""
     source = f" on {first['source']}" if first.get("source") else ""
     return f"{first.get('dir', '')}, {first.get('fs', '')}{source}"
+
+
+def _patterns(first: Line, lines: list[Line]) -> tuple[Pattern, ...]:
+    shared, hosts = _shared(first), _hosts(first)
+    return tuple(replace(one, shared=shared, hosts=hosts) for one in patterns_of(lines, PROBE))
+
+
+def _shared(first: Line) -> Known[bool]:
+    told = first.get("shared")
+    return told if isinstance(told, bool) else NOT_IN_INPUT
+
+
+def _hosts(first: Line) -> Known[int]:
+    plan = first.get("plan")
+    told = plan.get("hosts") if isinstance(plan, dict) else None
+    return told if isinstance(told, int) and not isinstance(told, bool) else NOT_IN_INPUT
 
 
 def _of(line: Line, group: int, place: str, *, memory: bool) -> FioRun:

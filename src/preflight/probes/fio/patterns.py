@@ -7,9 +7,12 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from preflight.facts.fio import FioLatency
 from preflight.facts.patterns import Pattern
 from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.fio.loaders import beside_read, of_loader
 
 Line = dict[str, Any]
 _NONE_DONE = Missing("exited", "nothing of it was done")
@@ -21,7 +24,13 @@ _NOT_COMPARED = Missing("not-applicable", "nothing is compared there")
 
 def patterns_of(lines: Iterable[Line], probe: str) -> tuple[Pattern, ...]:
     """One for each line of kind `pattern`."""
-    return tuple(_pattern(one, probe) for one in lines if one.get("kind") == "pattern")
+    begin, found = Line(), list[Pattern]()
+    for one in lines:
+        if one.get("kind") == "begin":
+            begin = one
+        elif one.get("kind") == "pattern":
+            found.append(replace(_pattern(one, probe), **of_loader(one, begin)))
+    return beside_read(tuple(found))
 
 
 def _pattern(line: Line, probe: str) -> Pattern:
@@ -38,7 +47,7 @@ def _pattern(line: Line, probe: str) -> Pattern:
         _per_second(count, elapsed, 1), _latency(line.get("us")), _word(line.get("through")),
         min(slowest) if len(slowest) > 1 else _ALONE,
         _whole(line["wrong"]) if "wrong" in line else _NOT_COMPARED,
-        int(line.get("line", 0)), probe,
+        line=int(line.get("line", 0)), probe=probe,
     )  # fmt: skip
 
 
