@@ -22,8 +22,10 @@ from typing import Any, NamedTuple
 
 from bench.programs import REPORTED, environment, installed
 from bench.table import Row, show
+from preflight.capture import Reader
 
 ROUNDS = 10
+STANDARD_S = 10.0
 Found = dict[str, list[float]]
 
 
@@ -102,6 +104,21 @@ def _told(values: list[float]) -> str:
     return f"{median(values):,.4g} [{min(values):,.4g}, {max(values):,.4g}]"
 
 
+def of_standard(folder: Path) -> Row:
+    """How long the jobs of `run --level standard` take, of the largest size that it has."""
+    capture = folder / "standard.capture.gz"
+    argv = [str(installed()), "run", "--level", "standard", "--only", "io.*", "--save",
+            str(capture)]  # fmt: skip
+    done = subprocess.run(argv, env={**environment(), "TMPDIR": str(folder)}, capture_output=True,
+                          text=True, check=False)  # fmt: skip
+    raws = Reader(capture, "standard") if done.returncode in REPORTED else ()
+    took_s = next((raw.elapsed_s for raw in raws if raw.probe == "io-bench"), None)
+    if took_s is None:
+        sys.exit(f"error: {' '.join(argv)} exited with {done.returncode}:\n{done.stderr.rstrip()}")
+    met = took_s <= STANDARD_S
+    return Row("the jobs of run --level standard", f"{took_s:.1f} s", f"{STANDARD_S:.0f} s", met)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Compare io-bench with fio by hand.")
     parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()))
@@ -114,9 +131,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=options.dir) as name:
         asked = Asked(Path(name), options.rounds, options.size, options.runtime)
         ours, theirs = in_turns(asked)
+        standard = of_standard(asked.folder)
     alone = sorted(set(ours) ^ set(theirs))
     rows = [agreement(name, ours[name], theirs[name]) for name in ours if name in theirs]
     rows += [Row(name, "of one of them alone", "of both", met=False) for name in alone]
+    rows.append(standard)
     return show(f"io-bench and fio by hand in {options.dir}, {options.rounds} turns of each", rows)
 
 

@@ -100,9 +100,10 @@ def syncs_of(side: Any) -> Any:
 
 
 def latencies_of(told: Any) -> Any:
-    percentiles = {"p50_us": "50.000000", "p99_us": "99.000000", "p999_us": "99.900000"}
-    return {"mean_us": told["mean"] / 1e3, "max_us": told["max"] / 1e3,
-            **{name: told["percentile"][key] / 1e3 for name, key in percentiles.items()}}  # fmt: skip
+    of = told["percentile"]
+    return {"mean_us": told["mean"] / 1e3, "p50_us": of["50.000000"] / 1e3,
+            "p99_us": of["99.000000"] / 1e3, "p999_us": of["99.900000"] / 1e3,
+            "max_us": told["max"] / 1e3}  # fmt: skip
 
 
 def test_a_job_of_ones_own(tmp_path: Path) -> None:
