@@ -33,6 +33,7 @@ from tests.nccl_topo_text import CLOUD, DUMP, answer, naming
 from tests.network_text import BASES as NETWORK
 from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
+from tests.shard_text import shard
 from tests.storage_text import PROOF, SEEN, STORAGE
 from tests.stress_lines import lines as under_load
 from tests.stress_lines import text as stressed
@@ -122,6 +123,7 @@ BASES |= (
     WATCHES | PARAMETERS | NETWORK | BENCHES | {name: {name: text} for name, text in SETUP.items()}
 )
 BASES |= {name: {name: text} for name, text in (SYSTEM | STORAGE).items()}
+BASES["shard"] = {"shard": shard()}
 BASES["proof"] = {"io-bench": PROOF}
 BASES["proof-of-several"] = {"io-bench": PROOF.replace('{"kind": "end"', SEEN + '{"kind": "end"')}
 BASES["loader"] = {"io-bench": loaded()}

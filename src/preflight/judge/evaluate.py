@@ -173,6 +173,10 @@ def _said(one: Reached) -> str:
 def _unresolved(check: Check, one: Reached, missing: Missing) -> Result:
     found = undetermined(check, one.subject, missing, device=one.device)
     found.measured, found.unit = short(one.value), parsed(check.fact).unit
+    if check.needs_bound and check.row.get("asked"):
+        found.status = Status.ERROR
+        found.reason = f"INCOMPLETE: held against nothing: {found.reason}"
+        found.learn = of_what_was_found(check.learn, found.reason)
     return found
 
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
+from preflight.judge.steps import of_what_was_found
 from preflight.model import (
     STATUS_OF_MISSING,
     Action,
@@ -47,7 +48,7 @@ def result(
         return Result(check.id, subject, status, shown, expected, unit, check.title, reason)
     if status is Status.ERROR:  # what the check would advise belongs to a fault nobody has seen
         return Result(check.id, subject, status, shown, expected, unit, check.title, reason,
-                      device=device)  # fmt: skip
+                      device=device, learn=of_what_was_found(check.learn, reason))  # fmt: skip
     return Result(
         check.id, subject, status, shown, expected, unit, check.title, reason, check.why,
         _fix(check), check.action if action is None else action, check.runbook, device, "",

@@ -55,12 +55,19 @@ def _stores() -> Run:
     return lambda plan, tell: harness(Plan(**plan), tell)
 
 
+def _decodes() -> Run:
+    from .storage.shard import Plan, harness
+
+    return lambda plan, tell: harness(Plan(**plan), tell)
+
+
 #: By the command that asks for it.
 ACTIVE = {
     "train": Work("micro-train/1", "trains", _trains),
     "stress": Work("stress/1", "stresses", _stresses),
     "bench": Work("nccl-bench/1", "times collectives", _benches),
     "io": Work("io-bench/1", "reads and writes files", _stores, torch=False),
+    "shard": Work("shard/1", "decodes a file", _decodes, torch=False),
 }
 
 

@@ -114,6 +114,7 @@ def _undetermined(group: Group, at: str, view: View) -> Iterator[Line]:
     # The check's own advice is for the fault that it looks for, which nobody has seen here.
     if not one:
         yield from labelled("checks", some(group.checks, view.most(4)), view)
+    yield from steps("", group.learn, view)
     yield from _devices(group, view)
     yield from evidence(list(group.evidence), view)
     yield from _more(group, view)

@@ -44,6 +44,7 @@ class Group(Struct):
     action: Action = Action.NONE
     runbook: str = ""
     cause: str = ""  # the check that these results follow from
+    learn: tuple[str, ...] = ()  # what to type where they are undetermined
     by_value: dict[tuple[object, ...], Variant] = field(default_factory=dict)
     evidence: dict[tuple[str, Evidence], None] = field(default_factory=dict)
 
@@ -141,12 +142,13 @@ def gather(told: Iterable[Entry]) -> list[Group]:
     for host, one in told:
         # Where nothing could be determined the reason is what is to be mended.
         reason = one.reason if one.status is Status.ERROR else ""
-        key = (one.check, one.status, one.expected, one.action, one.why, one.fix, reason, one.cause)
+        key = (one.check, one.status, one.expected, one.action, one.why, one.fix, reason, one.cause,
+               one.learn)  # fmt: skip
         group = groups.get(key)
         if group is None:
             group = groups[key] = Group(
                 one.status, [one.check], one.title, one.expected, one.why, one.fix, one.action,
-                one.runbook, one.cause,
+                one.runbook, one.cause, one.learn,
             )  # fmt: skip
         _variant(group, one).places.append(Place(host, one.subject, one.device))
         for evidence in one.evidence:
@@ -171,6 +173,7 @@ def _undetermined(groups: Sequence[Group]) -> list[Group]:
         key = (group.variants[0].reason, where, group.cause)
         if key in joined:
             joined[key].checks.extend(group.checks)
+            joined[key].learn = joined[key].learn or group.learn
         else:
             joined[key] = group
     return list(joined.values())

@@ -93,6 +93,7 @@ class Options(Struct):
     window: str | None = None
     demand_mbps: float | None = None
     job: str | None = None
+    shard: str | None = None
     model_params: str | None = None
     model_ranks: int | None = None
     settings: list[str] = []

@@ -7,6 +7,7 @@ from preflight.cli.options.option import Option
 STORE = (
     "dir", "size", "runtime", "patterns", "loaders", "window", "demand_mbps", "job", "even_if_busy",
 )  # fmt: skip
+SHARD = ("shard",)
 PROJECT = ("model_params", "optimizer", "model_ranks", "interval")
 
 OPTIONS: dict[str, Option] = {
@@ -35,12 +36,18 @@ OPTIONS: dict[str, Option] = {
     "demand_mbps": Option(
         float, ("--demand-mbps",),
         "What the loaders of a host need, in 1e6 bytes a second: tokens a second x bytes of a "
-        "token x 5, or samples x their size. Below it is a failure, near it a warning.", "N",
+        "token x 5, or samples x their size. Below it is a failure, near it a warning; with "
+        "--shard it is of decoded bytes, and tells the number of workers.", "N",
     ),
     "job": Option(
         str, ("--job",),
         "Your own job file of fio in place of the built-in jobs. Its files are made in the "
         "directory: it may name no other, nor a device.", "FILE",
+    ),
+    "shard": Option(
+        str, ("--shard",),
+        "Write nothing, and decode this file of your data (gzip, zstd, lz4, xz, bzip2): MB/s of a "
+        "core, and whether it is whole.", "FILE",
     ),
     "model_params": Option(
         str, ("--model-params",),
