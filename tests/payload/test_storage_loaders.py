@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from preflight.payload.storage import dataloader, loaders, small_files
+from preflight.facts.patterns import PATTERNS
+from preflight.payload.storage import dataloader, loaders, patterns, small_files
 from preflight.payload.storage.cached import dropped, resident
 from preflight.payload.storage.harness import harness
 from preflight.payload.storage.loaders import Shard, windows, written
@@ -66,6 +67,10 @@ def test_a_page_cache_that_does_not_let_go_is_named(
     assert {part: row["through"] for part, row in told.items()} == {
         "mmap": "page cache", "read": "page cache",
     }  # fmt: skip
+
+
+def test_what_may_be_asked_for_is_what_there_is() -> None:
+    assert patterns.ALL == PATTERNS
 
 
 def test_memory_is_named(tmp_path: Path) -> None:
