@@ -49,10 +49,11 @@ def _benches() -> Run:
 
 
 def _stores() -> Run:
-    from .storage.harness import harness
+    from .storage.harness import FORM, harness
     from .storage.plan import Plan
+    from .storage.watched import watched
 
-    return lambda plan, tell: harness(Plan(**plan), tell)
+    return lambda plan, tell: watched(lambda told: harness(Plan(**plan), told), tell, FORM)
 
 
 def _decodes() -> Run:

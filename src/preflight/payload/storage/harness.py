@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -20,14 +21,18 @@ from .place import Place, RefusedError, chosen, own_folder
 from .plan import Plan
 from .proof import proof
 from .room import Room
-from .seen import seen
+from .seen import COMES_S, SEES_S, seen
+from .watched import within
 
 FORM = "io-bench/1"
 Tell = Callable[[dict[str, Any]], None]
 #: Tried in this order.
 _ENGINES = ("io_uring", "libaio", "psync")
 _PROBE_S = 5.0
+_OURS = re.compile(r"^/proc/\d+/fd/\d+/?")  # place.py
 _LEAST_S = 0.5
+#: Trials take two seconds at most; a pattern so long beyond its time, for syncs.
+_TRIES_S, _BEYOND_S = 30.0, 120.0
 _NO_FIO = (
     "fio is not installed: sudo apt install fio, or dnf install fio, or conda install -c "
     "conda-forge fio, on each host"
@@ -43,23 +48,28 @@ def harness(plan: Plan, tell: Tell) -> None:
         with own_folder(place) as folder:
             tell({"preflight": FORM, "kind": "begin", "plan": asdict(plan), "dir": place.path,
                   "size_bytes": size, **_about(place)})  # fmt: skip
+            within(_TRIES_S, "what a checkpoint takes for granted was tried")
             _tried(folder, tell)
             if plan.hosts > 1 and plan.job and is_shared(place.mount):
+                within(COMES_S + 3 * SEES_S, "other hosts were looked for")
                 tell(seen(place.path, folder, plan.job, plan.hosts))
             if plan.measure:
                 since = began if plan.hosts < 2 else time.monotonic()
                 _measured(plan, size, Room(folder, size, 0.0, place.mount.kind in MEMORY, plan),
                           tell, since)  # fmt: skip
     except (RefusedError, OSError) as error:
-        tell({"preflight": FORM, "kind": "cannot", "why": "refused", "text": _text(error)})
+        tell({"preflight": FORM, "kind": "cannot", "why": "refused", "text": _text(error, plan)})
         return
     tell({"kind": "end", "elapsed_s": round(time.monotonic() - began, 3)})
 
 
-def _text(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"{error.filename or 'the directory'}: {error.strerror or error}: another --dir"
-    return str(error)
+def _text(error: Exception, plan: Plan) -> str:
+    """A file of ours is called by its name in our directory."""
+    if not isinstance(error, OSError):
+        return str(error)
+    file = _OURS.sub("", str(error.filename or ""))
+    where = f"{plan.dir or 'the directory'}{f' ({file})' if file else ''}"
+    return f"{where}: {error.strerror or error}: another --dir"
 
 
 def _about(place: Place) -> dict[str, Any]:
@@ -85,6 +95,7 @@ def _measured(plan: Plan, size: int, room: Room, tell: Tell, began_s: float) -> 
             _benched(share, bytes_, room.folder, tell, began_s)
             _emptied(room.folder)
             continue
+        within(seconds + _BEYOND_S, f"{name} was at work")
         for row in rows(name, room._replace(size_bytes=bytes_, seconds=seconds)):
             tell(row)
 
@@ -135,7 +146,10 @@ def _each(
     for name in NAMES[1:]:
         if not way.direct:
             _drop(folder)
-        yield "", _line(name, fio.run([f"--section={name}", "job.fio"], folder, seconds))
+        ran = fio.run([f"--section={name}", "job.fio"], folder, seconds)
+        yield "", _line(name, ran)
+        if ran.hung:
+            return
 
 
 def _line(name: str, ran: fio.Ran) -> dict[str, Any]:

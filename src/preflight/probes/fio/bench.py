@@ -21,6 +21,8 @@ from preflight.probes.spec import probe
 PROBE = "io-bench"
 FORM = "io-bench/1"
 Line = dict[str, Any]
+#: Kinds of lines after which nothing was measured.
+_REFUSED = ("failed", "cannot", "hung")
 _NO_END = Missing("exited", "the bench was ended before this job")
 
 
@@ -36,13 +38,13 @@ def io_bench(text: str) -> Bench:
         return Bench((), 1, PROBE, busy=told)
     if first.get("kind") == "cannot":
         return Bench((), 1, PROBE, cannot=told, lacks_fio=first.get("why") == "no-fio")
-    refused = next((one for one in lines if one.get("kind") in ("failed", "cannot")), None)
+    refused = next((one for one in lines if one.get("kind") in _REFUSED), None)
     if refused and refused.get("why") == "no-fio":
         return Bench((), 1, PROBE, _patterns(first, lines), str(refused.get("text", "")),
                      lacks_fio=True)  # fmt: skip
-    if refused:
-        return Bench((_failed(refused),), 1, PROBE, _patterns(first, lines))
     run = _run(first, lines)
+    if refused:
+        run = replace(run, jobs=(*run.jobs, _failed(refused)))
     interrupted = any(one.get("kind") == "interrupted" for one in lines)
     return Bench(
         (run,) if run.jobs else (), 1, PROBE, _patterns(first, lines), interrupted=interrupted,
@@ -64,12 +66,11 @@ def _lines(text: str) -> Iterator[Line]:
         yield {**told, "line": number}
 
 
-def _failed(line: Line) -> FioRun:
-    """No job could begin."""
+def _failed(line: Line) -> FioJob:
+    """No job could begin, or none after those that are told."""
     said = str(line.get("text", ""))
-    trouble = next(iter(errors_in(said)), said[:300])
-    return FioRun("", (FioJob("fio", "0", ended=False, trouble=trouble, line=line["line"],
-                              probe=PROBE),))  # fmt: skip
+    trouble = next(iter(errors_in(said)), said[:600])
+    return FioJob("fio", "0", ended=False, trouble=trouble, line=line["line"], probe=PROBE)
 
 
 def _run(first: Line, lines: list[Line]) -> FioRun:
@@ -125,7 +126,7 @@ def _of(line: Line, group: int, place: str, *, memory: bool) -> FioRun:
     document = one_document(report) if isinstance(report, dict) else Document(1, "", [], [], {}, [])
     run = run_of(document, errors)
     if not run.jobs:
-        return replace(run, jobs=(_lost(line, errors),))
+        return replace(run, jobs=(_lost(line, errors, place),))
     ended = line.get("hung") is not True
 
     def placed(each: Any) -> Any:
@@ -140,12 +141,12 @@ def _of(line: Line, group: int, place: str, *, memory: bool) -> FioRun:
     )  # fmt: skip
 
 
-def _lost(line: Line, errors: list[str]) -> FioJob:
+def _lost(line: Line, errors: list[str], place: str) -> FioJob:
     """A job that left no report."""
     said = next(iter(errors), str(line.get("said", "")).strip()[:300])
     if line.get("hung"):
         said = f"fio did not end in time, and was killed; {said}" if said else (
-            "fio did not end in time, and was killed: the file system does not answer"
+            f"fio did not end in time, and was killed: {place} does not answer"
         )  # fmt: skip
     trouble = said or f"fio ended with status {line.get('status')}, and said nothing"
     return FioJob(str(line.get("name", "fio")), str(line["line"]), ended=False, trouble=trouble,
