@@ -108,7 +108,8 @@ def fios(way: Way, data: Data, folder: Path) -> float:
     [found] = json.loads(done.stdout[done.stdout.index("{") :])["jobs"]
     if found["read"]["io_bytes"] != data.bytes():
         sys.exit(f"error: fio read {found['read']['io_bytes']} bytes of {data.bytes()}")
-    return float(found["read"]["bw_bytes"] / 1e6)
+    rate: float = found["read"]["bw_bytes"]
+    return rate / 1e6
 
 
 def pair(way: Way, data: Data, folder: Path, turns: Sequence[str]) -> dict[str, float]:
