@@ -9,6 +9,7 @@ from preflight.facts.host import Host
 from preflight.facts.patterns import Pattern
 from preflight.model import Known, Missing
 from preflight.reports.io import for_programs
+from preflight.reports.saves import OF_SAVES, save_tables
 from preflight.units import format_bytes
 
 Row = dict[str, Any]
@@ -17,14 +18,15 @@ _MUCH = 2
 
 
 def pattern_tables(host: Host) -> tuple[Row, ...]:
-    """One table of all patterns."""
+    """One table of all patterns; of saves, and of what several hosts did at once, one more."""
     if isinstance(host.patterns, Missing) or not host.patterns:
         return ()
-    rows = host.patterns
+    rows = tuple(one for one in host.patterns if not one.hosts_mbps) or host.patterns
     return (
         {"table": "as training does it", "host": host.name, "rows": [_row(one) for one in rows],
          "notes": list(_notes(rows)), "numbers": {one.name: _numbers(one) for one in rows},
          **for_programs(rows, rows[0])},
+        *save_tables(host),
     )  # fmt: skip
 
 
@@ -50,6 +52,7 @@ def _numbers(one: Pattern) -> dict[str, float]:
         "done_bytes": one.done_bytes, "count": one.count, "elapsed_s": one.elapsed_s,
         "mean_us": latency.mean_us, "p50_us": latency.p50_us, "p99_us": latency.p99_us,
         "p999_us": latency.p999_us, "max_us": latency.max_us, "wrong": one.wrong,
+        **{name: getattr(one, name) for name in OF_SAVES},
         "brought_times": one.brought_times, "of_read_percent": one.of_read_percent,
         "demand_mbps": one.demand_mbps, "processes": one.processes,
         "block_bytes": one.block_bytes,
@@ -63,6 +66,7 @@ def _notes(rows: tuple[Pattern, ...]) -> Iterator[str]:
     yield from map(_brought, filter(_brings_much, rows))
     if failed := [one.name for one in rows if one.trouble]:
         yield f"failed: {', '.join(failed)}"
+    yield from dict.fromkeys(one.note for one in rows if one.note)
 
 
 def _processes(rows: tuple[Pattern, ...]) -> Iterator[str]:
