@@ -11,7 +11,7 @@ from preflight.facts.fio import Fio, FioLatency
 from preflight.model import NOT_IN_INPUT, Known
 
 #: What a bench measures, by default all; the names of payload/storage/patterns.py, in its order.
-PATTERNS = ("fio", "dataloader", "small-files")
+PATTERNS = ("fio", "dataloader", "small-files", "checkpoint")
 
 
 class Pattern(Struct, frozen=True):
