@@ -185,6 +185,9 @@ class Check(Struct, frozen=True, omit_defaults=True):
     fix: tuple[str, ...] = ()
     action: Action = Action.NONE
     runbook: str = ""
+    learn: tuple[str, ...] = ()  # what to type where it is undetermined
+    #: Where the question of a command was measured and its bound is unknown, that is undetermined.
+    needs_bound: bool = False
     set: dict[str, str] = {}  # what to write, and where, so that it holds: see settings/wanted.py
     everywhere: bool = False  # over the fleet: what most hosts have, and one has not, is odd
     rule: str = ""

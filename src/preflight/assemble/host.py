@@ -41,7 +41,7 @@ from preflight.assemble.joined.p2p import as_asked
 from preflight.assemble.joined.topology import topology_of
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.limits import limit_facts, processes_of
-from preflight.assemble.nccl_logs import one_log
+from preflight.assemble.nccl_logs import one_log, with_runs
 from preflight.assemble.network.chosen import choice_of, ports_by_choice
 from preflight.assemble.network.ports import by_place
 from preflight.assemble.network.texts import merged_netdevs, merged_nics
@@ -50,6 +50,7 @@ from preflight.assemble.objects import object_facts
 from preflight.assemble.pci.paths import functions, looks_virtual, paths, shows
 from preflight.assemble.pci.shape import shape
 from preflight.assemble.pci.trees import pci_tree
+from preflight.assemble.shard import shards_of
 from preflight.assemble.software.environment import environment_facts
 from preflight.assemble.software.reported import as_reported, both_limits, reports_of
 from preflight.assemble.software.stack import stack_of
@@ -69,6 +70,7 @@ _AS_TOLD = (
     "processes", "clock", "cpu_state", "memory_state", "nccl_topo", "nccl",
     "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack", "wire",
     "fio_runs", "fio_jobs", "fio_sides", "fio_syncs", "fio_totals",
+    "patterns", "loader_reads", "loader_maps", "shards",
     "fio_large_reads", "fio_large_writes", "fio_random_reads",
     "object_stores", "object_ways", "object_small_ways",
     "bench_settings", "lasting", "network_growth", "inside",
@@ -101,6 +103,8 @@ def assemble(name: str, raws: Iterable[Raw], nics: str = "") -> Assembled:
     parts["nccl"] = log_of_job(one_log(by_probe, found, parts["nccl"]), asked=asked)
     parts |= benchmark_facts(found, asked=asked)
     parts |= object_facts(parts["objects"], asked=asked)
+    parts["shards"] = shards_of(parts["shard"], asked=asked)
+    parts["nccl"] = with_runs(parts["nccl"], parts["collectives"])
     parts |= fio_facts(found, parts["memory"], asked=asked)
     python = named(parts["packages"], by_probe.get("packages"))
     parts["packages"] = packages_of(parts["packages"])

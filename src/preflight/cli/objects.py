@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from preflight.cli.options import Options
+from preflight.cli.options import OPTIONS, SHARD, STORE, Options
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
 from preflight.model import Command
 from preflight.units import format_bytes, format_duration, parse_bytes, parse_duration
 
+#: What --size and the like say of files they say of objects.
+_OURS = ("url", "size", "runtime", "even_if_busy")
+_DEFAULTS = Options()
 #: The form of its lines.
 FORM = "objects/1"
 #: By default, the least, the most.
@@ -27,8 +30,9 @@ def plan_of(options: Options) -> dict[str, Any]:
     if options.from_:
         raise UsageError("--from reads what was recorded, and --url puts objects",
                          "leave one of them out")  # fmt: skip
-    for flag, given in (("--dir", options.dir), ("--job", options.job)):
-        if given is not None:
+    for name in (*STORE, *SHARD):
+        if name not in _OURS and getattr(options, name) != getattr(_DEFAULTS, name):
+            flag = OPTIONS[name].flags[0]
             raise UsageError(f"{flag} is of files, and --url of objects", "leave one of them out")
     plan: dict[str, Any] = {
         "url": _held(options.url or ""), "size_bytes": _size(options.size),

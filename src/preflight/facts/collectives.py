@@ -164,6 +164,8 @@ class BenchStack(Struct, frozen=True):
 
     torch: Known[str] = NOT_IN_INPUT
     nccl: Known[str] = NOT_IN_INPUT
+    backend: str = ""  # nccl | gloo | mpi ...
+    interface: str = ""  # of sockets, where one was named
     line: int = 0
     probe: str = ""
 
@@ -230,6 +232,8 @@ class Bench(Collectives, frozen=True):
     busy: str = ""  # whose work it did not disturb
     lacks_torch: bool = False
     few_gpus: bool = False  # there is nobody to send to
+    #: What is wrong with this host itself: it could be no part of the bench, or was lost in it.
+    fault: str = ""
     unmet: str = ""  # why the hosts did not come together
     interrupted: bool = False
     leads: bool = True  # the host that tells what all of them measured

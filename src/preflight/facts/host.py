@@ -26,9 +26,11 @@ from preflight.facts.nccl_topo import NcclTopo
 from preflight.facts.nics import Netdev, Nic, NicChoice, NicPort
 from preflight.facts.numa import NumaNode
 from preflight.facts.objects import ObjectStore, ObjectWay
+from preflight.facts.patterns import Pattern
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.facts.setup import Board, Package, Persisted, Software, Sysctl, Told
+from preflight.facts.shard import Shard
 from preflight.facts.stack import EnvReport, EnvTargets, EnvVar
 from preflight.facts.stack_pieces import Stack
 from preflight.facts.storage import Storage
@@ -212,6 +214,11 @@ class Host(Struct, frozen=True):
     object_stores: Known[tuple[ObjectStore, ...]] = NOT_IN_INPUT  # that objects were put into
     object_ways: Known[tuple[ObjectWay, ...]] = NOT_IN_INPUT  # sizes, and how many at once
     object_small_ways: Known[tuple[ObjectWay, ...]] = NOT_IN_INPUT  # those that tell of latency
+    patterns: Known[tuple[Pattern, ...]] = NOT_IN_INPUT  # of storage, as training uses it
+    #: Of these what loaders read past the page cache: through read, and through maps.
+    loader_reads: Known[tuple[Pattern, ...]] = NOT_IN_INPUT
+    loader_maps: Known[tuple[Pattern, ...]] = NOT_IN_INPUT
+    shards: Known[tuple[Shard, ...]] = NOT_IN_INPUT  # files of the user's data, decoded
     wire: Known[Wire] = NOT_IN_INPUT  # its links by themselves
     #: Values of NCCL's variables that were held against each other.
     bench_settings: Known[tuple[SettingSweep, ...]] = NOT_IN_INPUT

@@ -54,7 +54,11 @@ class Group(Struct):
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """The steps, naming the GPUs where all are on one host."""
+        """The steps, naming the GPUs where all are on one host. Of what is undetermined those that
+        supply what is missing: what the check advises comes with its why, and is for a fault that
+        nobody has seen."""
+        if self.status is Status.ERROR and self.why:
+            return ()
         if len({place.host for place in self.places}) != 1:
             return self.fix
         subjects = [place.subject for place in self.places]
