@@ -10,8 +10,8 @@ from typing import Any
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
+from preflight.facts.patterns import PATTERNS as ALL
 from preflight.model import Check, Command
-from preflight.payload.storage.patterns import ALL
 from preflight.units import format_bytes, format_duration, parse_bytes, parse_duration
 
 #: What `run --level standard` does.

@@ -10,6 +10,9 @@ from msgspec import Struct
 from preflight.facts.fio import Fio, FioLatency
 from preflight.model import NOT_IN_INPUT, Known
 
+#: What a bench measures, by default all; the names of payload/storage/patterns.py, in its order.
+PATTERNS = ("fio", "dataloader", "small-files", "checkpoint")
+
 
 class Pattern(Struct, frozen=True):
     """One row: a part or variant of a pattern."""

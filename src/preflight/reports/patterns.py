@@ -62,22 +62,22 @@ def _numbers(one: Pattern) -> dict[str, float]:
 
 def _notes(rows: tuple[Pattern, ...]) -> Iterator[str]:
     yield "MB/s of 1e6 bytes, of all processes; slowest: of one; us: of a block, file or call"
-    yield "processes: " + ", ".join(dict.fromkeys(map(_processes, filter(_is_told, rows))))
+    yield f"processes: {', '.join(_processes(rows))}"
     yield from map(_brought, filter(_brings_much, rows))
     if failed := [one.name for one in rows if one.trouble]:
         yield f"failed: {', '.join(failed)}"
     yield from dict.fromkeys(one.note for one in rows if one.note)
 
 
-def _is_told(one: Pattern) -> bool:
-    return not isinstance(one.processes, Missing)
-
-
-def _processes(one: Pattern) -> str:
+def _processes(rows: tuple[Pattern, ...]) -> Iterator[str]:
     """dataloader 8 x 128 KiB."""
-    block = one.block_bytes
-    size = "" if isinstance(block, Missing) else f" x {format_bytes(block)}"
-    return f"{one.pattern} {one.processes}{size}"
+    blocks = dict[tuple[str, Known[int]], set[str]]()
+    for one in rows:
+        size = "" if isinstance(one.block_bytes, Missing) else f" x {format_bytes(one.block_bytes)}"
+        blocks.setdefault((one.pattern, one.processes), set()).add(size)
+    for (name, count), sizes in blocks.items():
+        if not isinstance(count, Missing):
+            yield from (f"{name} {count}{size}" for size in sorted(sizes - {""}) or [""])
 
 
 def _brings_much(one: Pattern) -> bool:
