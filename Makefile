@@ -18,7 +18,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 # What tests need beyond Python, each as command:Debian-package.
 APT := unshare:util-linux busybox:busybox dash:dash mkfs.ext4:e2fsprogs lspci:pciutils gcc:gcc \
-  ssh:openssh-client ip:iproute2 nft:nftables fio:fio mkfs.xfs:xfsprogs \
+  ssh:openssh-client ip:iproute2 nft:nftables fio:fio mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
   pdsh:pdsh tcsh:tcsh bsd-csh:csh fish:fish zsh:zsh srun:slurm-client
 # Where systemd runs, installing these would start them: there they are only named.
 SERVICES := sshd:openssh-server munged:munge slurmctld:slurmctld slurmd:slurmd

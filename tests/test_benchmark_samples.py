@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from preflight.assemble.host import assemble
+from preflight.cli.nccl_bench import ASKED
 from preflight.collect import examine
 from preflight.expect.collectives import collective_busbw
 from preflight.facts.host import Host
 from preflight.judge.load import load
+from preflight.judge.overrides import mark
 from preflight.model import Missing, Status
 from preflight.recognise import recognise
 from preflight.redact.redactor import Redactor
@@ -174,6 +176,25 @@ def test_each_sample_is_judged_as_it_is_to_be(name: str) -> None:
     assert off == set(FINDINGS.get(name, ()))
     if "mpirun" in name:
         assert {one.measured for one in results} == {None}
+
+
+@pytest.mark.parametrize(
+    "name", [*(f"nccl_tests/{one}" for one in NCCL_TESTS), *(f"perftest/{one}" for one in PERFTEST)]
+)
+def test_where_bandwidth_is_asked_for_a_sound_sample_lacks_a_bound_at_most(name: str) -> None:
+    raws = recognise(sample_bytes(name), "x.txt")
+    results = examine("input", raws, mark(CHECKS, ASKED, asked=True)).results
+    off = [one for one in results if one.status not in (Status.PASS, Status.SKIP)]
+    unbound = [one for one in off if one.reason.startswith("INCOMPLETE: held against nothing")]
+    assert {one.check for one in unbound} <= {"collectives.busbw", "rdma.bandwidth"}
+    assert all(one.status is Status.ERROR and one.learn for one in unbound)
+    others = {f"{one.status.value} {one.check}" for one in off if one not in unbound}
+    assert others == set(FINDINGS.get(name, ()))
+    measured = {one.subject for one in results if one.check in ("collectives.busbw",
+                "rdma.bandwidth") and one.measured is not None}  # fmt: skip
+    known = {one.subject for one in results if one.check in ("collectives.busbw", "rdma.bandwidth")
+             and one.status is Status.PASS}  # fmt: skip
+    assert measured == known | {one.subject for one in unbound}
 
 
 @pytest.mark.parametrize("name", SHARES)

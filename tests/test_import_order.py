@@ -85,6 +85,7 @@ SHARED_WITHIN = {
     "facts.nvlink": "a GPU has links",
     "facts.kernel": "a host holds a kernel log",
     "facts.pci_tree": "a host holds what lspci shows",
+    "facts.shard": "a host holds files of data that were decoded",
     "facts.services": "a host holds its services and modules",
     "facts.nccl": "a host holds what NCCL tells of itself",
     "facts.topology": "a host holds how its devices are joined",

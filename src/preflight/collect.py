@@ -17,7 +17,7 @@ from preflight.judge.causes import attribute
 from preflight.judge.evaluate import judge
 from preflight.judge.evidence import Lines, attach
 from preflight.judge.readings import Reading, Readings, readings
-from preflight.model import Check, Command, HostReport, Missing, MissingProbe, Raw
+from preflight.model import Check, Command, HostReport, Missing, MissingProbe, Raw, Result
 from preflight.units import format_bytes, format_duration
 from preflight.verdict import host_verdict
 
@@ -104,7 +104,7 @@ def examine_one_of_many(
     if drawn:
         _draw(report, assembled.host)
     found = readings(assembled.host, checks, lines, told)
-    return Examined(report, found, _measured(assembled.host))
+    return Examined(report, found, _measured(assembled.host, results))
 
 
 def _faults(raws: Sequence[Raw]) -> Iterator[MissingProbe]:
@@ -121,8 +121,8 @@ def _draw(report: HostReport, host: Host) -> None:
     report.map, report.advice = map_of(host), advise(host)
 
 
-def _measured(host: Host) -> tuple[dict[str, Any], ...]:
-    """What active work and recorded benchmarks measured."""
+def _measured(host: Host, results: Sequence[Result]) -> tuple[dict[str, Any], ...]:
+    """What active work and recorded benchmarks measured, in words that fit the results."""
     tables: tuple[dict[str, Any], ...] = ()
     if not isinstance(host.stress, Missing):
         from preflight.reports.stress import stress_tables
@@ -142,12 +142,20 @@ def _measured(host: Host) -> tuple[dict[str, Any], ...]:
         from preflight.reports.bench_settings import setting_tables
         from preflight.reports.collectives import collective_tables, rdma_tables
 
-        tables += (*collective_tables(host), *rdma_tables(host), *setting_tables(host))
-        tables += lasting_tables(host)
+        tables += (*collective_tables(host, results), *rdma_tables(host, results))
+        tables += (*setting_tables(host), *lasting_tables(host))
     if not isinstance(host.fio_runs, Missing):
         from preflight.reports.io import io_tables
 
         tables += io_tables(host)
+    if not isinstance(host.patterns, Missing):
+        from preflight.reports.patterns import pattern_tables
+
+        tables += pattern_tables(host)
+    if not isinstance(host.shards, Missing):
+        from preflight.reports.shard import shard_tables
+
+        tables += shard_tables(host)
     if not isinstance(host.wire, Missing):
         from preflight.reports.wire import wire_tables
 

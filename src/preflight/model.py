@@ -185,6 +185,9 @@ class Check(Struct, frozen=True, omit_defaults=True):
     fix: tuple[str, ...] = ()
     action: Action = Action.NONE
     runbook: str = ""
+    learn: tuple[str, ...] = ()  # what to type where it is undetermined
+    #: Where the question of a command was measured and its bound is unknown, that is undetermined.
+    needs_bound: bool = False
     set: dict[str, str] = {}  # what to write, and where, so that it holds: see settings/wanted.py
     everywhere: bool = False  # over the fleet: what most hosts have, and one has not, is odd
     rule: str = ""
@@ -209,6 +212,7 @@ class Result(Struct, omit_defaults=True):
     device: str = ""  # how the subject is known to others: PCI address, serial
     cause: str = ""  # the check whose failure on this host this one follows from
     evidence: tuple[Evidence, ...] = ()
+    learn: tuple[str, ...] = ()  # what to type to learn what is undetermined
 
 
 class Finding(Struct, omit_defaults=True):

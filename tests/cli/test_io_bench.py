@@ -50,7 +50,7 @@ def test_every_figure_is_fios_own_and_the_job_file_is_kept(tmp_path: Path) -> No
     needs_fio()
     data = tmp_path / "data"
     data.mkdir()
-    ran = bench(data, "--size", "64M", "--runtime", "6s", "--format", "json",
+    ran = bench(data, "--size", "64M", "--runtime", "6s", "--patterns", "fio", "--format", "json",
                 "--save", str(tmp_path / "x.capture.gz"))  # fmt: skip
     assert ran.rc in (0, 1), ran.err
     assert f"writes at most 64 MiB into {data}, removed afterwards; about 6 s" in ran.err

@@ -44,11 +44,53 @@ def test_a_slow_run_fails_and_the_line_is_shown(tmp_path: Path) -> None:
 def test_between_hosts_it_is_held_against_the_adapters_that_ibstat_tells(tmp_path: Path) -> None:
     log = write(tmp_path, "a.log", text.nccl_tests(200.0, hosts=4))
     alone = preflight("nccl-bench", "--from", log)
-    assert alone.rc == 0
+    assert alone.rc == 3
     assert "which adapters carry it is not in the input: add `ibstat`" in flat(alone.out)
     beside = preflight("nccl-bench", "--from", log, "--from", IBSTAT)
     assert beside.rc == 1
     assert "collectives.busbw" in beside.out.split("\n\n")[1]
+
+
+def test_bandwidth_that_is_held_against_nothing_is_undetermined_with_what_supplies_it(
+    tmp_path: Path,
+) -> None:
+    log = write(tmp_path, "a.log", text.nccl_tests(370.0, hosts=2))
+    ran = preflight("nccl-bench", "--from", log)
+    assert ran.rc == 3
+    block = flat(ran.out).partition("all_reduce: 16 ranks")[0]
+    assert "ERROR collectives.busbw all_reduce INCOMPLETE: held against nothing" in block
+    assert "ibstat > ibstat.txt" in block and "--set collectives.busbw.warn=N" in block
+    assert "do:" in preflight("nccl-bench", "--from", log, "--format", "junit").out
+    assert "**Do:**" in preflight("nccl-bench", "--from", log, "--format", "markdown").out
+    assert preflight("nccl-bench", "--from", log, "--from", IBSTAT).rc == 0
+    # Where it is not the question it is left out.
+    assert "collectives.busbw" in preflight("run", "--from", log, "-v").out
+    assert preflight("run", "--from", log).rc == 0
+    rdma = write(tmp_path, "b.log", text.perftest(392.0))
+    ran = preflight("nccl-bench", "--from", rdma)
+    assert ran.rc == 3 and "--set rdma.bandwidth.warn=N" in flat(ran.out)
+    assert preflight("nccl-bench", "--from", rdma, "--from", IBSTAT).rc == 0
+
+
+def test_sizes_that_tell_no_bandwidth_are_told_in_the_last_line(tmp_path: Path) -> None:
+    log = write(tmp_path, "a.log", text.nccl_tests(370.0, sizes=(8, 1 << 26)))
+    ran = preflight("nccl-bench", "--from", log)
+    last = flat(ran.out.strip().rpartition("\n\n")[2])
+    assert "; bandwidth was shown, not judged: the largest size is 64 MiB" in last
+    sound = preflight("nccl-bench", "--from", write(tmp_path, "b.log", text.nccl_tests(370.0)))
+    assert "not judged" not in flat(sound.out.strip().rpartition("\n\n")[2])
+
+
+def test_words_follow_the_thresholds_in_force(tmp_path: Path) -> None:
+    log = write(tmp_path, "a.log", text.nccl_tests(370.0))
+    for stated, status in (("fail=500", "FAIL"), ("warn=500", "WARN")):
+        ran = preflight("nccl-bench", "--from", log, "--set", f"collectives.busbw.{stated}")
+        assert "excellent" not in ran.out
+        assert f"; {status}, expected at least 500" in flat(ran.out)
+    unbound = write(tmp_path, "b.log", text.nccl_tests(300.0, hosts=4))
+    ran = preflight("nccl-bench", "--from", unbound, "--set", "collectives.busbw.warn=250")
+    assert ran.rc == 0 and "held against nothing" not in ran.out
+    assert "PASS, expected at least 250" in flat(ran.out)
 
 
 def test_what_is_enough_may_be_stated(tmp_path: Path) -> None:

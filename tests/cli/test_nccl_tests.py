@@ -136,7 +136,8 @@ def site(*names: str, **more: Any) -> dict[str, Any]:
         ({"stdout": text.nccl_tests(), "rc": 9, "stderr": "----\nstrange words\n"}, Status.FAIL,
          "all_reduce_perf exited with 9: strange words"),
         ({"stdout": text.nccl_tests(wrong="7"), "rc": 1}, Status.PASS, ""),  # that is another check
-        ({"stdout": ""}, Status.ERROR, "expected a table of nccl-tests"),
+        ({"stdout": ""}, Status.ERROR, "all_reduce_perf printed nothing, and exited with 0"),
+        ({"stdout": "\ufffd\x07 strange\n" * 9}, Status.ERROR, "without a table of nccl-tests"),
         ({"stdout": "", "rc": 127, "stderr": "/nt/all_reduce_perf: error while loading shared "
           "libraries: libcudart.so.12: cannot open"}, Status.ERROR, "export LD_LIBRARY_PATH"),
         ({"stdout": "", "rc": 75, "stderr": "not started: GPU 3 holds process 4711"}, Status.ERROR,
@@ -148,6 +149,9 @@ def test_how_it_ended_counts_whatever_it_printed(
 ) -> None:
     found = judged(site("all_reduce"), answer, "all_reduce")["all_reduce"]
     assert found.status is status and reason in found.reason
+    of_a_binary = any("is it a binary of nccl-tests?" in one for one in found.learn)
+    assert of_a_binary == ("printed" in found.reason)
+    assert bool(found.learn) == (status is Status.ERROR)
 
 
 def test_one_that_is_not_there_is_told_and_the_others_are_measured() -> None:
@@ -183,6 +187,8 @@ def test_what_a_launcher_says_of_our_ending_it_is_not_the_cause(
         (site(gpus=0, granted=""), "(CUDA_VISIBLE_DEVICES is '')"),
         (site(busy="GPU 0 holds process 4711 (alice)"), "GPU 0 holds process 4711 (alice)"),
         (site(tests={"cannot": "there is no folder /nt", "found": {}}), "there is no folder /nt"),
+        (site(gpus=0, tests={"cannot": "there is no folder /nt", "found": {}}),
+         "--nccl-tests FOLDER; and no GPU can be used here"),
         ({}, "it told nothing"),
     ],
 )  # fmt: skip
@@ -208,7 +214,7 @@ def test_one_that_hangs_has_failed_and_the_others_are_not_asked(
     assert told["all_reduce"].status is Status.FAIL
     assert "all_reduce_perf did not end within" in told["all_reduce"].reason
     assert told["reduce"].status is Status.ERROR
-    assert "hung for" in told["reduce"].reason
+    assert "hung for" in told["reduce"].reason and told["reduce"].learn
     assert not _running(folder)
 
 
@@ -265,6 +271,22 @@ def test_a_dry_run_prints_the_command_line_and_runs_nothing(folder: str) -> None
 def test_what_cannot_be_is_refused(asked: dict[str, Any], text: str) -> None:
     with pytest.raises(UsageError, match=text):
         plan_of(Options(**{"nccl_tests": "/nt", **asked}))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("absent", "there is no folder"), ("", "there is no all_gather_perf in"),
+        ("file", "there is no folder"),
+    ],
+)  # fmt: skip
+def test_a_folder_that_is_wrong_is_told_before_anything_is_done(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    ran = run(str(tmp_path / name), *ONE)
+    assert (ran.rc, ran.out) == (2, "")
+    assert text in flat(ran.err) and "hint:" in ran.err
 
 
 def test_without_torch_it_is_taken_where_it_is_found(

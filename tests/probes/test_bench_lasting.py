@@ -17,10 +17,25 @@ from preflight.judge.load import load
 from preflight.model import Missing, Raw, Result, Status
 from preflight.probes.collectives.bench import bench
 from preflight.probes.collectives.levels import slope, starts
+from preflight.reports.bench_lasting import lasting_tables
 from tests.conftest import sample
 
 SOUND, SLOWED = (sample(f"nccl_bench/lasting_{one}_h1.jsonl") for one in ("sound", "slowed"))
 Line = dict[str, Any]
+
+
+def stood_still(seconds: float, *at: int, calls: int = 50, **plan: Any) -> str:
+    """A run of 40 windows of a second each, in some of which a call took so long."""
+    text = written([1e6 / calls] * 40, **plan)
+    lines = [json.loads(one) for one in text.splitlines()]
+    for one in lines:
+        if one["kind"] == "window":
+            one |= {"n": calls, "sum_s": 1.0, "longest": [[one["at_s"] + 0.1, 1 / calls]]}
+            if one["window"] in at:
+                one |= {"longest": [[one["at_s"] + 0.2, seconds], *one["longest"]],
+                        "sum_s": 1.0 + seconds, "most_us": 1e6 * seconds,
+                        **({"median_us": 1e6 * seconds} if calls == 1 else {})}  # fmt: skip
+    return "".join(f"{json.dumps(one)}\n" for one in lines)
 
 
 def written(values_us: Sequence[float], *last: Line, **plan: Any) -> str:
@@ -44,10 +59,10 @@ def run_of(text: str) -> Lasting:
     return found[0]
 
 
-def judged(text: str) -> Result:
+def judged(text: str, check: str = "collectives.steady") -> Result:
     found = examine_one_of_many("h1", [Raw("h1", "nccl-bench", stdout=text)],
                                 load(("collectives",)).checks)  # fmt: skip
-    (one,) = [one for one in found.report.results if one.check == "collectives.steady"]
+    (one,) = [one for one in found.report.results if one.check == check]
     return one
 
 
@@ -147,3 +162,60 @@ def test_levels_and_slopes_are_those_of_the_numbers() -> None:
     assert starts([0.01 * (at % 2) for at in range(40)], 0.1) == [0]
     assert slope([0.0, 1.0, 2.0, 3.0], [0.0, 2.0, 4.0, 90.0]) == pytest.approx(2, abs=30)
     assert slope([0, 1, 2], [5, 5, 5]) == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "at", "status"),
+    [
+        (6.0, (11,), Status.FAIL),
+        (1.5, (30,), Status.WARN),
+        (1.1, (3, 9, 21, 33), Status.FAIL),
+        (0.9, tuple(range(0, 40, 2)), Status.PASS),  # hiccups
+        (0.0, (), Status.PASS),
+    ],
+)
+@pytest.mark.parametrize("calls", [50, 1])
+def test_calls_that_stand_still_for_seconds_are_judged_and_short_ones_are_not(
+    seconds: float, at: tuple[int, ...], status: Status, calls: int
+) -> None:
+    text = stood_still(seconds + (calls == 1), *at, calls=calls)
+    far = status if calls > 1 or seconds >= 2 else Status.PASS  # a call takes a second anyhow
+    assert judged(text, "collectives.stalls").status is far
+    assert judged(text).status is Status.PASS  # medians do not see it
+
+
+def test_a_stall_is_shown_with_when_and_what_it_cost() -> None:
+    run = run_of(stood_still(6.0, 11))
+    assert [(one.at_s, round(one.lasts_s, 1)) for one in run.stalls] == [(11.2, 6.0)]
+    assert run.longest == (11.2, 6.0)
+    assert run.lost_percent == pytest.approx(15, abs=0.1)
+    text = stood_still(6.0, 11)
+    (table,) = lasting_tables(assemble("h1", [Raw("h1", "nccl-bench", stdout=text)]).host)
+    shown = {one["measure"]: one["value"] for one in table["rows"]}
+    assert shown["stalls"] == "1: 5.98 s after 11.2 s"
+    assert judged(text, "collectives.stalls").reason == "stood still 5.98 s after 11.2 s"
+    assert shown["longest"] == "a call of 6 s after 11.2 s"
+
+
+def test_on_gpus_five_seconds_are_too_many_however_long_the_run() -> None:
+    long = [json.loads(one) for one in stood_still(6.0, 11, device="cuda").splitlines()]
+    for one in long:
+        for key in ("at_s", "lasts_s"):
+            if key in one:
+                one[key] *= 100
+    text = "".join(f"{json.dumps(one)}\n" for one in long)
+    assert judged(text, "collectives.stalls").status is Status.WARN
+    assert judged(text.replace('"cuda"', '"cpu"'), "collectives.stalls").status is Status.PASS
+
+
+def test_a_level_that_is_slow_from_then_on_is_no_stall() -> None:
+    text = written([1e4] * 20 + [4e6] * 20)
+    assert judged(text, "collectives.stalls").status is Status.PASS
+
+
+def test_of_a_bench_that_tells_but_its_longest_call_stalls_are_seen_too() -> None:
+    lines = [json.loads(one) for one in written([1000.0] * 20).splitlines()]
+    next(one for one in lines if one.get("window") == 7)["most_us"] = 6e6
+    found = judged("".join(f"{json.dumps(one)}\n" for one in lines), "collectives.stalls")
+    assert found.status is Status.FAIL
+    assert judged(SOUND, "collectives.stalls").status is Status.PASS

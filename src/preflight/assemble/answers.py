@@ -12,11 +12,11 @@ from preflight.errors import ParseError
 from preflight.facts.chassis import Chassis, EventLog
 from preflight.facts.collectives import Bench, Collectives
 from preflight.facts.dcgm import DcgmDiag
-from preflight.facts.fio import Bench as StorageBench
 from preflight.facts.gpu import Driver, NvidiaSmi
 from preflight.facts.host import SiteAnswer
 from preflight.facts.kernel import KernelLog
 from preflight.facts.nvlink import NvlinkAnswer
+from preflight.facts.patterns import Bench as StorageBench
 from preflight.facts.stress import Stress
 from preflight.facts.training import Training
 from preflight.facts.watch import Watch
@@ -38,6 +38,7 @@ _COMES_WITH = {
     "stress": "; another: --python 'CMD'",
     "micro-train": "; another: --python 'CMD'",
     "io-bench": "; another: --python 'CMD'",
+    "shard": "; another: --python 'CMD'",
     "packages": "; another: --python 'CMD'",
 }
 
@@ -70,7 +71,9 @@ def read(raw: Raw) -> Any:
         facts = probe.parse(answer_text(raw, probe))
     except ParseError as error:
         why = _exited(raw) if raw.rc else Missing("unreadable", f"{raw.probe}: {error}")
-        return not_run(raw.argv, why) if raw.probe.startswith(_TESTS) else why
+        if raw.probe.startswith(_TESTS):
+            return not_run(raw.argv, why if raw.rc or not raw.argv else _without_table(raw))
+        return why
     if isinstance(facts, Collectives) and raw.probe.startswith(_TESTS):
         facts = named(facts, raw.argv)
         return stopped(facts, _with_rc(raw)) if raw.rc else facts
@@ -187,6 +190,13 @@ def answer_text(raw: Raw, probe: Probe | None) -> str:
 
 def _text(data: str | bytes) -> str:
     return data if isinstance(data, str) else data.decode(errors="replace")
+
+
+def _without_table(raw: Raw) -> Missing:
+    """Of a program that ended well and told nothing of use."""
+    size = len(raw.stdout)
+    told = f"{size:,} characters without a table of nccl-tests" if size else "nothing"
+    return Missing("unreadable", f"{raw.tool} printed {told}, and exited with 0")
 
 
 def _failed(raw: Raw) -> Missing | None:

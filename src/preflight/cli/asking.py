@@ -164,8 +164,9 @@ def rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> list[Pa
     places = list(captures.paths)
     if not places:
         name = f"preflight-interrupted-{now().replace(':', '')}{CAPTURE_SUFFIX}"
-        for folder in (Path.cwd(), Path(tempfile.gettempdir())):
+        for where in (Path.cwd, lambda: Path(tempfile.gettempdir())):  # which may not answer
             with suppress(OSError, PreflightError):
+                folder = where()
                 spare = Captures([folder / name], captures.redact)
                 with spare.opened() as keeper:
                     if keeper:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from preflight.cli.benches import plan_of
 from preflight.cli.judging import judge_and_report
+from preflight.cli.nccl_tests.asked import hold_folder
 from preflight.cli.nccl_tests.instead import with_engine
 from preflight.cli.options import BENCH, OPTIONS, Options
 from preflight.cli.plan import Question, hold
@@ -16,6 +17,8 @@ from preflight.errors import UsageError
 
 #: A fast enough number over a wrong way is a fault too: NCCL's own lines are judged with it.
 DOMAINS = ("collectives", "nccl", "network")
+#: What its name asks for: where that was measured and its bound is not known it is undetermined.
+ASKED = ("collectives.*", "rdma.bandwidth")
 #: Of the network whether there is a port for it, and whether those that are named are.
 PARTS: dict[str, tuple[str, ...]] = {"network": ("network.ports.any", "network.ports.stated")}
 
@@ -24,9 +27,10 @@ def run(options: Options, streams: Streams) -> int:
     """Time collectives, on one host or on all of them as one job, and judge what was told."""
     hold(options)
     _hold(options)
+    hold_folder(options)
     options = with_engine(options, tuple(shlex.split(options.python)), streams)
     benches = None if options.from_ else plan_of(options)
-    asked = ("collectives.*", "wire.*") if options.wire else ("collectives.*",)
+    asked = (*ASKED, "wire.*") if options.wire else ASKED
     question = Question("nccl-bench", DOMAINS, asked, parts=PARTS, pairs=True, benches=benches)
     # Whoever types the name of active work asks for it.
     return judge_and_report(question, replace(options, level="standard"), streams)

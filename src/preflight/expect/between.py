@@ -26,8 +26,7 @@ RING = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 _PAIRS = ("alltoall", "sendrecv")
 NO_PORTS = Missing(
     "not-in-input",
-    "which adapters carry it is not in the input: add `ibstat` of one host (--from ibstat.txt), or "
-    "say what is enough: --set collectives.busbw.warn=350 --set collectives.busbw.fail=300",
+    "which adapters carry it is not in the input: add `ibstat` of one host (--from ibstat.txt)",
 )
 
 

@@ -8,10 +8,10 @@ from typing import Any
 from preflight.expect.bound import Bound
 from preflight.expect.collectives import collective_busbw, collective_nvls, collective_one_adapter
 from preflight.expect.heat import hot_c, too_hot_c
-from preflight.expect.io import io_read_mbps, io_reads_per_s, io_write_mbps
+from preflight.expect.io import io_demand_mbps, io_read_mbps, io_reads_per_s, io_write_mbps
 from preflight.expect.latency import collective_latency
 from preflight.expect.rdma import rdma_gbits
-from preflight.expect.steady import steady_drop
+from preflight.expect.steady import stalled_time, steady_drop
 from preflight.expect.stress import (
     stress_attention,
     stress_best,
@@ -268,6 +268,7 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "collective_one_adapter": collective_one_adapter,
     "rdma_gbits": rdma_gbits,
     "io_read_mbps": io_read_mbps,
+    "io_demand_mbps": io_demand_mbps,
     "io_write_mbps": io_write_mbps,
     "io_reads_per_s": io_reads_per_s,
     "cores_for_gpus": cores_for_gpus,
@@ -276,6 +277,7 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "shared_memory_floor": shared_memory_floor_bytes,
     "disk_floor": disk_floor_bytes,
     "share_floor": share_floor_bytes,
+    "stalled_time": stalled_time,
     "steady_drop": steady_drop,
     "stress_attention": stress_attention,
     "stress_best": stress_best,

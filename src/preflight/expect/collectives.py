@@ -125,8 +125,7 @@ def _beyond(host: Host, run: Collective) -> Missing | None:
     text = (
         f"{busbw:g} GB/s is {busbw / most.value:.1f} times the most that could be, "
         f"{most.value:.0f} ({most.formula}): the figure, or the adapters or GPUs that the input "
-        "tells, are not of this run: add `ibstat` of one of its hosts, without --nics; or say what "
-        "is enough: --set collectives.busbw.warn=350 --set collectives.busbw.fail=300"
+        "tells, are not of this run: add `ibstat` of one of its hosts, without --nics"
     )
     return Missing("unreadable", text)
 

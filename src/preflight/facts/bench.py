@@ -35,7 +35,17 @@ class Window(Struct, frozen=True):
     median_us: float
     mad_us: float
     most_us: float
+    sum_s: Known[float] = NOT_IN_INPUT  # of all its calls
+    #: When the longest calls began, and how many seconds they took.
+    longest: tuple[tuple[float, float], ...] = ()
     line: int = 0
+
+
+class Stall(Struct, frozen=True):
+    """A call, or a rank on its way to the next, that took far longer than those about it."""
+
+    at_s: float
+    lasts_s: float  # beyond what they take
 
 
 class LevelChange(Struct, frozen=True):
@@ -66,11 +76,17 @@ class Lasting(Struct, frozen=True):
     last_us: Known[float] = NOT_IN_INPUT
     changes: tuple[LevelChange, ...] = ()
     outliers: tuple[float, ...] = ()  # when windows were far from their level, in seconds
+    stalls: tuple[Stall, ...] = ()
+    stalled_s: Known[float] = NOT_IN_INPUT  # all of them together
+    #: Of all calls beyond the medians of their windows, as a share of the time; and the longest.
+    lost_percent: Known[float] = NOT_IN_INPUT
+    longest: Known[tuple[float, float]] = NOT_IN_INPUT
     device: str = ""  # cuda | cpu
     #: Bandwidth that a later level lacks of an earlier one, the worst of those that last a fifth of
     #: the time; 0 where there is none.
     drop_percent: Known[float] = NOT_IN_INPUT
     dropped_at_s: Known[float] = NOT_IN_INPUT
+    when: str = ""  # its level fell for good, and calls stood still, in words
     ended: bool = False
     line: int = 0
     probe: str = ""

@@ -17,7 +17,7 @@ _KEYS = {
     "id": str, "title": str, "fact": str, "level": str, "when": dict, "where": dict, "across": str,
     "optional": bool, "host_only": bool, "fail_unless": dict, "warn_unless": dict, "why": str,
     "fix": list, "action": str, "runbook": str, "rule": str, "like": list, "everywhere": bool,
-    "set": dict,
+    "set": dict, "learn": list, "needs_bound": bool,
 }  # fmt: skip
 _REQUIRED = ("id", "title", "fact", "why", "fix", "action", "runbook")
 

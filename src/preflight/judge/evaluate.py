@@ -16,6 +16,7 @@ from preflight.facts.nics import NicPort
 from preflight.judge import paths
 from preflight.judge.conditions import below, holds, left_out, not_for, parsed, short, with_unit
 from preflight.judge.drill import DRILL, judge_drill
+from preflight.judge.learn import to_learn
 from preflight.judge.operators import OFF, OPERATORS, majority, shown
 from preflight.judge.paths import Reached
 from preflight.judge.results import result, undetermined
@@ -173,6 +174,11 @@ def _said(one: Reached) -> str:
 def _unresolved(check: Check, one: Reached, missing: Missing) -> Result:
     found = undetermined(check, one.subject, missing, device=one.device)
     found.measured, found.unit = short(one.value), parsed(check.fact).unit
+    if check.needs_bound and check.row.get("asked"):
+        found.status = Status.ERROR
+        found.reason = f"INCOMPLETE: held against nothing: {found.reason}"
+        learn = of_what_was_found(check.learn, found.reason)
+        found.learn = learn or to_learn(found.reason, missing.kind)
     return found
 
 

@@ -25,8 +25,8 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
 }
 DOMAINS = (
     "gpu", "pcie", "fabric", "topology", "network", "nccl", "collectives", "chassis", "dcgm",
-    "live", "kernel", "storage", "io", "system", "parameters", "versions", "environment", "stress",
-    "training", "fleet",
+    "live", "kernel", "storage", "io", "shard", "system", "parameters", "versions", "environment",
+    "stress", "training", "fleet",
 )  # fmt: skip
 
 #: What makes checks out of YAML.
@@ -188,7 +188,7 @@ def _check(entry: Any, domain: str, name: str, problems: Problems, hold: bool) -
     if wrong:
         return []
     values = {**entry, "action": Action(entry["action"])}
-    values |= {key: tuple(entry[key]) for key in ("fix", "like") if key in entry}
+    values |= {key: tuple(entry[key]) for key in ("fix", "like", "learn") if key in entry}
     return [Check(**values, domain=domain, source=where)]
 
 

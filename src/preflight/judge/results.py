@@ -7,6 +7,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from preflight.judge.learn import to_learn
+from preflight.judge.steps import of_what_was_found
 from preflight.model import (
     STATUS_OF_MISSING,
     Action,
@@ -49,8 +50,9 @@ def result(
     if status is Status.SKIP:
         return Result(check.id, subject, status, shown, expected, unit, check.title, reason)
     if status is Status.ERROR:  # what the check would advise belongs to a fault nobody has seen
+        learn = of_what_was_found(check.learn, reason) or to_learn(reason, kind)
         return Result(check.id, subject, status, shown, expected, unit, check.title, reason,
-                      fix=to_learn(reason, kind), device=device)  # fmt: skip
+                      device=device, learn=learn)  # fmt: skip
     return Result(
         check.id, subject, status, shown, expected, unit, check.title, reason, check.why,
         _fix(check), check.action if action is None else action, check.runbook, device, "",

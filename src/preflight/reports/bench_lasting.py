@@ -31,6 +31,7 @@ def lasting_tables(host: Host) -> tuple[dict[str, Any], ...]:
 def _rows(run: Lasting) -> Iterator[Row]:
     asked = "" if run.ended else f"; {format_duration(run.asked_s)} were asked for"
     yield _row("calls", f"{run.calls:,} of {run.ranks} ranks, {len(run.windows)} windows{asked}")
+    yield from _waiting(run)
     if isinstance(run.median_us, Missing):
         return
     yield _row(
@@ -45,6 +46,19 @@ def _rows(run: Lasting) -> Iterator[Row]:
         when = ", ".join(format_duration(one) for one in run.outliers[:_SHOWN])
         more = ", ..." if len(run.outliers) > _SHOWN else ""
         yield _row("far off", f"{len(run.outliers)} windows, after {when}{more}")
+
+
+def _waiting(run: Lasting) -> Iterator[Row]:
+    """What medians do not see."""
+    if not isinstance(run.longest, Missing):
+        at_s, lasts_s = run.longest
+        yield _row("longest", f"a call of {format_duration(lasts_s)} after {format_duration(at_s)}")
+    if not isinstance(run.lost_percent, Missing):
+        yield _row(
+            "lost", f"{_percent(run.lost_percent)} of the time, beyond what calls usually take"
+        )
+    if run.stalls:
+        yield _row("stalls", f"{len(run.stalls)}: {run.when.partition('stood still ')[2]}")
 
 
 def _row(name: str, value: str) -> Row:
@@ -79,5 +93,6 @@ def _numbers(run: Lasting) -> dict[str, float]:
         "calls": run.calls, "lasted_s": run.lasted_s, "median_us": run.median_us,
         "spread_percent": run.spread_percent, "trend_percent": run.trend_percent,
         "first_us": run.first_us, "last_us": run.last_us, "drop_percent": run.drop_percent,
+        "lost_percent": run.lost_percent, "stalled_s": run.stalled_s,
     }  # fmt: skip
     return {name: round(one, 3) for name, one in told.items() if isinstance(one, (int, float))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from preflight.expect.between import carriers
@@ -12,19 +12,19 @@ from preflight.expect.latency import collective_latency
 from preflight.expect.rdma import rdma_gbits
 from preflight.facts.collectives import Collective, RdmaTest, Side, SizeRow
 from preflight.facts.host import Host
-from preflight.model import Known, Missing
+from preflight.model import Known, Missing, Result, Status
 from preflight.units import format_bytes
 
 Row = dict[str, Any]
 _SIDES = (("out_of_place", ""), ("in_place", " in"))
 
 
-def collective_tables(host: Host) -> tuple[dict[str, Any], ...]:
-    """A table for each run that measured anything."""
+def collective_tables(host: Host, results: Sequence[Result] = ()) -> tuple[dict[str, Any], ...]:
+    """A table for each run that measured anything; `results`: what was judged of it."""
     runs = () if isinstance(host.collectives, Missing) else host.collectives
     return tuple(
         {"table": _title(run), "host": host.name, "rows": [_row(one, run) for one in run.rows],
-         "notes": list(_notes(host, run))}
+         "notes": list(_notes(host, run, results))}
         for run in runs if run.rows
     )  # fmt: skip
 
@@ -60,17 +60,20 @@ def _wrong(side: Side) -> str:
     return "" if isinstance(side.wrong, Missing) else f"{side.wrong:g}"
 
 
-def _notes(host: Host, run: Collective) -> Iterator[str]:
+def _notes(host: Host, run: Collective, results: Sequence[Result]) -> Iterator[str]:
     both = any(isinstance(row.in_place, Side) for row in run.rows)
     yield "GB/s of 1e9 bytes" + ("; in: in place" if both else "")
     if not isinstance(run.busbw_gbps, Missing) and not isinstance(run.at_bytes, Missing):
         reached = f"{run.busbw_gbps:g} GB/s at {format_bytes(run.at_bytes)}"
-        yield f"{reached}: {_held(run.busbw_gbps, collective_busbw(host, run))}"
+        found = _of(results, "collectives.busbw", run.name)
+        yield f"{reached}: {_held(run.busbw_gbps, collective_busbw(host, run), found)}"
         yield from _without_link(host, run)
     if run.variables:
         yield f"variables of its ranks: {', '.join(run.variables)}"
     if not isinstance(run.small_us, Missing):
-        yield f"8 B to 4 KiB: {run.small_us:g} us: {_within(run, collective_latency(host, run))}"
+        found = _of(results, "collectives.latency", run.name)
+        told = _within(run.small_us, collective_latency(host, run), found)
+        yield f"8 B to 4 KiB: {run.small_us:g} us: {told}"
     if run.trouble:
         ranks = ", ".join(map(str, run.trouble_ranks))
         yield f"{run.trouble}{f' (told by rank {ranks})' if ranks else ''}"
@@ -85,30 +88,50 @@ def _without_link(host: Host, run: Collective) -> Iterator[str]:
     yield f"without link: {', '.join(ports.down)} of {count} adapters for training: preflight topo"
 
 
-def _held(value: float, bound: Known[Bound]) -> str:
-    """The share of the bound, and its arithmetic."""
+def _of(results: Sequence[Result], check: str, subject: str) -> Result | None:
+    """What was judged of it: by a user's threshold, where one was stated."""
+    judged = (Status.PASS, Status.WARN, Status.FAIL)
+    return next((one for one in results if (one.check, one.subject) == (check, subject)
+                 and one.status in judged), None)  # fmt: skip
+
+
+def _held(value: float, bound: Known[Bound], found: Result | None) -> str:
+    """The share of the bound, and its arithmetic; a word of praise only for what passes."""
     if isinstance(bound, Missing):
-        return f"held against nothing: {bound.text}"
+        return _without(bound, found)
     share = value / bound.value
-    word = ", excellent" if share >= EXCELLENT else ""
-    return f"{share:.0%} of {bound.value:g}{word} ({bound.formula})"
+    praised = share >= EXCELLENT and (found is None or found.status is Status.PASS)
+    word = ", excellent" if praised else ""
+    return f"{share:.0%} of {bound.value:g}{word} ({bound.formula}){_missed(found)}"
 
 
-def _within(run: Collective, bound: Known[Bound]) -> str:
+def _within(small_us: float, bound: Known[Bound], found: Result | None) -> str:
     """How many times the bound a small message took, and its arithmetic."""
-    assert not isinstance(run.small_us, Missing)
     if isinstance(bound, Missing):
+        return _without(bound, found)
+    return f"{small_us / bound.value:.1f} times {bound.value:g} ({bound.formula}){_missed(found)}"
+
+
+def _without(bound: Missing, found: Result | None) -> str:
+    """Of what no bound is known a threshold may have been stated."""
+    if found is None:
         return f"held against nothing: {bound.text}"
-    return f"{run.small_us / bound.value:.1f} times {bound.value:g} ({bound.formula})"
+    return f"{found.status.value}, expected {found.expected}; what is possible: {bound.text}"
 
 
-def rdma_tables(host: Host) -> tuple[dict[str, Any], ...]:
+def _missed(found: Result | None) -> str:
+    if found is None or found.status is Status.PASS:
+        return ""
+    return f"; {found.status.value}, expected {found.expected.partition(' (')[0]}"
+
+
+def rdma_tables(host: Host, results: Sequence[Result] = ()) -> tuple[dict[str, Any], ...]:
     """One table of all tests between two ports."""
     tests = () if isinstance(host.rdma_tests, Missing) else host.rdma_tests
     rows = [_rdma_row(one) for one in tests if one.rows]
     if not rows:
         return ()
-    notes = [note for one in tests for note in _rdma_notes(host, one)]
+    notes = [note for one in tests for note in _rdma_notes(host, one, results)]
     return ({"table": "RDMA (perftest)", "host": host.name, "rows": rows, "notes": notes},)
 
 
@@ -125,7 +148,8 @@ def _rdma_row(test: RdmaTest) -> Row:
     }  # fmt: skip
 
 
-def _rdma_notes(host: Host, test: RdmaTest) -> Iterator[str]:
+def _rdma_notes(host: Host, test: RdmaTest, results: Sequence[Result]) -> Iterator[str]:
     if not isinstance(test.average_gbits, Missing):
-        held = _held(test.average_gbits, rdma_gbits(host, test))
+        found = _of(results, "rdma.bandwidth", test.name)
+        held = _held(test.average_gbits, rdma_gbits(host, test), found)
         yield f"{test.name} {test.average_gbits:g} Gb/s: {held}"

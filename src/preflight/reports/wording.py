@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 from preflight.model import Action, Evidence, Finding, HostReport, Report, Result, Scalar, Status
 from preflight.nodesets import fold
+from preflight.reports.question import unanswered
 from preflight.reports.silent import answered, machines, untrained, unverified
 from preflight.reports.split import lacking
 from preflight.units import number
@@ -47,6 +48,7 @@ DOMAINS = {
     "wire": "Links",
     "bench": "Benchmarks",
     "io": "Storage as measured",
+    "shard": "Data as it is decoded",
     "storage": "Storage",
     "fs": "File systems",
     "kernel": "Kernel",
@@ -230,4 +232,5 @@ def verdict(report: Report) -> str:
         told.append(f"nothing was verified on {_named(unseen)}")
     told += _lacking(hosts, unseen)
     told += [plural(len(report.findings), "finding")] if report.findings else []
-    return "; ".join([text, *filter(None, [", ".join(told)]), *_untrained(hosts)])
+    parts = [text, *filter(None, [", ".join(told)]), *_untrained(hosts)]
+    return "; ".join([*parts, *(cut(one, _REASON_CHARACTERS) for one in unanswered(report))])

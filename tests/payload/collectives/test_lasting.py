@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from typing import Any
 
 import psutil
@@ -59,8 +60,35 @@ def test_what_came_before_a_rank_died_is_there() -> None:
 def test_of_very_many_calls_evenly_spread_ones_are_kept() -> None:
     kept = Kept()
     for at in range(0, 100_000, 500):
-        kept.take([1e-6 * (one + 1) for one in range(at, at + 500)])
+        kept.take([1e-6 * (one + 1) for one in range(at, at + 500)], float(at))
     assert len(kept.seconds) <= _KEPT
     told = kept.told()
     assert told["n"] == 100_000 and told["most_us"] == 100_000
     assert told["median_us"] == pytest.approx(50_000, rel=0.02)
+    assert told["sum_s"] == pytest.approx(0.5e-6 * 100_000 * 100_001)
+    assert told["longest"][0][1] == 0.1 and len(told["longest"]) == 8
+
+
+def test_between_calls_that_overlap_on_several_ranks_nobody_waited() -> None:
+    kept = Kept()
+    kept.take([1e-3], 1.0)
+    kept.waited(-1e-4, 1.001)
+    assert kept.told()["longest"] == [[1.0, 0.001]]
+
+
+def test_a_rank_that_is_stopped_is_told_with_when_and_for_how_long() -> None:
+    lines: list[Line] = []
+
+    def tell(line: Line) -> None:
+        lines.append(line)
+        if line["kind"] == "window" and line["window"] == 4:
+            rank = max(one.pid for one in psutil.Process().children())
+            os.kill(rank, signal.SIGSTOP)
+            threading.Timer(1.2, os.kill, (rank, signal.SIGCONT)).start()
+
+    harness(plan(3.0), tell)
+    told = [call for one in of(lines, "window") for call in one["longest"]]
+    at_s, lasts_s = max(told, key=lambda call: call[1])
+    fifth = of(lines, "window")[4]
+    assert lasts_s == pytest.approx(1.2, abs=0.15)
+    assert at_s == pytest.approx(fifth["at_s"] + fifth["lasts_s"], abs=0.2)

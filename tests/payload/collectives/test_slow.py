@@ -92,4 +92,4 @@ def test_what_stays_open_tells_the_load_and_what_to_type(monkeypatch: pytest.Mon
     assert result.status is Status.ERROR
     assert "; 7 repeats were tried; load 31.5 on 2 processors of h[1-4]" in result.reason
     assert "--repeats" not in result.reason
-    assert any(one.startswith("ps -eo") for one in result.fix)
+    assert any(one.startswith("ps -eo") for one in result.learn)

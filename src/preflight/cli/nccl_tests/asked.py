@@ -17,7 +17,7 @@ from preflight.bench.nccl_tests import (
     probe_of,
     with_environment,
 )
-from preflight.cli.options import Options
+from preflight.cli.options import Options, are_many
 from preflight.errors import UsageError
 from preflight.model import Command, Raw
 from preflight.ship import TESTS, program_command
@@ -46,6 +46,24 @@ def tests_of(options: Options) -> dict[str, Any]:
     folder = str(Path(os.path.expanduser(options.nccl_tests)).absolute())  # noqa: PTH111
     names = [BINARIES[one] for one in options.collective or BINARIES]
     return {"folder": folder, "names": names}
+
+
+def hold_folder(options: Options) -> None:
+    """Refuse a folder of this machine that is not there, or holds no such binary: before anything
+    is done. UsageError."""
+    if options.nccl_tests is None or are_many(options):
+        return
+    told = tests_of(options)
+    folder, names = Path(told["folder"]), told["names"]
+    if not folder.is_dir():
+        near = f"--nccl-tests {folder.parent}" if folder.is_file() else f"ls -d {folder.parent}/*"
+        raise UsageError(f"--nccl-tests {options.nccl_tests}: there is no folder {folder}", near)
+    if not any((folder / part / name).is_file() for part in ("", "build") for name in names):
+        raise UsageError(
+            f"--nccl-tests {options.nccl_tests}: there is no {names[0]} in {folder} nor in "
+            f"{folder / 'build'}",
+            "`make` in nccl-tests builds them: --nccl-tests ~/nccl-tests/build",
+        )
 
 
 def is_of_the_other(options: Options) -> str:

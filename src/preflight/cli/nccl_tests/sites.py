@@ -39,7 +39,9 @@ def tested(site: Site, plan: Mapping[str, Any]) -> Tested:
     gpus, tests = int(told.get("gpus", 0)), told.get("tests") or {}
     why = _no_gpus(gpus, plan, told)
     if why or tests.get("cannot"):
-        text = why or f"{tests['cannot']}; `make` in nccl-tests builds them: --nccl-tests FOLDER"
+        lacks = tests.get("cannot")
+        lacks = f"{lacks}; `make` in nccl-tests builds them: --nccl-tests FOLDER" if lacks else ""
+        text = "; and ".join(filter(None, (lacks, why)))
         return Tested(site.host, gpus, why=Missing("exited" if why else "no-tool", text))
     found = {name: tests["found"].get(BINARIES[name]) for name in collectives_of(plan)}
     good = {name: one for name, one in found.items() if one and not one["cannot"]}

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ..scratch import sweep
 from .mounts import Mount, free_and_all, is_local_disk, is_shared, mount_of
+from .watched import within
 
 #: So much stays free, of all of the file system and beyond what is written.
 _FREE_SHARE, _BEYOND = 0.10, 1.10
@@ -23,6 +24,8 @@ _DEFAULTS = ("$TMPDIR", "/tmp", "/var/tmp", "$HOME")
 _PREFIX = ".preflight-io"
 #: No run takes longer.
 _LONGEST_S = 86400.0
+#: A look at a directory, and the removal of all files, take no longer.
+_LOOKS_S, _REMOVES_S = 10.0, 300.0
 
 
 class RefusedError(Exception):
@@ -42,8 +45,11 @@ def chosen(asked: str, size_bytes: int) -> Place:
         return held(asked, size_bytes)
     whys = []
     for one in _DEFAULTS:
-        path = os.path.expandvars(one)
-        if not path.startswith("/") or not os.path.isdir(path):  # noqa: PTH112
+        path = os.path.normpath(os.path.expandvars(one))
+        if not path.startswith("/") or is_shared(mount_of(path)):
+            continue  # a server that does not answer is not waited for
+        within(_LOOKS_S, "it was looked at", path)
+        if not os.path.isdir(path):  # noqa: PTH112
             continue
         try:
             found = held(path, size_bytes)
@@ -59,7 +65,10 @@ def chosen(asked: str, size_bytes: int) -> Place:
 
 def held(asked: str, size_bytes: int) -> Place:
     """This directory, if so much may be written there. Raises RefusedError."""
-    path = os.path.realpath(os.path.expanduser(asked))  # noqa: PTH111
+    path = os.path.normpath(os.path.expanduser(asked))  # noqa: PTH111
+    within(_LOOKS_S, "it was looked at", path)
+    path = os.path.realpath(path)
+    within(_LOOKS_S, "it was looked at", path)
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116
     except OSError as error:
@@ -95,15 +104,35 @@ def _size(count: float) -> str:
 
 @contextlib.contextmanager
 def own_folder(place: Place) -> Iterator[str]:
-    """A fresh directory, which nobody else has. What an earlier run left is removed."""
+    """A fresh directory, which nobody else has, by a path of the kernel's (proc_pid_fd(5)) that
+    leads to it whatever its name leads to meanwhile. What an earlier run left is removed."""
     _remove_left(place)
-    path = f"{place.path}/{_own_name(os.getpid())}"
-    os.mkdir(path, 0o700)  # noqa: PTH102
-    sweep(path)
+    name = _own_name(os.getpid())
+    above = os.open(place.path, os.O_RDONLY | os.O_DIRECTORY)
+    fd = -1
     try:
+        os.mkdir(name, 0o700, dir_fd=above)
+        sweep(f"{place.path}/{name}")
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+        _hold_own(fd, place)
+        path = f"/proc/{os.getpid()}/fd/{fd}"
         yield path
     finally:
-        shutil.rmtree(path, ignore_errors=True)
+        within(_REMOVES_S, "what was written was removed")
+        if fd >= 0:
+            shutil.rmtree(f"/proc/{os.getpid()}/fd/{fd}/.", ignore_errors=True)
+            os.close(fd)
+        with contextlib.suppress(OSError):
+            os.rmdir(name, dir_fd=above)
+        os.close(above)
+
+
+def _hold_own(fd: int, place: Place) -> None:
+    """Servers may tell of other owners."""
+    owner = os.fstat(fd).st_uid
+    if owner != os.geteuid() and not is_shared(place.mount):
+        raise RefusedError(f"{place.path}: somebody (user {owner}) puts another directory in the "
+                           "place of one that is made there: another --dir")  # fmt: skip
 
 
 def _own_name(pid: int) -> str:

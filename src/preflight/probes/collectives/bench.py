@@ -25,9 +25,7 @@ from preflight.probes.spec import probe
 #: doc/PERFORMANCE.md); the others carry each byte once.
 _SHARES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_all": 1.0}
 _WHOLE = ("broadcast", "reduce", "sendrecv")
-_PROCESSORS = Missing(
-    "not-applicable", "processors are shared with the rest of the host: shown only"
-)
+_PROCESSORS = Missing("not-applicable", "what processors reach nobody tells")
 _ONE_SIDE = Missing("not-applicable", "torch has one form of each collective")
 _ONE_HOST = Missing("not-applicable", "one host")
 _NO_SIZE = Missing("unreadable", "no size was measured")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
 
 from msgspec.structs import replace
 
 from preflight.facts.bench import Lasting, LevelChange, Window
-from preflight.model import Known, Missing
+from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.collectives.levels import slope, spread, starts
 from preflight.probes.collectives.lines import PROBE, Line, Told
-from preflight.units import format_bytes
+from preflight.probes.collectives.stalls import listed, stalled
+from preflight.units import format_bytes, format_duration
 
 _NOT_ASKED = Missing("not-asked", "needs a time: preflight nccl-bench --duration 5m")
 _PROCESSORS = Missing(
@@ -47,19 +49,40 @@ def _run(told: Told, begun: Line) -> Lasting:
         f"{name}, {format_bytes(size)}", name, size, int(begun["ranks"]),
         float(begun["lasting_s"]), windows, sum(one.calls for one in windows),
         windows[-1].at_s + windows[-1].lasts_s if windows else 0.0, ended=ended,
+        device=str(told.plan.get("device", "")),
         line=begun["line"], probe=PROBE,
     )  # fmt: skip
-    return _levelled(told, about) if len(windows) >= _LEAST else _short(told, about)
+    about = stalled(about)
+    about = _levelled(told, about) if len(windows) >= _LEAST else _short(told, about)
+    return replace(about, when="; ".join(_when(about)))
+
+
+def _when(run: Lasting) -> Iterator[str]:
+    if isinstance(run.dropped_at_s, float):
+        yield f"from {format_duration(run.dropped_at_s)} on it was slower"
+    if run.stalls:
+        yield f"stood still {listed(run.stalls)}"
 
 
 def _window(one: Line) -> Window:
     found = Window(
         float(one["at_s"]), float(one["lasts_s"]), int(one["n"]), float(one["median_us"]),
-        float(one["mad_us"]), float(one["most_us"]), one["line"],
+        float(one["mad_us"]), float(one["most_us"]), _sum(one), _longest(one), one["line"],
     )  # fmt: skip
-    if not (0 < found.median_us < math.inf and 0 <= found.at_s < math.inf):
+    numbers = [found.at_s, *(number for pair in found.longest for number in pair)]
+    if not (0 < found.median_us < math.inf and all(0 <= number < math.inf for number in numbers)):
         raise ValueError(f"window {one['window']}: no numbers")
     return found
+
+
+def _sum(one: Line) -> Known[float]:
+    return float(one["sum_s"]) if "sum_s" in one else NOT_IN_INPUT
+
+
+def _longest(one: Line) -> tuple[tuple[float, float], ...]:
+    """Of a bench that tells but the longest: it began with the window or later."""
+    alone = ((one["at_s"], 1e-6 * one["most_us"]),)
+    return tuple((float(at_s), float(lasts_s)) for at_s, lasts_s in one.get("longest", alone))
 
 
 def _short(told: Told, run: Lasting) -> Lasting:
@@ -86,7 +109,7 @@ def _levelled(told: Told, run: Lasting) -> Lasting:
     drop, dropped = _drop(levels, last)
     alone = told.plan.get("device") == "cpu" and not told.plan.get("hosts")
     return replace(
-        run, device=str(told.plan.get("device", "")), median_us=_us(median(logs)),
+        run, median_us=_us(median(logs)),
         spread_percent=100 * math.expm1(around),
         trend_percent=100 * math.expm1(slope(times, logs) * (times[-1] - times[0])),
         first_us=_us(median(logs[:tenth])), last_us=_us(median(logs[-tenth:])),

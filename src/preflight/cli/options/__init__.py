@@ -1,0 +1,35 @@
+"""Every option once, a file for what it is of. Commands name the groups that they take."""
+
+from preflight.cli.options.asked import Options, are_many
+from preflight.cli.options.estimate import ESTIMATE
+from preflight.cli.options.everywhere import HOSTS, JUDGE, RUN, WHERE, WRITE
+from preflight.cli.options.fixing import FIX
+from preflight.cli.options.network import BENCH
+from preflight.cli.options.option import Option
+from preflight.cli.options.signature import OPTIONS, command
+from preflight.cli.options.storage import PROJECT, SHARD, STORE
+from preflight.cli.options.stress import STRESS
+from preflight.cli.options.training import TRAIN
+from preflight.cli.options.words import ARGUMENTS
+
+__all__ = [
+    "ARGUMENTS",
+    "BENCH",
+    "ESTIMATE",
+    "FIX",
+    "HOSTS",
+    "JUDGE",
+    "OPTIONS",
+    "PROJECT",
+    "RUN",
+    "SHARD",
+    "STORE",
+    "STRESS",
+    "TRAIN",
+    "WHERE",
+    "WRITE",
+    "Option",
+    "Options",
+    "are_many",
+    "command",
+]

@@ -1,0 +1,16 @@
+"""What follows a command without a flag."""
+
+from __future__ import annotations
+
+from preflight.cli.options.option import Option
+
+ARGUMENTS: dict[str, Option] = {
+    "words": Option(
+        list[str],
+        (),
+        "A check id, an Xid, a runbook, an error text (- is standard input, or a file) or words of "
+        "a symptom.",
+        "WORDS",
+    ),
+    "reports": Option(list[str], (), "Reports in JSON, as --format json wrote them.", "REPORT"),
+}
