@@ -46,7 +46,7 @@ _END_BYTES = 2 << 20
 _SAMPLES, _SAMPLE_BYTES = 32, 1 << 16
 #: Other tools' output in the middle of a log: then it is no log alone.
 _OTHERS = ("<nvidia_smi_log", "NVSMI LOG")
-#: What benchmarks of the network head or end their tables with: a job's output in the journal, where
+#: What benchmarks of the network head or end their tables with: in the journal of a job, where
 #: its lines are as well formed as those of the kernel.
 _BENCHES = (
     "# nThread", "Avg bus bandwidth", "average bandwidth of all_reduce", "#bytes     #iterations",
