@@ -197,7 +197,7 @@ def _group(group: Group, many: bool) -> Iterator[str]:
     if group.status is Status.ERROR:
         if len(group.checks) > 1:
             yield f"- checks: {escape(', '.join(group.checks))}"
-        yield from _advice("", group.learn)
+        yield from _advice("", group.advice)
     else:
         yield from _advice(ACTIONS[group.action], group.advice)
         yield from [f"- **Why:** {prose(group.why)}"] if group.why else []

@@ -89,6 +89,7 @@ class Options(Struct):
     size: str | None = None
     runtime: str | None = None
     patterns: str | None = None
+    writers: int | None = None
     loaders: int | None = None
     window: str | None = None
     demand_mbps: float | None = None

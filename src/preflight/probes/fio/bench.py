@@ -88,13 +88,17 @@ def _run(first: Line, lines: list[Line]) -> FioRun:
             disks[disk.name] = max(disks.get(disk.name, disk), disk, key=_util)
     return FioRun(
         version, tuple(jobs), tuple(sides), tuple(syncs), tuple(totals), tuple(disks.values()),
-        job_file=files[-1] if files else "", place=_place(first), shared=_shared(first),
-        hosts=_hosts(first), line=first["line"],
+        job_file=files[-1] if files else "", place=_place(first), left=_left(lines),
+        shared=_shared(first), hosts=_hosts(first), line=first["line"],
     )  # fmt: skip
 
 
 def _util(disk: FioDisk) -> float:
     return 0.0 if isinstance(disk.util_percent, Missing) else disk.util_percent
+
+
+def _left(lines: list[Line]) -> str:
+    return next((str(one.get("text", "")) for one in lines if one["kind"] == "left"), "")
 
 
 def _place(first: Line) -> str:
@@ -146,7 +150,7 @@ def _lost(line: Line, errors: list[str], place: str) -> FioJob:
     said = next(iter(errors), str(line.get("said", "")).strip()[:300])
     if line.get("hung"):
         said = f"fio did not end in time, and was killed; {said}" if said else (
-            f"fio did not end in time, and was killed: {place} does not answer"
+            f"fio did not end in time, and was killed: {place or 'the file system'} does not answer"
         )  # fmt: skip
     trouble = said or f"fio ended with status {line.get('status')}, and said nothing"
     return FioJob(str(line.get("name", "fio")), str(line["line"]), ended=False, trouble=trouble,
