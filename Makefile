@@ -71,6 +71,7 @@ bench: $(READY)
 	$(VENV)/bin/python -m bench.collectives || status=$$?; \
 	$(VENV)/bin/python -m bench.fio_log || status=$$?; \
 	$(VENV)/bin/python -m bench.storage || status=$$?; \
+	$(VENV)/bin/python -m bench.loaders || status=$$?; \
 	exit $$status
 
 # From a bare clone, without a network and without .venv: PYTHON has torch for the GPU here.

@@ -109,6 +109,7 @@ SHARED_WITHIN = {
     "facts.bench": "a host holds what a bench told besides its tables",
     "facts.collectives": "a host holds what benchmarks of its network measured",
     "probes.collectives.levels": "the level of a series, whatever is measured",
+    "facts.patterns": "a host holds what the patterns of a bench of storage measured",
     "facts.fio": "a host holds what fio measured",
     "probes.fio.documents": "the reports in a text, as a large file is read too",
     "probes.fio.report": "what fio says of errors, whoever ran it",

@@ -19,7 +19,14 @@ from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
-from tests import accelerator_text, collective_text, fio_text, storage_text, wire_lines
+from tests import (
+    accelerator_text,
+    checkpoint_text,
+    collective_text,
+    fio_text,
+    storage_text,
+    wire_lines,
+)
 from tests import topology_text as topology
 from tests.bench_lines import BASES as BENCHES
 from tests.binding_text import BOUND, ON_GPU, TWO_NODES
@@ -126,6 +133,11 @@ BASES |= {name: {name: text} for name, text in (SYSTEM | STORAGE).items()}
 BASES["shard"] = {"shard": shard()}
 BASES["proof"] = {"io-bench": PROOF}
 BASES["proof-of-several"] = {"io-bench": PROOF.replace('{"kind": "end"', SEEN + '{"kind": "end"')}
+BASES["checkpoint"] = {
+    "io-bench": checkpoint_text.text(), "mounts": STORAGE["mounts"],
+    "block-devices": STORAGE["block-devices"], "pci-tree": sysfs(machine()),
+    "lscpu": "CPU(s): 8\nFlags: fpu\n",
+}  # fmt: skip
 BASES["loader"] = {"io-bench": loaded()}
 BASES["drives"] = {"pci-tree": sysfs(machine()), "lscpu": "CPU(s): 8\nFlags: fpu\n"}
 _MEMINFO = (

@@ -166,7 +166,46 @@ def wait_for(holds: Callable[[], bool], limit_s: float) -> None:
 def test_what_fio_says_of_an_error_is_told(tmp_path: Path) -> None:
     path = with_tool(tmp_path / "bin", "fio", "echo 'fio: io_u error on file x: Input/output error:"
                      " read offset=0, buflen=4096' >&2; exit 1")  # fmt: skip
-    ran = preflight("io-bench", "--dir", str(tmp_path), PATH=path)
+    ran = preflight("io-bench", "--dir", str(tmp_path), "--patterns", "fio", PATH=path)
     assert ran.rc == 1
     assert "io_u error on file x: Input/output error" in ran.out
     assert [one.name for one in tmp_path.iterdir()] == ["bin"]
+
+
+def test_a_checkpoint_is_saved_and_nothing_of_it_stays(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    ran = bench(data, "--size", "64M", "--runtime", "6s", "--patterns", "checkpoint", "--writers",
+                "2", "--only", "io.pattern.*", "--format", "json")  # fmt: skip
+    assert ran.rc == 0, ran.out + ran.err
+    assert list(data.iterdir()) == []
+    told, saves = json.loads(ran.out)["measurements"]
+    assert told["numbers"]["checkpoint save"]["wrong"] == 0
+    assert told["numbers"]["checkpoint restore"]["bandwidth_mbps"] > 0
+    assert saves["rows"][0]["bytes"] == "32 MiB"
+
+
+def test_killed_in_a_save_it_leaves_nothing_behind(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-m", "preflight", "io-bench", "--dir", str(data), "--size", "256M",
+         "--patterns", "checkpoint", "--python", sys.executable],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path,
+        env={**os.environ, "PREFLIGHT_LOCK": str(tmp_path / "lock"), "TMPDIR": str(tmp_path)},
+    ) as run:  # fmt: skip
+        wait_for(lambda: any(data.glob(".preflight-io.*/checkpoint/*.new")), 20)
+        run.kill()
+    wait_for(lambda: not any(data.iterdir()), 10)
+
+
+def test_writers_are_of_a_checkpoint(tmp_path: Path) -> None:
+    for more, said in [
+        (("--writers", "0"), "--writers is out of range"),
+        (
+            ("--writers", "2", "--patterns", "fio"),
+            "--writers: of checkpoint, which is not measured",
+        ),
+    ]:
+        ran = bench(tmp_path, *more)
+        assert (ran.rc, said in ran.err) == (2, True)

@@ -324,14 +324,14 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "inside": ("localisation",),
     "rdma_tests": ("rdma_tests", "nics"),
     "fio_runs": ("fio",),
-    **dict.fromkeys(("patterns", "loader_reads", "loader_maps"), ("fio",)),
+    **dict.fromkeys(("loader_reads", "loader_maps"), ("fio",)),
     "shards": ("shard",),
     "fio_jobs": ("fio",),
     "fio_sides": ("fio", "memory"),
     "fio_syncs": ("fio",),
     "fio_totals": ("fio", "memory"),
     **dict.fromkeys(
-        ("fio_large_reads", "fio_large_writes", "fio_random_reads"),
+        ("patterns", "fio_large_reads", "fio_large_writes", "fio_random_reads"),
         ("fio", "memory", "mounts", "block_devices", "raids", "pci_tree", "netdevs", "nics"),
     ),
     "told": (),  # of what is asked for other checks

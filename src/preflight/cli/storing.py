@@ -10,8 +10,8 @@ from typing import Any
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
+from preflight.facts.patterns import PATTERNS as ALL
 from preflight.model import Check, Command
-from preflight.payload.storage.patterns import ALL
 from preflight.units import format_bytes, format_duration, parse_bytes, parse_duration
 
 #: What `run --level standard` does.
@@ -22,11 +22,12 @@ TRIAL: dict[str, Any] = {"size_bytes": 1 << 20, "seconds": 2.0, "measure": False
 _SIZE, _SECONDS = 4 << 30, 60.0
 _LEAST_BYTES, _LEAST_S = 64 << 20, 6.0
 _MOST_BYTES, _MOST_S = 1 << 45, 86400.0
-#: Of the plan's fields for dataloader: the option, the range, and that in words.
+#: Of the plan's fields for one pattern: that, the option, the range, and that in words.
 _RANGES = {
-    "workers": ("--workers", 1, 256, "1 to 256"),
-    "window_bytes": ("--window", 4 << 10, 16 << 20, "4K to 16M"),
-    "demand_mbps": ("--demand-mbps", 1e-3, 1e6, "0.001 to 1000000, in MB/s"),
+    "workers": ("dataloader", "--workers", 1, 256, "1 to 256"),
+    "window_bytes": ("dataloader", "--window", 4 << 10, 16 << 20, "4K to 16M"),
+    "demand_mbps": ("dataloader", "--demand-mbps", 1e-3, 1e6, "0.001 to 1000000, in MB/s"),
+    "writers": ("checkpoint", "--writers", 1, 128, "1 to 128"),
 }
 _PAGE = 4 << 10
 
@@ -41,7 +42,7 @@ def plan_of(options: Options) -> dict[str, Any]:
     }  # fmt: skip
     plan |= {"dir": _dir(options.dir)} if options.dir is not None else {}
     plan |= {"even_if_busy": True} if options.even_if_busy else {}
-    plan |= {"patterns": _patterns(options)} | _loading(options)
+    plan |= {"patterns": _patterns(options)} | _own(options)
     if options.job is not None:
         from preflight.cli.fio_file import held
 
@@ -69,9 +70,11 @@ def _patterns(options: Options) -> list[str]:
     return list(dict.fromkeys(asked))
 
 
-def _loading(options: Options) -> dict[str, Any]:
-    """What dataloader alone asks for."""
+def _own(options: Options) -> dict[str, Any]:
+    """What is of one pattern alone."""
     asked: dict[str, Any] = {}
+    if options.writers is not None:
+        asked["writers"] = options.writers
     if options.loaders is not None:
         asked["workers"] = options.loaders
     if options.window is not None:
@@ -79,15 +82,14 @@ def _loading(options: Options) -> dict[str, Any]:
     if options.demand_mbps is not None:
         asked["demand_mbps"] = options.demand_mbps
     for name, value in asked.items():
-        flag, low, high, words = _RANGES[name]
+        pattern, flag, low, high, words = _RANGES[name]
         if not low <= value <= high:  # NaN is in no range
             raise UsageError(f"{flag} is out of range", words)
+        if pattern not in _patterns(options):
+            raise UsageError(f"{flag}: of {pattern}, which is not measured",
+                             f"--patterns {pattern}")  # fmt: skip
     if asked.get("window_bytes", 0) % _PAGE:
         raise UsageError(f"--window {options.window} is no multiple of 4K", "--window 128K")
-    if asked and "dataloader" not in _patterns(options):
-        flags = ", ".join(_RANGES[name][0] for name in asked)
-        raise UsageError(f"{flags}: of dataloader, which is not measured",
-                         "--patterns dataloader")  # fmt: skip
     return asked
 
 

@@ -43,6 +43,16 @@ def io_reads_per_s(host: Host, total: FioTotal) -> Known[Bound]:
     return _FLASH if found.reads_per_s is None else Bound(found.reads_per_s, found.words)
 
 
+def io_save_mbps(host: Host, pattern: Pattern) -> Known[Bound]:
+    """MB/s that can come to be durable where a pattern wrote: by the devices, or the network."""
+    if not pattern.place:
+        return _NO_PLACE
+    found = place_rates(host, pattern.place)
+    if isinstance(found, Missing):
+        return found
+    return Bound(round(1e3 * found.write_gbps, 1), found.words)
+
+
 def io_demand_mbps(_host: Host, pattern: Pattern) -> Known[Bound]:
     """MB/s that the user said a host needs."""
     found = pattern.demand_mbps

@@ -5,7 +5,8 @@ from __future__ import annotations
 from preflight.cli.options.option import Option
 
 STORE = (
-    "dir", "size", "runtime", "patterns", "loaders", "window", "demand_mbps", "job", "even_if_busy",
+    "dir", "size", "runtime", "patterns", "loaders", "window", "demand_mbps", "writers",
+    "job", "even_if_busy",
 )  # fmt: skip
 SHARD = ("shard",)
 PROJECT = ("model_params", "optimizer", "model_ranks", "interval")
@@ -26,7 +27,8 @@ OPTIONS: dict[str, Option] = {
         str, ("--patterns",),
         "What is measured, else all: fio (jobs of its own), dataloader (workers that read "
         "windows of shards, through read and through maps), small-files (create, list, stat, read, "
-        "rename, delete).", "LIST",
+        "rename, delete), checkpoint (saves until durable and read back, a restart, a save beside "
+        "reading).", "LIST",
     ),
     "loaders": Option(
         int, ("--workers",), "Of dataloader: processes that read, else one for each processor, 8 "
@@ -38,6 +40,10 @@ OPTIONS: dict[str, Option] = {
         "What the loaders of a host need, in 1e6 bytes a second: tokens a second x bytes of a "
         "token x 5, or samples x their size. Below it is a failure, near it a warning; with "
         "--shard it is of decoded bytes, and tells the number of workers.", "N",
+    ),
+    "writers": Option(
+        int, ("--writers",),
+        "Of checkpoint: ranks of a host, each with a shard, else one for each GPU, or 4.", "N",
     ),
     "job": Option(
         str, ("--job",),

@@ -150,7 +150,7 @@ def _cold(data: _Set, way: str, until_s: float) -> tuple[Row, Sequence[Windows],
     """Rounds, before each of which all shards are told to leave the page cache; the windows that
     were read in the last; whether a worker hangs."""
     found, cold, brought = _Sum(len(data.shards)), data.through == "device", 0
-    apart = _apart(data) if way == "mmap" else 1
+    apart = apart_in(data.shards[0][0], data.window) if way == "mmap" else 1
     done: list[Windows] = []
     for number in range(1 << 20):
         cold = _left(data)[1] and cold
@@ -208,16 +208,16 @@ def _resident(path: str) -> int:
         os.close(fd)
 
 
-def _apart(data: _Set) -> int:
+def apart_in(shard: Shard, window: int) -> int:
     """How many windows from one to the next, so that what a map brings around one is not another:
     as many as the touch of a byte brings, and one."""
-    path, size = data.shards[0][0]
+    path, size = shard
 
     def look(_number: int) -> Told:
         return {"bytes": _brought(path, size) if dropped([path]) else 0}
 
     [told] = together(1, look, _LOOKS_S)
-    return 1 + -(-int(told.get("bytes", 0)) // data.window)
+    return 1 + -(-int(told.get("bytes", 0)) // window)
 
 
 def _brought(path: str, size: int) -> int:

@@ -15,11 +15,12 @@ from typing import Any
 
 from . import fio
 from .jobs import NAMES, WRITES, Sizes, Way, job_file, sizes
+from .meeting import Meeting
 from .mounts import MEMORY, is_shared
 from .patterns import rows, shared
 from .place import Place, RefusedError, chosen, own_folder
 from .plan import Plan
-from .proof import proof
+from .proof import WORKS, proof
 from .room import Room
 from .seen import COMES_S, SEES_S, seen
 from .watched import within
@@ -50,17 +51,30 @@ def harness(plan: Plan, tell: Tell) -> None:
                   "size_bytes": size, **_about(place)})  # fmt: skip
             within(_TRIES_S, "what a checkpoint takes for granted was tried")
             _tried(folder, tell)
-            if plan.hosts > 1 and plan.job and is_shared(place.mount):
-                within(COMES_S + 3 * SEES_S, "other hosts were looked for")
-                tell(seen(place.path, folder, plan.job, plan.hosts))
+            meeting = _met(place, folder, plan, tell)
             if plan.measure:
                 since = began if plan.hosts < 2 else time.monotonic()
-                _measured(plan, size, Room(folder, size, 0.0, place.mount.kind in MEMORY, plan),
-                          tell, since)  # fmt: skip
+                memory = place.mount.kind in MEMORY
+                room = Room(folder, size, 0.0, memory, plan, meeting)
+                _measured(plan, size, room, tell, since)
     except (RefusedError, OSError) as error:
         tell({"preflight": FORM, "kind": "cannot", "why": "refused", "text": _text(error, plan)})
         return
     tell({"kind": "end", "elapsed_s": round(time.monotonic() - began, 3)})
+
+
+def _met(place: Place, folder: str, plan: Plan, tell: Tell) -> Meeting | None:
+    """With the other hosts, where they share the file system."""
+    if plan.hosts < 2 or not plan.job or not is_shared(place.mount):
+        return None
+    # There before anybody looks for it: that a file is not there is remembered too (nfs(5)).
+    meeting = Meeting(place.path, folder, plan.job, plan.hosts)
+    within(COMES_S + 3 * SEES_S, "other hosts were looked for")
+    told = seen(place.path, folder, plan.job, plan.hosts)
+    tell(told)
+    if told["other_hosts"] != WORKS:
+        meeting.leave(told["other_hosts"])
+    return meeting
 
 
 def _text(error: Exception, plan: Plan) -> str:

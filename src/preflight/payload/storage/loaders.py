@@ -42,7 +42,7 @@ def written(shards: Sequence[Shard], until_s: float) -> list[Shard]:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             done = 0
-            while done < size and (not found or not done or time.monotonic() < until_s):
+            while done < size and (not done or time.monotonic() < until_s):
                 for _ in range(_SYNCED):
                     at = number * _STEP % (_POOL - _PIECE)
                     number += 1

@@ -20,6 +20,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 
+from .checkpoint import checkpoint
 from .dataloader import dataloader
 from .plan import Plan
 from .room import Room, Row
@@ -30,6 +31,7 @@ from .workers import trouble_of
 PATTERNS: dict[str, Callable[[Room], Iterator[Row]]] = {
     "dataloader": dataloader,
     "small-files": small_files,
+    "checkpoint": checkpoint,
 }
 #: Shares of the bytes and seconds of a bench. They are at work one after the other.
 _SHARES = {"fio": (0.5, 0.5), "dataloader": (0.2, 0.2), "small-files": (0.05, 0.1),

@@ -14,7 +14,8 @@ class Plan:
     the directory is only tried (proof.py). `patterns`: fio, and of patterns.py. `job`: a word of
     this job alone, by which several hosts know each other's files (seen.py). `workers` of a
     loader, 0: as many as there are processors, up to 8; `window_bytes`: what they read at once.
-    `demand_mbps`: so much each host must be able to read, in 1e6 bytes a second; 0: not stated."""
+    `demand_mbps`: so much each host must be able to read, in 1e6 bytes a second; 0: not stated.
+    `writers` of a checkpoint on each host, 0: as many as there are GPUs."""
 
     dir: str = ""
     size_bytes: int = 4 << 30
@@ -28,3 +29,4 @@ class Plan:
     workers: int = 0
     window_bytes: int = 128 << 10
     demand_mbps: float = 0.0
+    writers: int = 0

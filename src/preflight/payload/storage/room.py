@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from .meeting import Meeting
 from .plan import Plan
 
 Row = dict[str, Any]
@@ -12,13 +13,14 @@ Row = dict[str, Any]
 
 class Room(NamedTuple):
     """`folder` is empty and the pattern's own; `size_bytes`: of all of its files at once; `memory`:
-    it is no device."""
+    it is no device. `meeting`: of hosts that share the file system, and do this at once."""
 
     folder: str
     size_bytes: int
     seconds: float
     memory: bool
     plan: Plan
+    meeting: Meeting | None = None
 
 
 def times(took_s: Sequence[float]) -> dict[str, float]:

@@ -16,7 +16,7 @@ from ..parent import die_with_launcher
 
 Told = dict[str, Any]
 #: So long a child may take beyond its time, for a sync at its end, before it counts as hung.
-_BEYOND_S = 30.0
+BEYOND_S = 30.0
 _ENDS_S = 2.0
 _NOTHING = {"trouble": "it told nothing"}
 #: What ends a process: the signal, and what that says.
@@ -27,7 +27,7 @@ _BY = {
 
 
 def together(
-    count: int, work: Callable[[int], Told], seconds: float, beyond_s: float = _BEYOND_S
+    count: int, work: Callable[[int], Told], seconds: float, beyond_s: float = BEYOND_S
 ) -> list[Told]:
     """What each of `count` processes tells of its `work(number)`, which takes so many seconds at
     most; {"trouble": why} of one that failed, died or hung. They begin at the same time: what takes

@@ -34,7 +34,8 @@ def of_loader(line: dict[str, Any], begin: dict[str, Any]) -> dict[str, Any]:
 
 def _positive(told: Any) -> float:
     """0 for what is no such number."""
-    is_number = isinstance(told, (int, float)) and math.isfinite(told)
+    is_number = isinstance(told, (int, float)) and not isinstance(told, bool)
+    is_number = is_number and math.isfinite(told)
     return float(told) if is_number and told > 0 else 0.0
 
 

@@ -13,6 +13,7 @@ from preflight.facts.fio import FioLatency
 from preflight.facts.patterns import Pattern
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.fio.loaders import beside_read, of_loader
+from preflight.probes.fio.saves import of_save
 
 Line = dict[str, Any]
 _NONE_DONE = Missing("exited", "nothing of it was done")
@@ -29,7 +30,9 @@ def patterns_of(lines: Iterable[Line], probe: str) -> tuple[Pattern, ...]:
         if one.get("kind") == "begin":
             begin = one
         elif one.get("kind") == "pattern":
-            found.append(replace(_pattern(one, probe), **of_loader(one, begin)))
+            found.append(
+                replace(_pattern(one, probe), **of_loader(one, begin), **of_save(one, begin))
+            )
     return beside_read(tuple(found))
 
 
