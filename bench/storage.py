@@ -82,8 +82,8 @@ def ours(way: Way, data: Data) -> float:
     )
     if trouble := next((one["trouble"] for one in told if one.get("trouble")), ""):
         sys.exit(f"error: {trouble}")
-    seconds = max(one["ended_s"] for one in told) - min(one["began_s"] for one in told)
-    return sum(one["count"] for one in told) * WINDOW / seconds / 1e6
+    seconds: float = max(one["ended_s"] for one in told) - min(one["began_s"] for one in told)
+    return data.bytes() / seconds / 1e6
 
 
 def fios(way: Way, data: Data, folder: Path) -> float:
@@ -108,8 +108,7 @@ def fios(way: Way, data: Data, folder: Path) -> float:
     [found] = json.loads(done.stdout[done.stdout.index("{") :])["jobs"]
     if found["read"]["io_bytes"] != data.bytes():
         sys.exit(f"error: fio read {found['read']['io_bytes']} bytes of {data.bytes()}")
-    rate: float = found["read"]["bw_bytes"]
-    return rate / 1e6
+    return float(found["read"]["bw_bytes"]) / 1e6
 
 
 def pair(way: Way, data: Data, folder: Path, turns: Sequence[str]) -> dict[str, float]:

@@ -146,7 +146,7 @@ def _lost(line: Line, errors: list[str], place: str) -> FioJob:
     said = next(iter(errors), str(line.get("said", "")).strip()[:300])
     if line.get("hung"):
         said = f"fio did not end in time, and was killed; {said}" if said else (
-            f"fio did not end in time, and was killed: {place} does not answer"
+            f"fio did not end in time, and was killed: {place or 'the file system'} does not answer"
         )  # fmt: skip
     trouble = said or f"fio ended with status {line.get('status')}, and said nothing"
     return FioJob(str(line.get("name", "fio")), str(line["line"]), ended=False, trouble=trouble,
