@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from .cached import dropped, resident
 from .loaders import (
+    MOST_WINDOWS,
     Reads,
     Shard,
     Windows,
@@ -171,10 +172,10 @@ def _cold(data: _Set, way: str, seconds: float) -> tuple[Row, list[Windows]]:
     until_s = time.monotonic() + seconds
     found, cold, brought = _Sum(len(data.shards)), data.through == "device", 0
     apart = apart_in(data.shards[0][0], data.window) if way == "mmap" else 1
-    done: list[Windows] = []
+    most, done = max(1, MOST_WINDOWS // len(data.shards)), list[Windows]()
     for number in range(1 << 20):
         cold = _left(data)[1] and cold
-        order = [windows(one, data.window, apart, number * 1000 + at)
+        order = [windows(one, data.window, apart, number * 1000 + at, most)
                  for at, one in enumerate(data.shards)]  # fmt: skip
         told = _round(data, way, order, until_s)
         found.add(told)
