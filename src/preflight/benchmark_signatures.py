@@ -55,6 +55,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
         rf"{_LABEL}The average bandwidth of all_reduce (?:over|with) ",
         rf"{_LABEL}\|\s*payload\s*\|\s*busbw\s*\|\s*algbw\s*\|",
         rf"{_LABEL}- hardware: _CudaDeviceProperties\(",
+        # Of the first form each rank its number, then what it measured.
+        r"\d{1,6}:[ \t]*\n[ \t]+duration: [\d.]{1,12} sec\b",
     ),
     "perftest": (
         rf"(?<![ \t]){_LABEL}{_TITLE}",
@@ -71,6 +73,8 @@ GOES_ON: dict[str, str] = {
     "nccl-tests": rf"{_LABEL}(?:{_ROW}|#\s)",
     "perftest": rf"{_LABEL}(?:\d{{1,12}}[ \t]+\d{{1,12}}[ \t]+\d|#bytes[ \t]"
     r"|(?:local|remote) address: LID |GID: )",
+    "all-reduce-bench": rf"{_LABEL}(?:duration: [\d.]{{1,12}} sec\b|busbw: [\d.]{{1,12}} +Gbps\b"
+    r"|algo throughput: |\d{1,6}:[ \t]*$|ignore me \d)",
     "fio": r"[ \t]*[\]}\"]",
 }
 #: As signatures.INDENTED.

@@ -67,8 +67,10 @@ def has_nccl(text: str) -> bool:
 
 
 def speaks(text: str) -> bool:
-    """Whether there is more than the version, which each run prints."""
-    return " INFO " in text or " WARN " in text
+    """Whether there is more than the version, which each run prints, or there are two of them."""
+    if " INFO " in text or " WARN " in text:
+        return True
+    return len({one["version"] for one in re.finditer(VERSION, text)}) > 1
 
 
 def taken_out(text: str, source: str) -> tuple[list[Raw], str]:

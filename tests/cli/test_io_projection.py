@@ -41,6 +41,13 @@ def test_one_host_saves_at_the_speed_that_it_wrote_with(tmp_path: Path) -> None:
     assert "to save seq-write; to load seq-read" in found["told"]
 
 
+def test_the_fastest_way_to_save_counts_and_the_others_are_told(tmp_path: Path) -> None:
+    ways = (large("write", 2000.0), {**large("write", 500.0), "jobname": "seq-write-plain"})
+    found = _numbers(tmp_path, report(*ways))
+    assert found["write_gbps"] == pytest.approx(2.0, rel=1e-3)
+    assert "seq-write (against seq-write-plain 0.5 GB/s)" in found["told"]
+
+
 def test_hosts_that_measured_together_are_as_often_the_slowest(tmp_path: Path) -> None:
     plan = {"hosts": 2}
     texts = [bench(*_both(mbps, 4000.0), plan=plan, shared=True) for mbps in (2000.0, 1000.0)]

@@ -120,6 +120,20 @@ def test_lines_of_nccl_in_the_same_file_are_judged(tmp_path: Path) -> None:
     assert "FAIL" not in preflight("nccl-bench", "--from", sound).out
 
 
+def test_two_versions_over_one_table_are_of_one_job(tmp_path: Path) -> None:
+    """Without INFO lines the first rank of each run announces its own."""
+    said = "NCCL version 2.23.4+cuda12.6\nNCCL version 2.19.3+cuda12.2\n"
+    head, ends, rest = text.nccl_tests(370.0).partition("#\n#       size")
+    ran = preflight("nccl-bench", "--from", write(tmp_path, "a.log", head + said + ends + rest))
+    assert ran.rc == 1 and "FAIL nccl.versions" in flat(ran.out)
+    assert "2.19.3" in ran.out
+    first, second = (f"{one}\n{text.nccl_tests(370.0)}" for one in said.splitlines())
+    ran = preflight("nccl-bench", "--from", write(tmp_path, "b.log", first + second))
+    assert ran.rc == 0  # two runs, each with its own
+    ran = preflight("nccl-bench", "--from", write(tmp_path, "c.log", first))
+    assert ran.rc == 0
+
+
 def test_files_add_up(tmp_path: Path) -> None:
     files = [write(tmp_path, f"{at}.log", text.nccl_tests(busbw))
              for at, busbw in enumerate((370.0, 200.0))]  # fmt: skip

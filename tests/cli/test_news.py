@@ -49,7 +49,7 @@ def test_on_a_terminal_it_is_what_goes_on_now() -> None:
 
 def test_in_a_pipe_it_is_each_part_once() -> None:
     assert told(terminal=False)[0] == (
-        "nccl-bench: collectives, size by size, over 4 ranks\n"
+        "nccl-bench: collectives, size by size\n"
         "nccl-bench: who is slow? 6 pairs and more, side by side\n"
     )
 

@@ -15,6 +15,7 @@ from preflight.probes.collectives.tables import locate
 from preflight.recognise import recognise
 from tests import collective_text as text
 from tests.collective_text import GIB
+from tests.conftest import sample_bytes
 
 ALONE = text.nccl_tests(hosts=1, gpus=1)
 
@@ -182,6 +183,21 @@ def test_all_reduce_bench_tells_a_table() -> None:
     [run] = all_reduce_bench(str(raw.stdout)).runs
     assert (run.ranks, run.product, run.busbw_gbps) == (8, "NVIDIA H200", 482.30)
     assert isinstance(run.host_count, Missing)
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "busbw_gbits"),
+    [("a100_x8_4nodes", 32, 40.5), ("v100_x4_1node", 4, 999), ("v100_x4_4nodes", 16, 84.6)],
+)
+def test_all_reduce_bench_of_the_first_form_within_a_log(
+    name: str, ranks: int, busbw_gbits: float
+) -> None:
+    raws = recognise(sample_bytes(f"nccl_debug/{name}_omnipath.log"), "x.log")
+    (raw,) = [one for one in raws if one.probe == "all-reduce-bench"]
+    [run] = all_reduce_bench(str(raw.stdout)).runs
+    assert (run.ranks, run.at_bytes) == (ranks, 4_000_000_000)
+    assert isinstance(run.busbw_gbps, float)
+    assert 8 * run.busbw_gbps == pytest.approx(busbw_gbits, abs=0.3)
 
 
 def test_all_reduce_bench_of_one_payload() -> None:

@@ -41,7 +41,7 @@ from preflight.assemble.joined.p2p import as_asked
 from preflight.assemble.joined.topology import topology_of
 from preflight.assemble.kernel_logs import all_logs
 from preflight.assemble.limits import limit_facts, processes_of
-from preflight.assemble.nccl_logs import one_log
+from preflight.assemble.nccl_logs import one_log, with_runs
 from preflight.assemble.network.chosen import choice_of, ports_by_choice
 from preflight.assemble.network.ports import by_place
 from preflight.assemble.network.texts import merged_netdevs, merged_nics
@@ -101,6 +101,7 @@ def assemble(name: str, raws: Iterable[Raw], nics: str = "") -> Assembled:
     parts["nccl"] = log_of_job(one_log(by_probe, found, parts["nccl"]), asked=asked)
     parts |= benchmark_facts(found, asked=asked)
     parts["shards"] = shards_of(parts["shard"], asked=asked)
+    parts["nccl"] = with_runs(parts["nccl"], parts["collectives"])
     parts |= fio_facts(found, parts["memory"], asked=asked)
     python = named(parts["packages"], by_probe.get("packages"))
     parts["packages"] = packages_of(parts["packages"])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from preflight.cli.bench_settings import UNSET, settings_of
+from preflight.cli.bench_time import over_hosts
 from preflight.cli.nccl_tests.asked import questions as of_tests
 from preflight.cli.nccl_tests.asked import tests_of
 from preflight.cli.options import Options
@@ -109,19 +110,24 @@ def questions(plan: dict[str, Any], python: tuple[str, ...]) -> Iterator[Command
         yield bench_command(plan, python, estimate(plan))
 
 
-def estimate(plan: dict[str, Any]) -> str:
-    """What it takes, for --dry-run."""
+def estimate(plan: dict[str, Any], hosts: int = 1) -> str:
+    """What it takes, for --dry-run and for whoever waits. `hosts`: 0 where that is not known."""
     count = len(plan.get("collectives", COLLECTIVES))
     if plan.get("least_gpus"):
         return "about 15 s where there are several GPUs, else nothing"
-    more = "; on several hosts some rounds of tests more, of seconds each"
+    if hosts > 1:
+        told = over_hosts(plan, hosts, count)
+        more = "; where tests differ by chance up to 4 min more"
+    else:
+        told = f"about {10 + 2 * count} s on processors, {60 + 10 * count} s on GPUs"
+        more = "" if hosts else "; on several hosts more, by their number"
     wire = "; links by TCP 10 s a round, by RDMA 45 s for each adapter of a host and round"
     more += wire if plan.get("wire") else ""
     for name, *values in plan.get("sweep", ()):
         more += f"; {name}: {13 * len(values)} launches and more, 10 min at most"
     if plan.get("lasting_s"):
         more += f"; then {format_duration(plan['lasting_s'])} of one collective"
-    return f"about {10 + 2 * count} s on processors, {60 + 10 * count} s on GPUs{more}"
+    return f"{told}{more}"
 
 
 #: Fewer hosts are named.
@@ -166,7 +172,7 @@ _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 #: What takes minutes, by the lines that it tells.
 _PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
-    "begin": lambda told: f"collectives, size by size, over {told['world']} ranks",
+    **dict.fromkeys(("begin", "started", "step", "size"), lambda _: "collectives, size by size"),
     "round": lambda told: str(told["what"]),
     "wire_round": lambda told: f"links by {told['tool']}, in rounds of pairs",
     "lasting": _NEWS["lasting"],

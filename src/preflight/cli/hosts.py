@@ -57,6 +57,8 @@ class Asking(Struct):
     #: What is started here to reach them all; empty where there is no one such command.
     shown: str = ""
     interrupted: threading.Event = field(default_factory=threading.Event)
+    #: What all of them take together, where that is more than each by itself.
+    takes: str = ""
     spool: Spool = field(default_factory=lambda: Spool())
 
     def told(self) -> str:
@@ -74,6 +76,7 @@ class Asking(Struct):
         one that comes much later ends all."""
         limit_s = host_timeout_s(commands, options)
         takes = [one.note.partition(";")[0] for one in commands if one.note.startswith("about ")]
+        takes = [self.takes] if self.takes else takes
         told = f" ({'; '.join(takes)})" if takes else ""
         streams.phase(f"asking {self._count()} {self.way}{told}, {limit_s:g} s each at most")
         with _heard(self.interrupted), captures.opened() as keeper:

@@ -43,9 +43,8 @@ class News:
         nothing more came."""
         if self._quiet:
             return
-        news = news_of(probe, line) if line else ""
-        self.latest = news or self.latest
-        part = part_of(probe, line) if news and not self._streams.progress else ""
+        self.latest = (news_of(probe, line) if line else "") or self.latest
+        part = part_of(probe, line) if line and not self._streams.progress else ""
         if part and part not in self._parts:
             self._parts.add(part)
             self._streams.note(f"{probe}: {part}")

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from preflight.estimate.figures import Figure, together
+from preflight.estimate.hosts import Room, models_of, room
 from preflight.estimate.storage import READS, WRITES, Kind, left_out, positive
 from preflight.estimate.storage import numbers_of as _numbers
 from preflight.estimate.storage import together as of_all_hosts
@@ -27,11 +28,16 @@ NO_READ = Missing(
     "not-in-input", "`preflight io-bench --dir DIR --save io.json`, or --read-speed 5GB/s"
 )
 NO_POWER = Missing(
-    "not-in-input", "`preflight micro-train --save train.json` on these GPUs, or --power WATTS"
+    "not-in-input",
+    "`preflight micro-train --save train.json` on these GPUs, or gpu-health --stress, or --power "
+    "WATTS",
 )
 _STEP_PARTS = "training: where a step's time goes"
+#: A GPU that works less than this of the time tells no power of training.
+_AT_WORK_PERCENT = 90.0
 #: Likely values that are so far apart are not of one thing.
 _DISAGREE = 1.25
+_PRODUCT = re.compile(r"NVIDIA [^,;]{1,80}")
 _COLLECTIVE = re.compile(r"(all_reduce|all_gather|reduce_scatter)\b")
 
 
@@ -46,6 +52,7 @@ class Measured(Struct, frozen=True):
     write_gbps: Known[Figure] = NO_WRITE
     read_gbps: Known[Figure] = NO_READ
     power_w: Known[Figure] = NO_POWER
+    room: Room = Room()
     products: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -61,13 +68,19 @@ def measured(reports: Sequence[tuple[str, Report]], sharding: str = "fsdp") -> M
         "busbw_gbps": list(_busbw(tables, sharding)),
         "write_gbps": list(_storage(reports, WRITES)),
         "read_gbps": list(_storage(reports, READS)),
-        "power_w": list(_power(reports)),
+        "power_w": list(_power(reports)) or list(_watched_power(reports)),
     }
-    missing = Measured()
+    missing, products = Measured(), tuple(dict.fromkeys(_products(reports)))
     return Measured(
         **{name: together(each, getattr(missing, name)) for name, each in found.items()},
-        products=tuple(dict.fromkeys(_products(reports))),
-        notes=(*_of_no_use(reports, found), *_disagreeing(found), *_left_out(tables)),
+        room=room([report for _, report in reports]),
+        products=products,
+        notes=(
+            *_of_no_use(reports, found),
+            *_disagreeing(found),
+            *_of_several_models(products),
+            *_left_out(tables),
+        ),
     )
 
 
@@ -180,11 +193,45 @@ def _power(reports: Sequence[tuple[str, Report]]) -> Iterator[Figure]:
                     yield Figure(watts, watts, watts, "measured", name)
 
 
+def _watched(report: Report) -> Iterator[dict[str, Any]]:
+    """GPUs that NVML was asked about for a while (gpu-health --duration, --stress)."""
+    for host in report.hosts:
+        watch = (host.facts or {}).get("watch")
+        gpus = watch.get("gpus") if isinstance(watch, dict) else ()
+        each = gpus if isinstance(gpus, (list, tuple)) else ()
+        yield from (one for one in each if isinstance(one, dict))
+
+
+def _watched_power(reports: Sequence[tuple[str, Report]]) -> Iterator[Figure]:
+    """Of each GPU that was at work while it was watched: its mean, and at most its highest."""
+    for name, report in reports:
+        for gpu in _watched(report):
+            busy, span = positive(gpu.get("busy_percent")), gpu.get("power_w")
+            if busy is None or busy < _AT_WORK_PERCENT or not isinstance(span, dict):
+                continue
+            mean, high = positive(span.get("mean")), positive(span.get("max"))
+            if mean is not None and high is not None and mean <= high:
+                source = f"{name}, GPUs at work while they were watched"
+                yield Figure(mean, mean, high, "measured", source)
+
+
 def _products(reports: Sequence[tuple[str, Report]]) -> Iterator[str]:
     for _, report in reports:
         for told in _training(report):
             products = told.get("products")
             yield from map(str, products if isinstance(products, (list, tuple)) else ())
+        yield from models_of(report)
+        for gpu in _watched(report):
+            if isinstance(product := gpu.get("product"), str):
+                yield product
+        for table in report.measurements:
+            title = str(table.get("table"))
+            yield from _PRODUCT.findall(title) if _COLLECTIVE.match(title) else ()
+
+
+def _of_several_models(products: Sequence[str]) -> Iterator[str]:
+    if len(products) > 1:
+        yield f"the reports are of several models: {', '.join(products)}; --gpu names the run's"
 
 
 def _of_no_use(
@@ -192,7 +239,9 @@ def _of_no_use(
 ) -> Iterator[str]:
     used = [one.source for each in found.values() for one in each]
     for name, report in reports:
-        if not any(source == name or source.startswith(f"{name},") for source in used):
+        told = any(source == name or source.startswith(f"{name},") for source in used)
+        here = [(name, table) for table in report.measurements]
+        if not (told or any(_watched(report)) or any(_left_out(here))):
             yield f"{name}: a report of {report.command} that tells nothing which is needed here"
 
 

@@ -102,10 +102,12 @@ def _speed(table: Row, job: str, told: Row, far: int) -> Speed:
 
 
 class Together(Struct, frozen=True):
-    """What all hosts reach, and how that was made of what each of them reached."""
+    """What all hosts reach, and how that was made of what each of them reached. `slower`: other
+    ways that one host tried, with their rates."""
 
     gbps: float
     how: str
+    slower: tuple[tuple[str, float], ...] = ()
 
 
 def together(tables: Sequence[Row], kind: Kind) -> Together | None:
@@ -117,7 +119,7 @@ def together(tables: Sequence[Row], kind: Kind) -> Together | None:
         return None
     least = min(each, key=lambda one: one.gbps)
     if len(each) == 1:
-        return Together(least.gbps, least.job)
+        return Together(least.gbps, least.job, tuple(_slower(tables, kind, least)))
     of = f"{least.job} of {least.host}, the slowest of {len(each)} hosts"
     at_once = all(one.hosts >= len(each) for one in each)
     if at_once or all(one.shared is False for one in each):
@@ -126,6 +128,13 @@ def together(tables: Sequence[Row], kind: Kind) -> Together | None:
     shared = any(one.shared is True for one in each)
     why = "share storage" if shared else "may share storage"
     return Together(least.gbps, f"{of}, alone: they {why} and were not measured together")
+
+
+def _slower(tables: Sequence[Row], kind: Kind, than: Speed) -> Iterator[tuple[str, float]]:
+    for table in tables:
+        for one in nearest(table, kind):
+            if one.far == than.far and one.gbps < than.gbps:
+                yield one.job, one.gbps
 
 
 def _of_each_host(tables: Sequence[Row], kind: Kind) -> Iterator[Speed]:

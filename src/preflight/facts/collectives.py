@@ -164,6 +164,8 @@ class BenchStack(Struct, frozen=True):
 
     torch: Known[str] = NOT_IN_INPUT
     nccl: Known[str] = NOT_IN_INPUT
+    backend: str = ""  # nccl | gloo | mpi ...
+    interface: str = ""  # of sockets, where one was named
     line: int = 0
     probe: str = ""
 

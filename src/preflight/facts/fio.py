@@ -108,6 +108,7 @@ class FioRun(Struct, frozen=True):
     #: Of the bundled bench: the file of its jobs, and the directory with its file system.
     job_file: str = ""
     place: str = ""
+    left: str = ""  # what could not be removed there
     shared: Known[bool] = NOT_IN_INPUT  # whether other hosts may see the same files
     hosts: Known[int] = NOT_IN_INPUT  # so many did this at the same time
     line: int = 1

@@ -211,6 +211,8 @@ class NcclLog(Struct, frozen=True):
     warnings: tuple[NcclWarning, ...] = ()
     completions: tuple[NcclCompletion, ...] = ()
     returns: tuple[NcclReturn, ...] = ()
+    #: Whether ranks of one job told them: with INFO lines, or where one run has several.
+    comparable_versions: bool = False
     left_out: int = 0  # lines of a log too large to be held
     line: int = 1
     probe: str = ""

@@ -16,13 +16,17 @@ from preflight.facts.nics import NicPort
 from preflight.judge import paths
 from preflight.judge.conditions import below, holds, left_out, not_for, parsed, short, with_unit
 from preflight.judge.drill import DRILL, judge_drill
+from preflight.judge.learn import learned_by
 from preflight.judge.operators import OFF, OPERATORS, majority, shown
 from preflight.judge.paths import Reached
 from preflight.judge.results import result, undetermined
 from preflight.judge.rules import judge_rule
 from preflight.judge.steps import fitting, of_device, of_layer, of_what_was_found
+from preflight.judge.ways import on_its_way
 from preflight.model import Check, Missing, Result, Status
 
+#: Checks on benches of the network, with steps for one way of the data or another.
+_OF_NETWORK = ("collectives.", "wire.")
 #: Fields of an element that say in words what its value means, where there is something to say.
 _IN_WORDS = ("when", "where", "why_not_flash")
 
@@ -42,6 +46,9 @@ def judge(host: Host, checks: Sequence[Check]) -> list[Result]:
     checks = [check for check in checks if check.across != "fleet"]
     drills = [check for check in checks if check.rule == DRILL]
     found = _by_themselves(host, [check for check in checks if check.rule != DRILL])
+    for one in found:
+        if one.check.startswith(_OF_NETWORK):
+            on_its_way(host, None, one)
     return [*found, *judge_drill(host, drills, found)] if drills else found
 
 
@@ -143,6 +150,8 @@ def _fitted(host: Host, check: Check, one: Reached, found: Result) -> Result:
         found.fix = fitting(found.fix, host.container, at_top=_at_top(host, check, one))
         if check.domain == "stress":
             found.fix = of_device(found.fix, one.subject)
+        if check.id.startswith(_OF_NETWORK):
+            on_its_way(host, one.element, found)
         if isinstance(one.element, NicPort):
             found.fix = of_layer(found.fix, one.element.link_layer)
     return found
@@ -176,7 +185,7 @@ def _unresolved(check: Check, one: Reached, missing: Missing) -> Result:
     if check.needs_bound and check.row.get("asked"):
         found.status = Status.ERROR
         found.reason = f"INCOMPLETE: held against nothing: {found.reason}"
-        found.learn = of_what_was_found(check.learn, found.reason)
+        found.fix = learned_by(check, found.reason, missing.kind)
     return found
 
 

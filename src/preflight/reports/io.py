@@ -89,12 +89,18 @@ def _numbers(side: FioSide) -> dict[str, float]:
     return {name: value for name, value in told.items() if not isinstance(value, Missing)}
 
 
+def _left(run: FioRun) -> str:
+    if not run.left:
+        return "removed afterwards"
+    return f"left there: {run.left}; the next run there removes it"
+
+
 def _notes(run: FioRun) -> Iterator[str]:
     yield "MB/s of 1e6 bytes; us: of a request from its submission to its end"
     if ways := _ways(run):
         yield ways
     if run.place:
-        yield f"in {run.place}; removed afterwards"
+        yield f"in {run.place}; {_left(run)}"
     cpu = [text for one in run.jobs if (text := _cpu(one))]
     if cpu:
         yield f"processor, of one core: {'; '.join(cpu)}"

@@ -11,6 +11,7 @@ from preflight.estimate.storage import READS, WRITES, Together, together
 from preflight.expect.checkpoint_bytes import NO_READ, NO_WRITE, Projection, project
 from preflight.model import Known
 from preflight.reports.projection import projection_table
+from preflight.units import number
 
 
 class Wanted(Struct, frozen=True):
@@ -41,4 +42,7 @@ def projected(wanted: Wanted, tables: Sequence[dict[str, Any]]) -> dict[str, Any
 
 
 def _told(what: str, found: Together | None) -> str:
-    return f"{what} {found.how}" if found else ""
+    if found is None:
+        return ""
+    slower = ", ".join(f"{job} {number(gbps)} GB/s" for job, gbps in found.slower)
+    return f"{what} {found.how}{f' (against {slower})' if slower else ''}"

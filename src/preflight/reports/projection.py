@@ -59,7 +59,7 @@ def _times(told: Projection) -> Iterator[Row]:
 def _restore(told: Projection) -> str:
     need = f"needs {number(told.restore_gbps)} GB/s"
     if isinstance(told.read_gbps, Missing):
-        return f"{need}; {told.read_gbps.text}"
+        return f"{need}; none was measured"
     reached = told.read_gbps / told.restore_gbps
     return f"{need}; {number(told.read_gbps)} were measured: {'yes' if reached >= 1 else 'no'}"
 
@@ -76,7 +76,7 @@ def _less(told: Projection) -> Iterator[Row]:
 
 def _time(time_s: Known[float], rate_gbps: Known[float]) -> str:
     if isinstance(time_s, Missing) or isinstance(rate_gbps, Missing):
-        return time_s.text if isinstance(time_s, Missing) else str(rate_gbps)
+        return f"not known: {time_s.text}" if isinstance(time_s, Missing) else str(rate_gbps)
     return f"{format_duration(time_s)} at {number(rate_gbps)} GB/s"
 
 

@@ -108,6 +108,8 @@ class Options(Struct):
     gpu: str | None = None
     layers: int | None = None
     width: int | None = None
+    heads: str | None = None
+    vocab: int | None = None
     optimizer: str | None = None
     tokens_per_gpu: str | None = None
     mfu: float | None = None
@@ -124,6 +126,7 @@ class Options(Struct):
     price_kwh: float | None = None
     price_storage: float | None = None
     price_transfer: float | None = None
+    price_requests: float | None = None
     keep: int | None = None
     transfers: int | None = None
 

@@ -132,6 +132,7 @@ def _facts(log: _Log, left_out: int) -> NcclLog:
         warnings=tuple(troubles.warnings.values()),
         completions=tuple(troubles.completions.values()),
         returns=tuple(troubles.returns.values()),
+        comparable_versions=bool(log.info),
         left_out=left_out + log.connections.left_out, probe="nccl-log",
     )  # fmt: skip
 

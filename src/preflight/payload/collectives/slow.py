@@ -23,6 +23,7 @@ _ALL_PAIRS = 8
 #: Where chance is too large a search is done again, within so many seconds, each time with so many
 #: times the repeats; with less than so many times it would tell no more.
 GROW_S, _TIMES, _WORTH = 240.0, 3.0, 1.5
+_MOST_REPEATS = 1000
 _LOAD_S = 10.0
 
 
@@ -39,9 +40,10 @@ def slow(bench: Bench) -> None:
         found = search.made()
         now_s = time.monotonic()
         more = min(_TIMES, (until_s - now_s) / (now_s - began_s))
-        if not found.undetermined or not found.level or more < _WORTH:
+        done = not found.undetermined or not found.level
+        if done or more < _WORTH or search.repeats >= _MOST_REPEATS:
             break
-        search.repeats = int(more * search.repeats)
+        search.repeats = min(int(more * search.repeats), _MOST_REPEATS)
     loads = _loads(bench) if found.undetermined else {}
     bench.tell({"kind": "found", **search.named(found), "loads": loads})
     _sort(bench, ring, found)

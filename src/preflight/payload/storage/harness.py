@@ -46,7 +46,7 @@ def harness(plan: Plan, tell: Tell) -> None:
     try:
         place = chosen(plan.dir, plan.size_bytes)
         size = plan.size_bytes // (plan.hosts if is_shared(place.mount) else 1)
-        with own_folder(place) as folder:
+        with own_folder(place, lambda text: tell({"kind": "left", "text": text})) as folder:
             tell({"preflight": FORM, "kind": "begin", "plan": asdict(plan), "dir": place.path,
                   "size_bytes": size, **_about(place)})  # fmt: skip
             within(_TRIES_S, "what a checkpoint takes for granted was tried")

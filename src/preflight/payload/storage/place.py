@@ -10,7 +10,7 @@ import shutil
 import socket
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ..scratch import sweep
@@ -72,9 +72,8 @@ def held(asked: str, size_bytes: int) -> Place:
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116
     except OSError as error:
-        raise RefusedError(f"{asked}: {error.strerror}: mkdir -p {asked}, or another --dir") from (
-            error
-        )  # fmt: skip
+        make = f"mkdir -p {asked}, or " if isinstance(error, FileNotFoundError) else ""
+        raise RefusedError(f"{asked}: {error.strerror}: {make}another --dir") from error
     if not stat.S_ISDIR(mode):
         raise RefusedError(f"{asked} is {_named(mode)}: --dir DIR names a directory in it, or on "
                            "the file system that is mounted from it")  # fmt: skip
@@ -103,9 +102,10 @@ def _size(count: float) -> str:
 
 
 @contextlib.contextmanager
-def own_folder(place: Place) -> Iterator[str]:
+def own_folder(place: Place, left: Callable[[str], None] = lambda _: None) -> Iterator[str]:
     """A fresh directory, which nobody else has, by a path of the kernel's (proc_pid_fd(5)) that
-    leads to it whatever its name leads to meanwhile. What an earlier run left is removed."""
+    leads to it whatever its name leads to meanwhile. What an earlier run left is removed. `left` is
+    told what could not be removed, and why."""
     _remove_left(place)
     name = _own_name(os.getpid())
     above = os.open(place.path, os.O_RDONLY | os.O_DIRECTORY)
@@ -122,8 +122,12 @@ def own_folder(place: Place) -> Iterator[str]:
         if fd >= 0:
             shutil.rmtree(f"/proc/{os.getpid()}/fd/{fd}/.", ignore_errors=True)
             os.close(fd)
-        with contextlib.suppress(OSError):
+        try:
             os.rmdir(name, dir_fd=above)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            left(f"{place.path}/{name} ({error.strerror})")
         os.close(above)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from statistics import median
 
 from preflight.errors import ParseError
 from preflight.facts.collectives import Collective, Collectives, Side, SizeRow
@@ -23,6 +24,12 @@ _ROW = re.compile(
     rf"\|\s*(\d{{1,6}})(B|[KMGT]i?B)\s*\|\s*{_NUMBER} ?GBps\s*\|\s*{_NUMBER} ?GBps\s*\|"
 )
 _BOTH = re.compile(rf"\s*(algbw|busbw):\s*{_NUMBER} ?GBps\b")
+#: Of its first form each rank told each trial, in any order: bits a second of twice the payload
+#: (`size * 2 / duration * 8`), and (n-1)/n of that.
+_TRIAL = re.compile(
+    rf"\s*algo throughput: (\d{{1,15}})\.\d{{1,9}} bps,|\s*(busbw): {_NUMBER} {{1,4}}Gbps\b"
+    rf"|\s*(duration): {_NUMBER} sec\b"
+)
 _DEVICE = re.compile(r"hardware:.{0,60}?name='([^']{1,80})'")
 _POWERS = {"B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _NO_HOSTS = Missing("not-in-input", "all_reduce_bench does not tell on which hosts its ranks were")
@@ -36,7 +43,7 @@ _AGAIN = "let it end: it goes up to 16 GiB by itself"
 def all_reduce_bench(text: str) -> Collectives:
     """A run for each table, and for each single payload of older versions."""
     runs = numbered([_run(lines) for lines in _parts(text)])
-    runs = tuple(one for one in runs if one.rows)
+    runs = tuple(one for one in runs if one.rows) or _of_trials(text)
     if not runs:
         raise ParseError("expected a table: | payload | busbw | algbw |", 1)
     return Collectives(runs, probe=TOOL)
@@ -55,6 +62,29 @@ def _parts(text: str) -> Iterator[list[Labelled]]:
         complete |= bool(_ROW.search(line.text) or _BOTH.match(line.text))
     if part:
         yield part
+
+
+def _of_trials(text: str) -> tuple[Collective, ...]:
+    """The run of the first form: medians over all trials of all ranks."""
+    told: dict[str, list[float]] = {"tput": [], "busbw": [], "duration": []}
+    first, pairs = 0, list[float]()
+    for one in labelled(text):
+        if match := _TRIAL.match(one.text):
+            first = first or one.number
+            bps, busbw, gbits, duration, seconds = match.groups()
+            name = "tput" if bps else busbw or duration
+            told[name].append(float(bps or gbits or seconds))
+            if busbw and told["tput"]:
+                pairs.append(float(gbits) * 1e9 / told["tput"][-1])
+    if not all(told.values()):
+        return ()
+    tput, seconds_s = median(told["tput"]), median(told["duration"])
+    share = median(pairs)  # (n-1)/n; ranks write between each other's lines
+    ranks: Known[int] = round(1 / (1 - share)) if 0 < share < 1 else NOT_IN_INPUT
+    size = int(float(f"{tput * seconds_s / 16:.3g}"))
+    side = Side(round(1e6 * seconds_s, 1), size / seconds_s / 1e9, median(told["busbw"]) / 8,
+                _NOT_CHECKED)  # fmt: skip
+    return numbered([_of((SizeRow(size, side, _OUT_ONLY, first),), ranks, _NO_GPUS, first)])
 
 
 def _run(lines: list[Labelled]) -> Collective:

@@ -76,8 +76,10 @@ def _stack(told: Told) -> Known[BenchStack]:
         return Missing("not-applicable", "no rank of this host was started")
     nccl = told.begin.get("nccl")
     return BenchStack(
-        str(told.begin["torch"]), str(nccl) if nccl else _PROCESSORS, told.begin["line"], PROBE
-    )
+        str(told.begin["torch"]), str(nccl) if nccl else _PROCESSORS,
+        str(told.begin.get("backend", "")), str(told.plan.get("interface", "")),
+        told.begin["line"], PROBE,
+    )  # fmt: skip
 
 
 def _unmet(told: Told) -> str:

@@ -88,13 +88,17 @@ def _run(first: Line, lines: list[Line]) -> FioRun:
             disks[disk.name] = max(disks.get(disk.name, disk), disk, key=_util)
     return FioRun(
         version, tuple(jobs), tuple(sides), tuple(syncs), tuple(totals), tuple(disks.values()),
-        job_file=files[-1] if files else "", place=_place(first), shared=_shared(first),
-        hosts=_hosts(first), line=first["line"],
+        job_file=files[-1] if files else "", place=_place(first), left=_left(lines),
+        shared=_shared(first), hosts=_hosts(first), line=first["line"],
     )  # fmt: skip
 
 
 def _util(disk: FioDisk) -> float:
     return 0.0 if isinstance(disk.util_percent, Missing) else disk.util_percent
+
+
+def _left(lines: list[Line]) -> str:
+    return next((str(one.get("text", "")) for one in lines if one["kind"] == "left"), "")
 
 
 def _place(first: Line) -> str:
