@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
@@ -32,7 +33,7 @@ from preflight.payload.storage.loaders import (
     windows,
     written,
 )
-from preflight.payload.storage.workers import together
+from preflight.payload.storage.workers import Told, together
 
 BYTES, PAIRS, WORKERS = 256 << 20, 9, 2
 WINDOW, SHARD = 128 << 10, 16 << 20
@@ -75,15 +76,18 @@ class Data(NamedTuple):
 def ours(way: Way, data: Data) -> float:
     """MB/s of all workers, from the first that began to the last that ended."""
     until = time.monotonic() + _LONGEST_S
-    told = together(
-        len(data.order),
-        lambda number: way.reads(data.shards[number], data.order[number], WINDOW, until),
-        _LONGEST_S,
-    )
+
+    def work(number: int) -> Told:
+        # As fio does: where others are at work, a session has a share of the processors (sched(7),
+        # "The autogroup feature").
+        os.setsid()
+        return way.reads(data.shards[number], data.order[number], WINDOW, until)
+
+    told = together(len(data.order), work, _LONGEST_S)
     if trouble := next((one["trouble"] for one in told if one.get("trouble")), ""):
         sys.exit(f"error: {trouble}")
-    seconds = max(one["ended_s"] for one in told) - min(one["began_s"] for one in told)
-    return sum(one["count"] for one in told) * WINDOW / seconds / 1e6
+    seconds: float = max(one["ended_s"] for one in told) - min(one["began_s"] for one in told)
+    return data.bytes() / seconds / 1e6
 
 
 def fios(way: Way, data: Data, folder: Path) -> float:
@@ -108,8 +112,7 @@ def fios(way: Way, data: Data, folder: Path) -> float:
     [found] = json.loads(done.stdout[done.stdout.index("{") :])["jobs"]
     if found["read"]["io_bytes"] != data.bytes():
         sys.exit(f"error: fio read {found['read']['io_bytes']} bytes of {data.bytes()}")
-    rate: float = found["read"]["bw_bytes"]
-    return rate / 1e6
+    return float(found["read"]["bw_bytes"]) / 1e6
 
 
 def pair(way: Way, data: Data, folder: Path, turns: Sequence[str]) -> dict[str, float]:

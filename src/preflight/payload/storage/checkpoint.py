@@ -33,9 +33,9 @@ def checkpoint(room: Room) -> Iterator[Row]:
     what had been measured before stays."""
     there: Sequence[Shard] = ()
     with others_of(room) as others:
-        job, trouble = _job(room)
-        if trouble:
-            yield {"part": _PARTS[0], "way": "write", "trouble": trouble}
+        job, failed = _job(room)
+        if failed:
+            yield {"part": _PARTS[0], "way": "write", **failed}
             return
         others.begin()
         for part in _PARTS:
@@ -47,8 +47,8 @@ def checkpoint(room: Room) -> Iterator[Row]:
                 return
 
 
-def _job(room: Room) -> tuple[Job, str]:
-    """As much as there is room and time for; why nothing can be written."""
+def _job(room: Room) -> tuple[Job, Row]:
+    """As much as there is room and time for; where nothing can be written, why."""
     writers = room.plan.writers or len(alone.visible_gpus()) or _WRITERS
     shard = max(1, room.size_bytes // _COPIES // writers)
     size = block_bytes(shard)
@@ -56,10 +56,10 @@ def _job(room: Room) -> tuple[Job, str]:
     pilot = Job(room.folder, writers, max(1, int(most * _PILOT)), size, _PART * room.seconds,
                 takes_direct(room.folder), room.memory)  # fmt: skip
     row, _, _ = saved(pilot, Way())
-    if row["trouble"] or row["elapsed_s"] <= 0:
-        return pilot, row["trouble"]
+    if row["trouble"]:
+        return pilot, {key: row[key] for key in ("trouble", "hung") if key in row}
     in_time = int(pilot.seconds * row["done_bytes"] / row["elapsed_s"] / size / writers)
-    return pilot._replace(blocks=min(most, max(_LEAST_BLOCKS, in_time))), ""
+    return pilot._replace(blocks=min(most, max(_LEAST_BLOCKS, in_time))), {}
 
 
 def _tried(
@@ -79,7 +79,7 @@ def _done(
 ) -> tuple[Row, Sequence[Shard]]:
     """A part's row, empty where it cannot be done here, and the shards that lie there then."""
     if part == "restore":
-        return _restore(job, others.shards_of_next(there, job.block_bytes)), there
+        return restore(job, others.shards_of_next(there, job.block_bytes)), there
     if part == "save while reading":
         return _save_while_reading(job, there), ()
     way = Way(direct="direct" in part, one="one file" in part)
@@ -93,7 +93,7 @@ def _done(
     return found.row, found.shards
 
 
-def _restore(job: Job, shards: Sequence[Shard]) -> Row:
+def restore(job: Job, shards: Sequence[Shard]) -> Row:
     """Every shard is read at once, none of it in memory."""
     cold = dropped([one.path for one in shards])
     limit = LATE * job.seconds

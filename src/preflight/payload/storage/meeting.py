@@ -28,7 +28,8 @@ class Meeting:
         self.parent, self.folder, self.job, self.hosts = parent, folder, job, hosts
         self.missed, self._step = "", 0
         self._told: dict[str, Words] = {}
-        self.own = os.path.basename(folder)  # noqa: PTH119
+        # It may be held open, and called by its number (place.py).
+        self.own = os.path.basename(os.path.realpath(folder))  # noqa: PTH119
         self._name, self._met = name or socket.gethostname(), False
         self._put()
 
