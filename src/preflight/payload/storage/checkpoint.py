@@ -45,6 +45,7 @@ def checkpoint(room: Room) -> Iterator[Row]:
             yield from others.done(part, row, there)
             if row.get("trouble"):
                 return
+        others.end()
 
 
 def _job(room: Room) -> tuple[Job, Row]:

@@ -28,6 +28,7 @@ class Meeting:
         self.parent, self.folder, self.job, self.hosts = parent, folder, job, hosts
         self.missed, self._step = "", 0
         self._told: dict[str, Words] = {}
+        self._known: set[str] = set()
         # It may be held open, and called by its number (place.py).
         self.own = os.path.basename(os.path.realpath(folder))  # noqa: PTH119
         self._name, self._met = name or socket.gethostname(), False
@@ -72,13 +73,18 @@ class Meeting:
         os.rename(f"{path}.next", path)  # noqa: PTH104
 
     def _all(self, within_s: float) -> dict[str, Words]:
-        """By directory, those who have come so far. Who has come is not looked at again."""
+        """By directory, those who have come so far. Who has come is not looked at again; who came
+        before and is gone does no more, and is not waited for."""
         until, come = time.monotonic() + within_s, dict[str, Words]()
         while True:
-            for name in self._folders():
+            there = self._folders()
+            gone = self._known - set(there) if there else set()
+            come |= {name: {"told": {}, "host": ""} for name in gone - set(come)}
+            for name in there:
                 words = {} if name in come else _read(f"{self.parent}/{name}/{_FILE}")
                 if words.get("job") == self.job and words["step"] >= self._step:
                     come[name] = words
+                    self._known.add(name)
             if len(come) >= self.hosts or time.monotonic() > until:
                 return come
             time.sleep(LOOKS_S)

@@ -34,6 +34,10 @@ class Others:
         if self._meeting:
             self._meeting.meet()
 
+    def end(self) -> None:
+        """Before this host removes what it told the others: all have read it."""
+        self.begin()
+
     def done(self, part: str, row: Row, shards: Sequence[Shard]) -> Iterator[Row]:
         """Wait for all to have done it; one of them tells what they reached. Who has failed waits
         too: the others may be reading its shards."""
