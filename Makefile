@@ -18,7 +18,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 # What tests need beyond Python, each as command:Debian-package.
 APT := unshare:util-linux busybox:busybox dash:dash mkfs.ext4:e2fsprogs lspci:pciutils gcc:gcc \
-  ssh:openssh-client ip:iproute2 nft:nftables fio:fio mkfs.xfs:xfsprogs \
+  ssh:openssh-client ip:iproute2 nft:nftables fio:fio mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
   pdsh:pdsh tcsh:tcsh bsd-csh:csh fish:fish zsh:zsh srun:slurm-client
 # Where systemd runs, installing these would start them: there they are only named.
 SERVICES := sshd:openssh-server munged:munge slurmctld:slurmctld slurmd:slurmd
@@ -27,7 +27,7 @@ help:
 	@echo "make run      check this machine: preflight run (ARGS='--level standard' and so on)"
 	@echo "make test     lint, types and tests (PYTEST_ARGS='-k pcie')"
 	@echo "make bench    start-up, a large host, 1,000 hosts, large logs, 128 hosts over SSH, the training"
-	@echo "              loop, collectives, against targets"
+	@echo "              loop, collectives, storage and loaders beside fio, against targets"
 	@echo "make gpu-test training and stress of one GPU against targets, in minutes; PYTHON is one that has torch"
 	@echo "make accuracy slow hosts and links in 1,000 simulated clusters of each kind: 20 min; in real"
 	@echo "              ones of five hosts, over shaped links, as root: 5 min; every"
@@ -69,6 +69,10 @@ bench: $(READY)
 	$(VENV)/bin/python -m bench.fanout || status=$$?; \
 	$(VENV)/bin/python -m bench.training || status=$$?; \
 	$(VENV)/bin/python -m bench.collectives || status=$$?; \
+	$(VENV)/bin/python -m bench.fio_log || status=$$?; \
+	$(VENV)/bin/python -m bench.storage || status=$$?; \
+	$(VENV)/bin/python -m bench.loaders || status=$$?; \
+	$(VENV)/bin/python -m bench.saves || status=$$?; \
 	exit $$status
 
 # From a bare clone, without a network and without .venv: PYTHON has torch for the GPU here.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -60,7 +60,11 @@ def taken(
 
 def ratio(found: Rounds, one: str, other: str) -> Ratio:
     """How long one's turn takes in those of the other."""
-    ratios = [seconds[one] / seconds[other] for seconds in found]
+    return middle_of([seconds[one] / seconds[other] for seconds in found])
+
+
+def middle_of(ratios: Sequence[float]) -> Ratio:
+    """Their median, and how sure that is."""
     draw = random.Random(1)
     medians = sorted(median(draw.choices(ratios, k=len(ratios))) for _ in range(_RESAMPLED))
     cut = _RESAMPLED // 40

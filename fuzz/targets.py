@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from msgspec import Struct
@@ -14,6 +16,7 @@ from preflight.assemble.tables import PROBES
 from preflight.errors import ParseError, UsageError
 from preflight.probes.site import site_answer
 from preflight.recognise import recognise
+from preflight.transports.fio_sieve import fio_sieved
 
 
 class Target(Struct, frozen=True):
@@ -39,6 +42,7 @@ def targets() -> dict[str, Target]:
     found += [
         Target("site probe", site_answer),
         Target("recognise", _recognise, (UsageError,)),
+        Target("fio sieve", _sieved, (UsageError,)),
         Target("capture", _capture, (UsageError,)),
         Target("strict_yaml", lambda text: strict_yaml.load(text, "x.yaml"), (UsageError,)),
         Target("error texts", error_texts.find),
@@ -58,6 +62,16 @@ def _bytes(text: str) -> bytes:
 
 def _recognise(text: str) -> Any:
     return recognise(_bytes(text), "input")
+
+
+def _sieved(text: str) -> Any:
+    with NamedTemporaryFile() as file:
+        file.write(_bytes(text))
+        file.flush()
+        found = fio_sieved(Path(file.name), "x")
+    if found is None:
+        raise UsageError("it holds no report of fio, or more than that", "another file")
+    return found
 
 
 def _capture(text: str) -> Any:

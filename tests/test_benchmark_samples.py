@@ -187,7 +187,7 @@ def test_where_bandwidth_is_asked_for_a_sound_sample_lacks_a_bound_at_most(name:
     off = [one for one in results if one.status not in (Status.PASS, Status.SKIP)]
     unbound = [one for one in off if one.reason.startswith("INCOMPLETE: held against nothing")]
     assert {one.check for one in unbound} <= {"collectives.busbw", "rdma.bandwidth"}
-    assert all(one.status is Status.ERROR and one.learn for one in unbound)
+    assert all(one.status is Status.ERROR and one.fix for one in unbound)
     others = {f"{one.status.value} {one.check}" for one in off if one not in unbound}
     assert others == set(FINDINGS.get(name, ()))
     measured = {one.subject for one in results if one.check in ("collectives.busbw",

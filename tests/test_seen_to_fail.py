@@ -19,12 +19,20 @@ from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import DOMAINS, load
 from preflight.judge.overrides import mark
 from preflight.model import Check, Raw, Result, Status
-from tests import accelerator_text, collective_text, fio_text, storage_text, wire_lines
+from tests import (
+    accelerator_text,
+    checkpoint_text,
+    collective_text,
+    fio_text,
+    storage_text,
+    wire_lines,
+)
 from tests import topology_text as topology
 from tests.bench_lines import BASES as BENCHES
 from tests.binding_text import BOUND, ON_GPU, TWO_NODES
 from tests.conftest import sample
 from tests.lab.watch_lines import WATCHES
+from tests.loader_text import text as loaded
 from tests.lspci_text import flat, server
 from tests.nccl_lines import BASES as NCCL
 from tests.nccl_lines import Job
@@ -32,6 +40,7 @@ from tests.nccl_topo_text import CLOUD, DUMP, answer, naming
 from tests.network_text import BASES as NETWORK
 from tests.parameters_text import BASES as PARAMETERS
 from tests.setup_text import ENVIRONMENT, SETUP, TORCH
+from tests.shard_text import shard
 from tests.storage_text import PROOF, SEEN, STORAGE
 from tests.stress_lines import lines as under_load
 from tests.stress_lines import text as stressed
@@ -121,8 +130,15 @@ BASES |= (
     WATCHES | PARAMETERS | NETWORK | BENCHES | {name: {name: text} for name, text in SETUP.items()}
 )
 BASES |= {name: {name: text} for name, text in (SYSTEM | STORAGE).items()}
+BASES["shard"] = {"shard": shard()}
 BASES["proof"] = {"io-bench": PROOF}
 BASES["proof-of-several"] = {"io-bench": PROOF.replace('{"kind": "end"', SEEN + '{"kind": "end"')}
+BASES["checkpoint"] = {
+    "io-bench": checkpoint_text.text(), "mounts": STORAGE["mounts"],
+    "block-devices": STORAGE["block-devices"], "pci-tree": sysfs(machine()),
+    "lscpu": "CPU(s): 8\nFlags: fpu\n",
+}  # fmt: skip
+BASES["loader"] = {"io-bench": loaded()}
 BASES["drives"] = {"pci-tree": sysfs(machine()), "lscpu": "CPU(s): 8\nFlags: fpu\n"}
 _MEMINFO = (
     "MemTotal: 2113481236 kB\nMemAvailable: 2013481236 kB\nSwapTotal: 8388604 kB\n"

@@ -148,6 +148,14 @@ def _measured(host: Host, results: Sequence[Result]) -> tuple[dict[str, Any], ..
         from preflight.reports.io import io_tables
 
         tables += io_tables(host)
+    if not isinstance(host.patterns, Missing):
+        from preflight.reports.patterns import pattern_tables
+
+        tables += pattern_tables(host)
+    if not isinstance(host.shards, Missing):
+        from preflight.reports.shard import shard_tables
+
+        tables += shard_tables(host)
     if not isinstance(host.wire, Missing):
         from preflight.reports.wire import wire_tables
 

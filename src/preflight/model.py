@@ -212,7 +212,6 @@ class Result(Struct, omit_defaults=True):
     device: str = ""  # how the subject is known to others: PCI address, serial
     cause: str = ""  # the check whose failure on this host this one follows from
     evidence: tuple[Evidence, ...] = ()
-    learn: tuple[str, ...] = ()  # what to type to learn what is undetermined
 
 
 class Finding(Struct, omit_defaults=True):

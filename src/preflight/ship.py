@@ -46,6 +46,9 @@ BENCHES, BENCH_S, VARIABLE_S = "nccl-bench", 3600, 900
 #: The question that writes and reads files, and seconds that it takes at most beyond those of its
 #: jobs: each may lay files out or wait for a sync.
 STORES, STORE_BEYOND_S = "io-bench", 300
+#: The question that decodes a file of the user's, and seconds that it takes at most beyond those of
+#: its decoders: the file is read, and one that hangs is given up.
+SHARDS, SHARD_BEYOND_S = "shard", 120
 #: The questions that run a binary of nccl-tests, and most seconds of each: every size, and before
 #: it the start of some thousand ranks.
 TESTS, TESTS_S = "nccl-tests", 600
@@ -182,6 +185,19 @@ def store_command(
         timeout_s=int(seconds) + STORE_BEYOND_S,
         stdin=_launch(pyz(*_STORAGE)),
         note="; ".join(filter(None, (note, _shipped(pyz(*_STORAGE))))),
+    )
+
+
+def shard_command(plan: Mapping[str, Any], python: tuple[str, ...] = ("python3",)) -> Command:
+    """The question that decodes a file by this plan (payload/storage/shard.py)."""
+    took_s = int(plan["seconds"])
+    note = f"reads at most 64 MiB of {plan['path']}; about {took_s} s"
+    return Command(
+        SHARDS,
+        _argv(python, "shard", "--plan", _json(plan)),
+        timeout_s=took_s + SHARD_BEYOND_S,
+        stdin=_launch(pyz(*_STORAGE)),
+        note=f"{note}; {_shipped(pyz(*_STORAGE))}",
     )
 
 

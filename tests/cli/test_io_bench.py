@@ -50,7 +50,7 @@ def test_every_figure_is_fios_own_and_the_job_file_is_kept(tmp_path: Path) -> No
     needs_fio()
     data = tmp_path / "data"
     data.mkdir()
-    ran = bench(data, "--size", "64M", "--runtime", "6s", "--format", "json",
+    ran = bench(data, "--size", "64M", "--runtime", "6s", "--patterns", "fio", "--format", "json",
                 "--save", str(tmp_path / "x.capture.gz"))  # fmt: skip
     assert ran.rc in (0, 1), ran.err
     assert f"writes at most 64 MiB into {data}, removed afterwards; about 6 s" in ran.err
@@ -69,11 +69,13 @@ def test_every_figure_is_fios_own_and_the_job_file_is_kept(tmp_path: Path) -> No
     for name, told in table["numbers"].items():
         job, _, way = name.partition(" ")
         side = theirs[job][way or ("read" if "read" in job else "write")]
-        latency = side.get("clat_ns") or side["lat_ns"]
-        assert told["p99_us"] == latency["percentile"]["99.000000"] / 1e3
-        if way != "sync":
-            assert (told["iops"], told["bandwidth_mbps"]) == (side["iops"], side["bw_bytes"] / 1e6)
-            assert told["done_bytes"] == side["io_bytes"]
+        asked = {"block_bytes", "random"}  # of the job, not measured
+        told = {key: value for key, value in told.items() if key not in asked}
+        assert told == (syncs_of(side) if way == "sync" else figures_of(side))
+    told = {note.partition(", of one core: ")[2] for note in table["notes"]} - {""}
+    cores = (f"{name} {one['usr_cpu']:.0f} % user, {one['sys_cpu']:.0f} % system"
+             for name, one in theirs.items())  # fmt: skip
+    assert told == {"; ".join(cores)}
 
     # By hand it is the same job.
     (data / "job.fio").write_text(table["job_file"])
@@ -83,6 +85,25 @@ def test_every_figure_is_fios_own_and_the_job_file_is_kept(tmp_path: Path) -> No
     )  # fmt: skip
     by_hand = json.loads(done.stdout[done.stdout.index("{") :])
     assert by_hand["jobs"][0]["job options"] == theirs["rand-read-4k"]["job options"]
+
+
+def figures_of(side: Any) -> Any:
+    """What fio tells of one side of a job, in the report's names; here in full."""
+    latency = side.get("clat_ns") or side["lat_ns"]
+    return {"iops": side["iops"], "bandwidth_mbps": side["bw_bytes"] / 1e6,
+            "done_bytes": side["io_bytes"], "runtime_s": side["runtime"] / 1e3,
+            **latencies_of(latency)}  # fmt: skip
+
+
+def syncs_of(side: Any) -> Any:
+    return latencies_of(side["lat_ns"])
+
+
+def latencies_of(told: Any) -> Any:
+    of = told["percentile"]
+    return {"mean_us": told["mean"] / 1e3, "p50_us": of["50.000000"] / 1e3,
+            "p99_us": of["99.000000"] / 1e3, "p999_us": of["99.900000"] / 1e3,
+            "max_us": told["max"] / 1e3}  # fmt: skip
 
 
 def test_a_job_of_ones_own(tmp_path: Path) -> None:
@@ -145,7 +166,46 @@ def wait_for(holds: Callable[[], bool], limit_s: float) -> None:
 def test_what_fio_says_of_an_error_is_told(tmp_path: Path) -> None:
     path = with_tool(tmp_path / "bin", "fio", "echo 'fio: io_u error on file x: Input/output error:"
                      " read offset=0, buflen=4096' >&2; exit 1")  # fmt: skip
-    ran = preflight("io-bench", "--dir", str(tmp_path), PATH=path)
+    ran = preflight("io-bench", "--dir", str(tmp_path), "--patterns", "fio", PATH=path)
     assert ran.rc == 1
     assert "io_u error on file x: Input/output error" in ran.out
     assert [one.name for one in tmp_path.iterdir()] == ["bin"]
+
+
+def test_a_checkpoint_is_saved_and_nothing_of_it_stays(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    ran = bench(data, "--size", "64M", "--runtime", "6s", "--patterns", "checkpoint", "--writers",
+                "2", "--only", "io.pattern.*", "--format", "json")  # fmt: skip
+    assert ran.rc == 0, ran.out + ran.err
+    assert list(data.iterdir()) == []
+    told, saves = json.loads(ran.out)["measurements"]
+    assert told["numbers"]["checkpoint save"]["wrong"] == 0
+    assert told["numbers"]["checkpoint restore"]["bandwidth_mbps"] > 0
+    assert saves["rows"][0]["bytes"] == "32 MiB"
+
+
+def test_killed_in_a_save_it_leaves_nothing_behind(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-m", "preflight", "io-bench", "--dir", str(data), "--size", "256M",
+         "--patterns", "checkpoint", "--python", sys.executable],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path,
+        env={**os.environ, "PREFLIGHT_LOCK": str(tmp_path / "lock"), "TMPDIR": str(tmp_path)},
+    ) as run:  # fmt: skip
+        wait_for(lambda: any(data.glob(".preflight-io.*/checkpoint/*.new")), 20)
+        run.kill()
+    wait_for(lambda: not any(data.iterdir()), 10)
+
+
+def test_writers_are_of_a_checkpoint(tmp_path: Path) -> None:
+    for more, said in [
+        (("--writers", "0"), "--writers is out of range"),
+        (
+            ("--writers", "2", "--patterns", "fio"),
+            "--writers: of checkpoint, which is not measured",
+        ),
+    ]:
+        ran = bench(tmp_path, *more)
+        assert (ran.rc, said in ran.err) == (2, True)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from preflight.estimate.bill import bill
 from preflight.estimate.compute import (
     attention_flops,
     balance_tokens,
@@ -19,7 +23,8 @@ from preflight.estimate.measured import Measured, measured
 from preflight.estimate.memory import offload_bytes, states
 from preflight.estimate.run import Run
 from preflight.estimate.whole import estimate
-from preflight.model import Counts, Missing, Report, Status
+from preflight.model import Counts, HostReport, Missing, Report, Status
+from preflight.reports.estimate import estimate_tables
 from tests.cli.command import preflight
 
 ASKED = ("estimate", "--params", "7e9", "--tokens", "2e12", "--gpus", "64")
@@ -167,3 +172,131 @@ def test_an_old_schema_is_refused_and_a_report_of_another_kind_is_named(tmp_path
     ran = preflight(*ASKED, *H100, str(tmp_path / "other.json"))
     assert ran.rc == 0
     assert "other.json: a report of estimate that tells nothing" in " ".join(ran.out.split())
+
+
+def test_attention_has_the_width_of_its_heads_and_a_table_that_is_looked_up_takes_nothing() -> None:
+    run = _run(layers=32, width=4096, length=8192, attention_width=64 * 128, vocab=128256)
+    assert attention_flops(run) == 12 * 32 * 8192 * 8192
+    assert dense_flops(run) == pytest.approx(6 * (7e9 - 128256 * 4096))
+    ran = preflight(*ASKED, *H100, "--layers", "32", "--width", "4096", "--length", "8192",
+                    "--heads", "64x128", "--vocab", "128256", "--format", "json")  # fmt: skip
+    assert ran.rc == 0, ran.err
+    numbers = json.loads(ran.out)["measurements"][0]["numbers"]
+    assert numbers["flops_per_token"] == pytest.approx(12 * 32 * 8192 * 8192 + dense_flops(run))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [("--heads", "64x128"), ("--vocab", "32000"), ("--heads", "64", "--width", "4096"),
+     ("--heads", "0x8", "--width", "4096"), ("--vocab", "9000000", "--width", "4096"),
+     ("--mtbf", "x"), ("--write-speed", "5"), ("--params", "7Q")],
+)  # fmt: skip
+def test_what_is_wrong_is_told_by_its_option(bad: tuple[str, ...]) -> None:
+    ran = preflight(*ASKED, *H100, *bad)
+    assert ran.rc == 2
+    assert f"error: {bad[0]} " in ran.err
+    assert "hint:" in ran.err
+
+
+def test_a_number_that_is_known_only_once_has_no_range() -> None:
+    ran = preflight(*ASKED, *H100, "--format", "json")
+    report = json.loads(ran.out)
+    assert "no range" in json.dumps(report["findings"])
+    assert {(row["low"], row["high"]) for row in report["measurements"][0]["rows"]} == {("", "")}
+
+
+def test_requests_of_every_save_are_billed_at_the_price_of_a_thousand() -> None:
+    run = _run(write_gbps=5.0, mtbf_s=198720, restart_s=300, price_requests=0.005)
+    told = estimate(run, measured([("train.json", _trained())]))
+    [line] = [one for one in bill(told) if one.name == "requests"]
+    saves = (_likely(told.compute_s) + _likely(told.exposed_s)) / _likely(told.interval_s)
+    parts = math.ceil(98e9 / (8 << 20))
+    assert _likely(line.cost) == pytest.approx(saves * parts / 1000 * 0.005)
+
+
+def _watched(busy_percent: float, product: str = "NVIDIA H100 80GB HBM3") -> Report:
+    gpu = {"product": product, "busy_percent": busy_percent,
+           "power_w": {"median": 610.0, "min": 300.0, "max": 650.0, "mean": 600.0}}  # fmt: skip
+    report = _report(command="gpu-health")
+    report.hosts = (HostReport("n1", Status.PASS, facts={"watch": {"gpus": [gpu]}}),)
+    return report
+
+
+def test_power_is_that_of_gpus_at_work_while_they_were_watched() -> None:
+    found = measured([("health.json", _watched(100.0))])
+    assert isinstance(found.power_w, Figure)
+    assert (found.power_w.likely, found.power_w.high) == (600.0, 650.0)
+    assert found.products == ("NVIDIA H100 80GB HBM3",)
+    assert not found.notes
+    idle = measured([("health.json", _watched(3.0))])
+    assert isinstance(idle.power_w, Missing)
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [(7e9, ("that does not fit", "it can take")), (1e9, ("that fits", "it can take")),
+     (5e9, ("computed twice, or nearly", "it can take")), (32e9, ("does not fit", "cannot take"))],
+)  # fmt: skip
+def test_memory_is_held_against_that_of_the_reports_hosts(
+    params: float, says: tuple[str, str]
+) -> None:
+    gpu = {"product": "NVIDIA A100-SXM4-80GB", "memory": {"total_bytes": 80 << 30}}
+    facts = {"gpus": [gpu], "memory": {"available_bytes": 500_000_000_000}}
+    report = _report(command="gpu-health")
+    report.hosts = (HostReport("n1", Status.PASS, facts=facts),)
+    told = estimate(_run(params=params, sharding="ddp"), measured([("g.json", report)]))
+    [table] = [one for one in estimate_tables(told) if one["table"].startswith("estimate: memory")]
+    notes = " ".join(table["notes"])
+    assert all(one in notes for one in says)
+
+
+def test_reports_of_two_models_are_told_and_name_none() -> None:
+    reports = [("a.json", _watched(100.0)), ("b.json", _watched(100.0, "NVIDIA A100-SXM4-80GB"))]
+    found = measured(reports)
+    assert any("several models" in note for note in found.notes)
+    told = estimate(_run(mfu_percent=40.0), found)
+    assert isinstance(told.wall_s, Missing)
+    assert "--gpu" in told.wall_s.text
+
+
+def test_a_bus_bandwidth_of_another_model_than_the_runs_is_told() -> None:
+    table = {"table": "all_reduce: 16 ranks on 2 hosts, NVIDIA A100-SXM4-80GB, by nccl-tests",
+             "rows": [{"size": "1 GiB", "busbw": 182.8, "busbw in": 181.4}]}  # fmt: skip
+    found = measured([("bench.json", _report(table, command="nccl-bench"))])
+    assert found.products == ("NVIDIA A100-SXM4-80GB",)
+    told = estimate(_run(gpu="NVIDIA H100 80GB HBM3", mfu_percent=40.0), found)
+    assert any("the run is of NVIDIA H100" in note for note in told.notes)
+    assert not estimate(_run(gpu="NVIDIA A100-SXM4-80GB", mfu_percent=40.0), found).notes
+
+
+def test_hosts_of_one_report_save_together() -> None:
+    """Patterns as training has them count before fio's jobs; what was read back is no save."""
+    tables: list[dict[str, Any]] = [
+        {"table": "fio 3.36", "host": host, "rows": [], "ways": {"seq-write": "write"},
+         "numbers": {"seq-write": {"bandwidth_mbps": 9000.0, "block_bytes": 1 << 20}}}
+        for host in ("n1", "n2")
+    ] + [
+        {"table": "as training does it", "host": host, "rows": [], "place": {"hosts": 2},
+         "ways": {"checkpoint save": "write", "checkpoint read": "read"},
+         "numbers": {"checkpoint save": {"bandwidth_mbps": mbps},
+                     "checkpoint read": {"bandwidth_mbps": 1.0}}}
+        for host, mbps in (("n1", 2000.0), ("n2", 1500.0))
+    ]  # fmt: skip
+    found = measured([("io.json", _report(*tables, command="io-bench"))])
+    assert _likely(found.write_gbps) == pytest.approx(3.0)
+
+
+def test_what_is_missing_is_told_once_with_all_that_it_is_for() -> None:
+    ran = preflight(*ASKED, "--format", "json")
+    rows = json.loads(ran.out)["measurements"][-1]["rows"]
+    needs = [row["needs"] for row in rows]
+    assert len(needs) == len(set(needs))
+    assert any("micro-train" in row["needs"] and "computing" in row["for"] for row in rows)
+
+
+def test_a_report_comes_through_a_pipe() -> None:
+    report = preflight(*ASKED, "--format", "json").out
+    argv = [sys.executable, "-m", "preflight", *ASKED, *H100, "-"]
+    ran = subprocess.run(argv, input=report.encode(), capture_output=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert b"standard input" in ran.stdout

@@ -4,6 +4,7 @@ nothing stays behind. In a mount namespace of its own, on loop devices."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -90,3 +91,21 @@ def test_one_whose_device_fails(tmp_path: Path) -> None:
         """, READS)  # fmt: skip
     assert "FAIL io.ended a no" in out
     assert "Input/output error" in out
+
+
+@pytest.mark.lab
+def test_one_that_becomes_read_only(tmp_path: Path) -> None:
+    """As ext4 does after an error. What cannot be removed is named, and gone with the next run."""
+    out = told(tmp_path, """
+        mount -o remount,errors=remount-ro "$AT"
+        fault=/sys/fs/ext4/$(basename "$(findmnt -no SOURCE "$AT")")/trigger_fs_error
+        (until [ -e "$AT"/.preflight-io.*/a.0.0 ]; do sleep 0.01; done
+         sleep 0.2; echo 1 >"$fault") &
+        bench; wait; ls -A "$AT" | grep -c preflight
+        umount "$AT"; e2fsck -fy "$IMAGE" >/dev/null 2>&1 || :; mount -o loop "$IMAGE" "$AT"
+        bench
+        """, WRITES)  # fmt: skip
+    assert "Read-only file system" in out
+    assert re.search(r"left there: \S+/[.]preflight-io[.]\S+ \(.*?\); the next run there", out)
+    assert "status 1 1 preflight io-bench" in out
+    assert out.endswith("left:")

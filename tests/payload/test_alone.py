@@ -94,7 +94,7 @@ def test_an_interface_without_an_address_is_told_with_those_that_are_there(
 ) -> None:
     plan = json.dumps({**PLAN, "interface": "ib7"})
     found = told(payload, tmp_path / "lock", "site", "--plan", plan)
-    assert found["cannot"].startswith("no IPv4 address on ib7; there are: ")
+    assert found["cannot"].startswith("there is no interface ib7; there are: ")
     assert "lo" in found["cannot"]
 
 

@@ -116,7 +116,7 @@ def test_what_is_no_more_is_removed_and_nothing_else(tmp_path: Path) -> None:
         (tmp_path / name / "data").write_text("x")
     with own_folder(where) as folder:
         names = {one.name for one in tmp_path.iterdir()}
-        assert names == kept | {Path(folder).name}
+        assert names == kept | {Path(folder).resolve().name}
     assert {one.name for one in tmp_path.iterdir()} == kept
 
 
@@ -170,3 +170,51 @@ def test_jobs_that_read_twice_do_so_past_the_page_cache_only() -> None:
     assert buffered.count("end_fsync=1") == 2
     assert "numjobs=4\niodepth=16" in direct
     assert "directory" not in direct
+
+
+def test_a_directory_that_is_given_to_another_name_meanwhile(tmp_path: Path) -> None:
+    """What is written stays where it began, and goes from there."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "other").mkdir()
+    where = held(f"{tmp_path}/other/../mine", 0)
+    assert where.path == str(tmp_path / "mine")
+    with own_folder(where) as folder:
+        (tmp_path / "mine").rename(tmp_path / "moved")
+        (tmp_path / "mine").symlink_to("other")
+        name = Path(folder).resolve().name
+        (tmp_path / "other" / name).mkdir()
+        (tmp_path / "other" / name / "data").write_text("of somebody else")
+        Path(f"{folder}/data").write_text("x")
+        assert (tmp_path / "moved" / name / "data").read_text() == "x"
+    assert list((tmp_path / "moved").iterdir()) == []
+    assert (tmp_path / "other" / name / "data").read_text() == "of somebody else"
+
+
+def test_a_link_in_the_place_of_our_directory_is_not_followed(tmp_path: Path) -> None:
+    """Who may write to the directory may rename what is in it."""
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "data").write_text("of somebody else")
+    (tmp_path / "at").mkdir()
+    with own_folder(held(str(tmp_path / "at"), 0)) as folder:
+        real = Path(folder).resolve()
+        real.rename(tmp_path / "at" / "away")
+        real.symlink_to(target)
+        Path(f"{folder}/data").write_text("x")
+        assert (target / "data").read_text() == "of somebody else"
+    assert (target / "data").read_text() == "of somebody else"
+    assert not list((tmp_path / "at" / "away").iterdir())
+
+
+def test_somebody_elses_directory_in_the_place_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    where = held(str(tmp_path), 0)
+    refused = pytest.raises(RefusedError, match="another directory in the place of one")
+    with refused, own_folder(where):
+        pass
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
+    with own_folder(where._replace(mount=mounts.Mount("/", "nfs4", "server:/"))):
+        pass  # a server that squashes root tells of another owner

@@ -17,7 +17,7 @@ from preflight.judge.load import load
 from preflight.judge.located import judge_located
 from preflight.model import HostReport, Missing, Raw, Result, Status
 from preflight.probes.collectives.bench import bench
-from preflight.probes.collectives.job import told_to_each
+from preflight.probes.collectives.job import lost_of, told_to_each
 from preflight.probes.collectives.lines import said
 from tests.conftest import sample
 
@@ -319,3 +319,60 @@ def test_bandwidth_is_of_the_ranks_that_measured() -> None:
 def test_what_a_host_tells_of_itself_needs_no_name() -> None:
     assert said({"kind": "gone", "text": "it did not end"}) == "it did not end"
     assert said({"kind": "gone", "of": "h3", "text": "it did not end"}) == "h3: it did not end"
+
+
+LOST = [
+    ({"kind": "absent", "of": "h3", "text": "no sign for 120 s"}, "no sign for 120 s"),
+    ({"kind": "gone", "of": "h3", "text": "it said nothing"}, "it said nothing"),
+    ({"kind": "died", "of": "h3", "rank": 2, "status": -9}, "rank 2 ended with -9"),
+    ({"kind": "silent", "of": "h3", "suspects": [2], "stopped": [2], "after_s": 60},
+     "rank 2 said nothing for 60 s"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "text"), LOST)
+def test_where_one_host_is_lost_it_alone_is_at_fault(line: Line, text: str) -> None:
+    told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located")]
+    at = next(at for at, one in enumerate(told) if one["kind"] == "size")
+    texts = {"h1": written([*told[:at], line, *told[-1:]]), "h2": "", "h3": ""}
+    found = lost_of(texts)
+    assert found.keys() == {"h3"} and text in found["h3"]["text"]
+    lost = judged(written([found["h3"]]), "h3")
+    (failed,) = [one for one in lost.results if one.status is Status.FAIL]
+    assert (failed.check, failed.reason) == ("collectives.ended", found["h3"]["text"])
+    first = judged(texts["h1"], "h1").results
+    assert not [one for one in first if one.status is Status.FAIL]
+    ended = next(one for one in first if one.check == "collectives.ended")
+    assert ended.status is Status.ERROR and ended.reason.startswith("not measured from then on: h3")
+
+
+@pytest.mark.parametrize(("line", "_text"), LOST)
+def test_where_the_others_measure_all_nothing_is_held_against_them(line: Line, _text: str) -> None:
+    told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located")]
+    at = next(at for at, one in enumerate(told) if one["kind"] == "size")
+    report = judged(written([*told[:at], line, *told[at:]]), "h1")
+    assert statuses(report)["collectives.ended"] is Status.PASS
+
+
+def test_an_error_of_a_rank_is_told_of_the_run() -> None:
+    told = [one for one in lines("sound_h1") if one["kind"] not in ("job", "located")]
+    at = next(at for at, one in enumerate(told) if one["kind"] == "size")
+    failed = {"kind": "failed", "of": "h3", "rank": 2, "text": "NCCL failure"}
+    assert lost_of({"h1": written([*told[:at], failed]), "h3": ""}) == {}
+    report = judged(written([*told[:at], failed, *told[-1:]]), "h1")
+    assert statuses(report)["collectives.ended"] is Status.FAIL
+
+
+def test_hosts_whose_lead_is_lost_are_at_no_fault() -> None:
+    begin = {**next(one for one in lines("sound_h1") if one["kind"] == "begin"), "host": "h2"}
+    gone = {"kind": "gone", "text": "h1, which leads, gave no sign for 90 s"}
+    told = [begin, gone, {"kind": "end"}]
+    found = statuses(judged(written(told), "h2"))
+    assert found["collectives.ended"] is Status.ERROR
+    assert Status.FAIL not in found.values()
+
+
+def test_a_host_that_says_why_it_takes_no_part_is_not_lost() -> None:
+    absent = {"kind": "absent", "of": "h3", "text": "7 GPUs"}
+    cannot = {"kind": "cannot", "text": "7 GPUs"}
+    assert lost_of({"h1": written([absent]), "h3": written([cannot])}) == {}

@@ -141,6 +141,25 @@ def test_mounts_of_this_machine() -> None:
     assert root.read_only is bool(os.statvfs("/").f_flag & os.ST_RDONLY)
 
 
+def test_a_server_that_answers_after_the_question_is_over_says_nothing(tmp_path: Path) -> None:
+    """What it said would stand in the answer to the next question, on the same stream."""
+    (tmp_path / "list").write_text("1 0 0:9 / /far rw - nfs4 gone:/data rw\n")
+    slow = tmp_path / "timeout"  # one that SIGKILL does not end comes back when it will
+    slow.write_text("#!/bin/sh\nsleep 0.6\necho 1 2 3 4 5 6\n")
+    slow.chmod(0o755)
+    script = mounts.probe.command.argv[2]  # type: ignore[attr-defined]
+    script = script.replace("/proc/self/mountinfo", str(tmp_path / "list"))
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    with (tmp_path / "out").open("w") as out:
+        for waits in ("-lt 180 ", "-lt 2 "):
+            asked = script.replace("-lt 180 ", waits)
+            subprocess.run(["sh", "-c", asked], stdout=out, env=env, timeout=20, check=True)
+        time.sleep(1)
+    answered, late = (tmp_path / "out").read_text().split("end\n", 1)
+    assert "answer 0 /far 1 2 3" in answered
+    assert late.endswith("asked /far\nend\n")
+
+
 #: Mounts a file system of FUSE, of a kind that the network serves, for which nobody ever answers;
 #: in a namespace of its own, and gone with this process.
 _HANGING = """\

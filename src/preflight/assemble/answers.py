@@ -12,11 +12,11 @@ from preflight.errors import ParseError
 from preflight.facts.chassis import Chassis, EventLog
 from preflight.facts.collectives import Bench, Collectives
 from preflight.facts.dcgm import DcgmDiag
-from preflight.facts.fio import Bench as StorageBench
 from preflight.facts.gpu import Driver, NvidiaSmi
 from preflight.facts.host import SiteAnswer
 from preflight.facts.kernel import KernelLog
 from preflight.facts.nvlink import NvlinkAnswer
+from preflight.facts.patterns import Bench as StorageBench
 from preflight.facts.stress import Stress
 from preflight.facts.training import Training
 from preflight.facts.watch import Watch
@@ -38,6 +38,7 @@ _COMES_WITH = {
     "stress": "; another: --python 'CMD'",
     "micro-train": "; another: --python 'CMD'",
     "io-bench": "; another: --python 'CMD'",
+    "shard": "; another: --python 'CMD'",
     "packages": "; another: --python 'CMD'",
 }
 

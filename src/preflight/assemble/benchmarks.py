@@ -107,6 +107,8 @@ def _stack(answer: Known[Bench], *, asked: bool) -> Known[BenchStack]:
 
 def _unable(answer: Bench) -> Missing | None:
     """Why nothing was timed."""
+    if answer.fault:  # it stands with the table that it did not come to
+        return Missing("not-applicable", "it was no part of the bench: see collectives.ended")
     if answer.busy:  # active work never competes
         return Missing("not-asked", answer.busy)
     if answer.unmet:

@@ -8,8 +8,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from preflight.facts.fio import Bench, Fio, FioRun, FioSide, FioTotal
+from preflight.facts.fio import Fio, FioRun, FioSide, FioTotal
 from preflight.facts.host import HostMemory
+from preflight.facts.patterns import Bench, Pattern
 from preflight.model import NOT_IN_INPUT, Known, Missing
 
 NO_STORAGE = Missing(
@@ -25,6 +26,11 @@ _TELLING = {
 }
 _LARGE_BYTES, _IN_FLIGHT_BYTES, _MANY = 128 << 10, 1 << 20, 16
 _TOOLS = ("io-bench", "fio")
+_NO_PATTERNS = Missing("not-asked", "fio alone was asked for: `preflight io-bench`")
+_NO_FIO = Missing("not-asked", "fio was not asked for: --patterns fio")
+_LOADING = {"loader_reads": "read", "loader_maps": "mmap"}
+_NO_LOADER = Missing("not-asked", "no loader was asked for: --patterns dataloader")
+_NOT_COLD = Missing("not-applicable", "no loader read past the page cache: it does not let go here")
 _IDLE = Missing("exited", "no job of it moved anything")
 #: Of each report, and why there is none of it.
 _PARTS = {
@@ -38,7 +44,35 @@ def fio_facts(
 ) -> dict[str, Any]:
     """Jobs, what they moved, and what those of a group moved together; a name occurs once."""
     facts = _facts(found, memory, asked=asked)
-    return facts | _telling(facts["fio_totals"])
+    patterns = _patterns(found, asked=asked)
+    return facts | _telling(facts["fio_totals"]) | {"patterns": patterns} | _loading(patterns)
+
+
+def _patterns(found: Mapping[str, Any], *, asked: bool) -> Known[tuple[Pattern, ...]]:
+    """What was done as training does it; each name occurs once."""
+    answer = found.get(_TOOLS[0])
+    if answer is None:
+        return NO_STORAGE if asked else NOT_IN_INPUT
+    if isinstance(answer, Missing):
+        return answer
+    rows = {one.name: one for one in answer.patterns}
+    return tuple(rows.values()) or (
+        _NO_PATTERNS if answer.runs or answer.lacks_fio else _why(answer)
+    )
+
+
+def _loading(patterns: Known[tuple[Pattern, ...]]) -> dict[str, Any]:
+    """What loaders read that was not in the page cache already."""
+    if isinstance(patterns, Missing):
+        return dict.fromkeys(_LOADING, patterns)
+    ours = [one for one in patterns if one.pattern == "dataloader"]
+    if not ours:
+        return dict.fromkeys(_LOADING, _NO_LOADER)
+    cold = [one for one in ours if one.through in ("device", "memory")]
+    return {
+        name: tuple(one for one in cold if one.part == part) or _NOT_COLD
+        for name, part in _LOADING.items()
+    }
 
 
 def _telling(totals: Known[tuple[FioTotal, ...]]) -> dict[str, Any]:
@@ -96,6 +130,8 @@ def _why(answer: Known[Fio]) -> Missing:
         return Missing("not-asked", answer.busy)
     if isinstance(answer, Bench) and answer.cannot:
         return Missing("no-tool" if answer.lacks_fio else "exited", answer.cannot)
+    if isinstance(answer, Bench) and answer.patterns and not answer.interrupted:
+        return _NO_FIO
     return Missing("exited", "the bench of storage was ended before its first job")
 
 

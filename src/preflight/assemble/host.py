@@ -49,6 +49,7 @@ from preflight.assemble.numa import numa_nodes
 from preflight.assemble.pci.paths import functions, looks_virtual, paths, shows
 from preflight.assemble.pci.shape import shape
 from preflight.assemble.pci.trees import pci_tree
+from preflight.assemble.shard import shards_of
 from preflight.assemble.software.environment import environment_facts
 from preflight.assemble.software.reported import as_reported, both_limits, reports_of
 from preflight.assemble.software.stack import stack_of
@@ -68,6 +69,7 @@ _AS_TOLD = (
     "processes", "clock", "cpu_state", "memory_state", "nccl_topo", "nccl",
     "collectives", "collective_shapes", "rdma_tests", "localisation", "bench_stack", "wire",
     "fio_runs", "fio_jobs", "fio_sides", "fio_syncs", "fio_totals",
+    "patterns", "loader_reads", "loader_maps", "shards",
     "fio_large_reads", "fio_large_writes", "fio_random_reads",
     "bench_settings", "lasting", "network_growth", "inside",
 )  # fmt: skip
@@ -98,6 +100,7 @@ def assemble(name: str, raws: Iterable[Raw], nics: str = "") -> Assembled:
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
     parts["nccl"] = log_of_job(one_log(by_probe, found, parts["nccl"]), asked=asked)
     parts |= benchmark_facts(found, asked=asked)
+    parts["shards"] = shards_of(parts["shard"], asked=asked)
     parts["nccl"] = with_runs(parts["nccl"], parts["collectives"])
     parts |= fio_facts(found, parts["memory"], asked=asked)
     python = named(parts["packages"], by_probe.get("packages"))

@@ -105,6 +105,7 @@ PROBES: dict[str, str] = {
     "perftest": "collectives.perftest:perftest",
     "fio": "fio.report:fio",
     "io-bench": "fio.bench:io_bench",
+    "shard": "shard:shard",
 }
 
 #: Each part of the vocabulary and the probes that can supply it, best first.
@@ -187,6 +188,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "network_growth": ("nccl-bench",),
     "rdma_tests": ("perftest",),
     "fio": ("io-bench", "fio"),
+    "shard": ("shard",),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
 }
@@ -207,7 +209,9 @@ RECORDED_ONLY = frozenset(
 )  # fmt: skip
 
 #: Asked by an option, a level or a command of its own, with a command line that depends on it.
-BY_OPTION = frozenset({"watch", "process", "stress", "micro-train", "nccl-bench", "io-bench"})
+BY_OPTION = frozenset(
+    {"watch", "process", "stress", "micro-train", "nccl-bench", "io-bench", "shard"}
+)
 
 #: What tells where adapters sit, and with it what each is for; and who named them for training.
 _PLACES = (
@@ -320,12 +324,14 @@ MADE_OF: dict[str, tuple[str, ...]] = {
     "inside": ("localisation",),
     "rdma_tests": ("rdma_tests", "nics"),
     "fio_runs": ("fio",),
+    **dict.fromkeys(("loader_reads", "loader_maps"), ("fio",)),
+    "shards": ("shard",),
     "fio_jobs": ("fio",),
     "fio_sides": ("fio", "memory"),
     "fio_syncs": ("fio",),
     "fio_totals": ("fio", "memory"),
     **dict.fromkeys(
-        ("fio_large_reads", "fio_large_writes", "fio_random_reads"),
+        ("patterns", "fio_large_reads", "fio_large_writes", "fio_random_reads"),
         ("fio", "memory", "mounts", "block_devices", "raids", "pci_tree", "netdevs", "nics"),
     ),
     "told": (),  # of what is asked for other checks

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CAPTURE_SUFFIX = ".capture.gz"
 #: Questions that tell how far they are.
-WORK = ("stress", "micro-train", "io-bench")
+WORK = ("stress", "micro-train", "io-bench", "nccl-bench")
 
 
 class Captures(Struct):
@@ -126,17 +126,17 @@ def _told(commands: Sequence[Command], streams: Streams, *, quiet: bool) -> Call
     """What shows the news of active work; of other questions none comes before the answer. Where
     nobody watches, what takes minutes is told once when it begins."""
     work = [one.probe for one in commands if one.probe in WORK]
-    if not work or (quiet and not streams.progress):
+    if not work or quiet:
         return lambda _: None
-    from preflight.cli.news import begins, news_of
+    from preflight.cli.news import News, news_of
+
+    news = News(streams, quiet=quiet)
 
     def told(line: str) -> None:
-        if not (streams.progress or begins(line)):
-            return
         for probe in work:
-            news = news_of(probe, line)
-            if news:
-                streams.phase(f"{probe}: {news}")
+            news.hear(probe, line)
+            if streams.progress and (text := news_of(probe, line)):
+                streams.step(f"{probe}: {text}")
 
     return told
 
@@ -164,8 +164,9 @@ def rescue(kept: Sequence[Raw], captures: Captures, streams: Streams) -> list[Pa
     places = list(captures.paths)
     if not places:
         name = f"preflight-interrupted-{now().replace(':', '')}{CAPTURE_SUFFIX}"
-        for folder in (Path.cwd(), Path(tempfile.gettempdir())):
+        for where in (Path.cwd, lambda: Path(tempfile.gettempdir())):  # which may not answer
             with suppress(OSError, PreflightError):
+                folder = where()
                 spare = Captures([folder / name], captures.redact)
                 with spare.opened() as keeper:
                     if keeper:

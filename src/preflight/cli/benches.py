@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from preflight.cli.bench_settings import UNSET, settings_of
+from preflight.cli.bench_time import over_hosts
 from preflight.cli.nccl_tests.asked import questions as of_tests
 from preflight.cli.nccl_tests.asked import tests_of
 from preflight.cli.options import Options
@@ -109,19 +110,41 @@ def questions(plan: dict[str, Any], python: tuple[str, ...]) -> Iterator[Command
         yield bench_command(plan, python, estimate(plan))
 
 
-def estimate(plan: dict[str, Any]) -> str:
-    """What it takes, for --dry-run."""
+def estimate(plan: dict[str, Any], hosts: int = 1) -> str:
+    """What it takes, for --dry-run and for whoever waits. `hosts`: 0 where that is not known."""
     count = len(plan.get("collectives", COLLECTIVES))
     if plan.get("least_gpus"):
         return "about 15 s where there are several GPUs, else nothing"
-    more = "; on several hosts some rounds of tests more, of seconds each"
+    if hosts > 1:
+        told = over_hosts(plan, hosts, count)
+        more = "; where tests differ by chance up to 4 min more"
+    else:
+        told = f"about {10 + 2 * count} s on processors, {60 + 10 * count} s on GPUs"
+        more = "" if hosts else "; on several hosts more, by their number"
     wire = "; links by TCP 10 s a round, by RDMA 45 s for each adapter of a host and round"
     more += wire if plan.get("wire") else ""
     for name, *values in plan.get("sweep", ()):
         more += f"; {name}: {13 * len(values)} launches and more, 10 min at most"
     if plan.get("lasting_s"):
         more += f"; then {format_duration(plan['lasting_s'])} of one collective"
-    return f"about {10 + 2 * count} s on processors, {60 + 10 * count} s on GPUs{more}"
+    return f"{told}{more}"
+
+
+#: Fewer hosts are named.
+_MANY = 4
+
+
+def _few(hosts: Sequence[str]) -> str:
+    if len(hosts) <= _MANY:
+        return " and ".join(filter(None, (", ".join(hosts[:-1]), hosts[-1])))
+    return f"a group of {len(hosts)} hosts"
+
+
+def _tests(numbers: Sequence[int], pairs: int) -> str:
+    """`pairs`: how many tests there are where none is slow; 0: that depends on what is found."""
+    first, last = numbers[0], numbers[-1]
+    told = f"test {first}" if first == last else f"tests {first} to {last}"
+    return f"{told} of {pairs}" if last <= pairs else told
 
 
 _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
@@ -133,6 +156,11 @@ _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
         + ", ".join(" and ".join(pair) for pair in told["pairs"])
     ),
     "test": lambda told: f"test {told['test']}, of {len(told['among'])} hosts: {told['why']}",
+    "round": lambda told: (
+        f"{_tests(told['tests'], told['pairs'])}: "
+        + ", ".join(_few(hosts) for hosts in told["among"])
+    ),
+    "lasting": lambda told: f"{told['collective']} for {format_duration(told['lasting_s'])}",
     "window": lambda told: f"{told['at_s'] + told['lasts_s']:.0f} s: {told['median_us']:,.0f} us",
     "setting": lambda told: (
         f"{told['name']}={told['value'] or UNSET}, "
@@ -142,10 +170,29 @@ _NEWS: dict[str, Callable[[dict[str, Any]], str]] = {
 }
 
 
+#: What takes minutes, by the lines that it tells.
+_PARTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    **dict.fromkeys(("begin", "started", "step", "size"), lambda _: "collectives, size by size"),
+    "round": lambda told: str(told["what"]),
+    "wire_round": lambda told: f"links by {told['tool']}, in rounds of pairs",
+    "lasting": _NEWS["lasting"],
+    "setting": lambda told: f"values of {told['name']} in turns",
+}
+
+
+def part_of(told: dict[str, Any]) -> str:
+    """The part of a bench that a line is of, in words; "" for one that tells none."""
+    return _in_words(_PARTS, told)
+
+
 def told_of(told: dict[str, Any]) -> str:
     """A line of the payload in words for a terminal; "" for one that is no news."""
-    say = _NEWS.get(str(told.get("kind", "")))
+    return _in_words(_NEWS, told)
+
+
+def _in_words(says: dict[str, Callable[[dict[str, Any]], str]], told: dict[str, Any]) -> str:
+    say = says.get(str(told.get("kind", "")))
     try:
         return say(told) if say else ""
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, IndexError):
         return ""

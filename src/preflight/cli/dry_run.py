@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
 from preflight.cli.asking import shown_commands
 from preflight.cli.exit import Exit
 from preflight.cli.many import many_hosts
@@ -9,6 +14,7 @@ from preflight.cli.options import Options
 from preflight.cli.plan import Plan, Question
 from preflight.cli.saving import hold_targets, host_paths
 from preflight.cli.streams import Streams
+from preflight.model import Command
 
 
 def dry_run(question: Question, plan: Plan, options: Options, streams: Streams) -> int:
@@ -33,9 +39,19 @@ def dry_run(question: Question, plan: Plan, options: Options, streams: Streams) 
         streams.report(["first, to know who can take part, and where they can meet:\n"])
         streams.report(shown_commands(before, options, many.told()))
         streams.report(["then those that can, as one job; their plan says that too:\n"])
+        if question.benches is not None:
+            commands = _together(commands, plan.benches or {}, len(many.hosts))
     streams.report(shown_commands(commands, options, many.told() if many else ""))
     streams.report([_closing(plan, options)])
     return Exit.OK
+
+
+def _together(commands: Sequence[Command], benches: dict[str, Any], hosts: int) -> list[Command]:
+    """With what a bench takes over so many hosts, in place of what it takes on one."""
+    from preflight.cli.benches import estimate
+
+    alone, together = estimate(benches), estimate(benches, hosts)
+    return [replace(one, note=one.note.replace(alone, together)) for one in commands]
 
 
 def _closing(plan: Plan, options: Options) -> str:

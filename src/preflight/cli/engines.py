@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from preflight.cli.benches import estimate
 from preflight.cli.hosts import words_of
 from preflight.cli.nccl_tests.job import Here, Together
 from preflight.cli.nccl_tests.ways import Launcher, launcher_of
@@ -21,6 +22,7 @@ def as_one_bench(many: Asking, plan: Plan, options: Options) -> None:
     """Have the hosts measured as one."""
     benches = plan.benches or {}
     if "tests" not in benches:
+        many.takes = estimate(benches, len(many.hosts)).partition(";")[0]
         as_one_job(many, plan.python, BENCH)
         return
     # One host has a process of its own: it takes no launcher.

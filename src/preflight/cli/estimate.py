@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -35,7 +36,7 @@ _BOUNDS = {
     "read_speed": (1e-6, 1e9), "power": (1, 1e5), "mtbf": (1, 1e10), "restart": (0, 1e7),
     "interval": (1e-3, 1e9), "stall": (1e-6, 1e7), "wait": (0, 1e4), "price": (0, 1e9),
     "price_kwh": (0, 1e9), "price_storage": (0, 1e9), "price_transfer": (0, 1e9),
-    "keep": (0, 1e9), "transfers": (0, 1e9),
+    "price_requests": (0, 1e9), "keep": (0, 1e9), "transfers": (0, 1e9), "vocab": (1, 1e9),
 }  # fmt: skip
 _READ: dict[str, Callable[[str], float]] = {
     **dict.fromkeys(("params", "active_params", "tokens", "tokens_per_gpu"), parse_count),
@@ -59,7 +60,7 @@ def run(options: Options, streams: Streams) -> int:
     asked = run_of(options)
     began, started_at = time.monotonic(), now()
     names = [*options.reports, *options.from_]
-    reports = [(Path(name).name, stored(Path(name))) for name in names]
+    reports = [_stored(name) for name in names]
     told = estimate(asked, measured(reports, asked.sharding))
     report = Report(
         command="estimate", argv=tuple(in_arguments(sys.argv[1:])), level="",
@@ -72,20 +73,49 @@ def run(options: Options, streams: Streams) -> int:
         return finish(shown(report, options), options, streams, targets)
 
 
+def _stored(name: str) -> tuple[str, Report]:
+    """A report with the name that it is called by; - is standard input."""
+    if name == "-":
+        return "standard input", stored(Path("/dev/stdin"))
+    return Path(name).name, stored(Path(name))
+
+
 def run_of(options: Options) -> Run:
     """What the user states; UsageError where a number cannot be one of a run."""
     lacking = [f"--{name}" for name in ("params", "tokens", "gpus") if not _given(options, name)]
     if lacking:
         raise UsageError(f"an estimate needs {', '.join(lacking)}", _EXAMPLE)
     numbers = {name: _number(options, name) for name in _BOUNDS if _given(options, name)}
-    if numbers.get("active_params", 0) > numbers["params"]:
-        raise UsageError("--active-params is above --params", _EXAMPLE)
+    _hold_shape(numbers, options)
     sharding, optimizer = options.sharding or "fsdp", options.optimizer or "adamw"
     if sharding not in SHARDINGS:
         raise UsageError(f"--sharding {sharding!r} is no choice", f"one of {', '.join(SHARDINGS)}")
     layout(optimizer)
     fields = {_UNITS.get(name, name): value for name, value in numbers.items()}
+    fields |= _attention(options)
     return Run(**fields, sharding=sharding, optimizer=optimizer, gpu=options.gpu)  # type: ignore[arg-type]
+
+
+def _hold_shape(numbers: dict[str, float], options: Options) -> None:
+    """What is told of a model belongs together."""
+    if numbers.get("active_params", 0) > numbers["params"]:
+        raise UsageError("--active-params is above --params", _EXAMPLE)
+    for name in ("heads", "vocab"):
+        if _given(options, name) and not _given(options, "width"):
+            raise UsageError(f"--{name} needs --width", "--width 4096, the model's hidden size")
+    computing = numbers.get("active_params", numbers["params"])
+    if numbers.get("vocab", 0) * numbers.get("width", 0) >= computing:
+        raise UsageError("--vocab x --width is not below the parameters", _EXAMPLE)
+
+
+def _attention(options: Options) -> dict[str, int]:
+    """The width of all heads together."""
+    if options.heads is None:
+        return {}
+    match = re.fullmatch(r"([1-9][0-9]{0,5})x([1-9][0-9]{0,5})", options.heads.strip())
+    if match is None:
+        raise UsageError(f"--heads {options.heads!r} is not HEADSxSIZE", "--heads 64x128")
+    return {"attention_width": int(match[1]) * int(match[2])}
 
 
 def _given(options: Options, name: str) -> bool:
@@ -95,11 +125,18 @@ def _given(options: Options, name: str) -> bool:
 def _number(options: Options, name: str) -> float:
     """The option's value in its unit; whole where it was given as a whole number."""
     said = getattr(options, name)
-    value = _READ[name](said) if name in _READ else said
+    try:
+        value = _READ[name](said) if name in _READ else said
+    except UsageError as error:
+        raise UsageError(f"{_flag(name)} {error.what}", error.hint) from None
     if not math.isfinite(value):
-        raise UsageError(f"--{name} {said} is no number", _EXAMPLE)
-    held(f"--{name.replace('_', '-')}", value, *_BOUNDS[name])
+        raise UsageError(f"{_flag(name)} {said} is no number", _EXAMPLE)
+    held(_flag(name), value, *_BOUNDS[name])
     return float(value) if not isinstance(value, int) else value
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _finding(told: Estimate) -> Finding:
@@ -108,7 +145,10 @@ def _finding(told: Estimate) -> Finding:
         return Finding("estimate.time", Status.ERROR, "INCOMPLETE: the time of the run is not "
                        "known", fix=(told.wall_s.text,))  # fmt: skip
     wall = told.wall_s
-    span = f"{format_duration(wall.low)} to "
-    span += format_duration(wall.high) if math.isfinite(wall.high) else "no end"
-    text = f"{format_duration(wall.likely)} ({span}) on {told.run.gpus:,} GPUs"
-    return Finding("estimate.time", Status.PASS, text)
+    span = ""
+    if wall.low != wall.high:
+        high = format_duration(wall.high) if math.isfinite(wall.high) else "no end"
+        span = f" ({format_duration(wall.low)} to {high})"
+    text = f"{format_duration(wall.likely)}{span} on {told.run.gpus:,} GPUs"
+    without = "" if span else "; no range: each number is stated, or known only once"
+    return Finding("estimate.time", Status.PASS, f"{text}{without}")

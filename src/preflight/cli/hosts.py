@@ -15,12 +15,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from preflight.assemble.same_host import told_apart
 from preflight.capture import pack, unpack
 from preflight.cli.asking import Captures, Keeper, host_timeout_s, rescue
-from preflight.cli.news import news_of
+from preflight.cli.news import News
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.collect import trimmed
@@ -58,6 +57,8 @@ class Asking(Struct):
     #: What is started here to reach them all; empty where there is no one such command.
     shown: str = ""
     interrupted: threading.Event = field(default_factory=threading.Event)
+    #: What all of them take together, where that is more than each by itself.
+    takes: str = ""
     spool: Spool = field(default_factory=lambda: Spool())
 
     def told(self) -> str:
@@ -75,6 +76,7 @@ class Asking(Struct):
         one that comes much later ends all."""
         limit_s = host_timeout_s(commands, options)
         takes = [one.note.partition(";")[0] for one in commands if one.note.startswith("about ")]
+        takes = [self.takes] if self.takes else takes
         told = f" ({'; '.join(takes)})" if takes else ""
         streams.phase(f"asking {self._count()} {self.way}{told}, {limit_s:g} s each at most")
         with _heard(self.interrupted), captures.opened() as keeper:
@@ -143,7 +145,7 @@ def asking(options: Options, commands: Sequence[Command], streams: Streams) -> A
         streams.note(f"note: asked once, named more than once: {fold(found.repeated)}")
     limit_s = host_timeout_s(commands, options)
     make = _under_slurm if options.slurm else _over_ssh
-    return make(found.targets, limit_s, options, _progress(streams, limit_s))
+    return make(found.targets, limit_s, options, _progress(streams, limit_s, quiet=options.quiet))
 
 
 def _over_ssh(
@@ -220,11 +222,12 @@ def _from_files(names: Sequence[str]) -> Iterator[str]:
         yield from found
 
 
-def _progress(streams: Streams, limit_s: float) -> Callable[[Progress], None]:
+def _progress(streams: Streams, limit_s: float, *, quiet: bool) -> Callable[[Progress], None]:
+    news = News(streams, quiet=quiet)
+
     def told(progress: Progress) -> None:
-        news = news_of(progress.waits_for, progress.latest)
-        shown = replace(progress, waits_for=news) if news else progress
-        streams.step(progress_line(shown, limit_s))
+        news.hear(progress.waits_for, progress.latest)
+        streams.step(progress_line(progress, limit_s, news.latest))
 
     return told
 

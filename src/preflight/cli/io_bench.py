@@ -7,18 +7,29 @@ from msgspec.structs import replace
 from preflight.cli.judging import judge_and_report
 from preflight.cli.options import STORE, Options
 from preflight.cli.plan import Question
+from preflight.cli.projecting import projection
+from preflight.cli.shards import plan_of as shard_of
 from preflight.cli.storing import plan_of
 from preflight.cli.streams import Streams
 
 #: What was measured is read beside what the devices and their links are.
 DOMAINS = ("io", "storage")
+SHARD = "shard"
 _DEFAULTS = Options()
 
 
 def run(options: Options, streams: Streams) -> int:
-    """Write and read files with fio, or read what it wrote, and judge what it measured."""
+    """Write and read files with fio, or read what it wrote, and judge what it measured; or decode a
+    file of the user's."""
+    # Whoever types the name of active work asks for it.
+    return judge_and_report(_question(options), replace(options, level="standard"), streams)
+
+
+def _question(options: Options) -> Question:
+    decodes = shard_of(options)
+    if decodes is not None:
+        return Question("io-bench", (SHARD,), (f"{SHARD}.*",), decodes=decodes)
     given = any(getattr(options, name) != getattr(_DEFAULTS, name) for name in STORE)
     stores = plan_of(options) if given or not options.from_ else None
-    question = Question("io-bench", DOMAINS, ("io.*",), stores=stores)
-    # Whoever types the name of active work asks for it.
-    return judge_and_report(question, replace(options, level="standard"), streams)
+    domains = (*DOMAINS, SHARD) if options.from_ else DOMAINS
+    return Question("io-bench", domains, ("io.*",), stores=stores, more_tables=projection(options))

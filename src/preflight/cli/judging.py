@@ -112,6 +112,8 @@ def judge_and_report(
         hosts, fleet = _judged(plan, options, found, many)
         report = _report(question, plan, options, hosts, fleet, started_at, began)
         report.measurements = tuple(table for one in found for table in one.measured)
+        if question.more_tables is not None:
+            report.measurements += tuple(question.more_tables(report.measurements))
         if options.slurm:
             from preflight.reports.drain import drain_lines
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from preflight.assemble.same_host import told_apart
+from preflight.cli.apart import left_out, shut_off
 from preflight.cli.hosts import Asking
 from preflight.cli.together import as_told, benched, gathered, told_of_others
 from preflight.errors import UsageError
@@ -51,6 +52,8 @@ class Work(Struct, frozen=True):
     told: Callable[[Mapping[str, list[Raw]], Mapping[str, Any], bool], dict[str, list[Raw]]]
     #: What of its plan depends on the hosts: by the plan, and the GPUs and cores of the least.
     joined: Callable[[Mapping[str, Any], int, int], dict[str, Any]]
+    #: Whether the others go on without a host that they do not reach.
+    goes_on: bool = False
 
 
 def _of_training(plan: Mapping[str, Any], gpus: int, cores: int) -> dict[str, Any]:
@@ -74,7 +77,7 @@ def _trained(
 
 TRAINING = Work(TRAINS, "micro-train/1", train_command, gathered, _trained, _of_training)
 BENCH = Work(
-    BENCHES, "nccl-bench/1", bench_command, benched, as_told, _of_bench,
+    BENCHES, "nccl-bench/1", bench_command, benched, as_told, _of_bench, goes_on=True,
 )  # fmt: skip
 
 
@@ -134,24 +137,52 @@ class OneJob(Struct):
         found = {one.host: _left_out(one, train, self.work) for one in left}
         if healthy:
             _hold_way(healthy)
-            plan = joined(plan, healthy, self.work)
-            found |= self._train(commands, train, plan, healthy, left)
+            found |= self._together(commands, train, plan, healthy, left)
         # As they were named, and not as they answered: what is saved is read in this order again.
         order = dict.fromkeys([*(one.host for one in sites), *found])
         yield from ((name, found[name]) for name in order if name in found)
 
-    def _train(
+    def _together(
+        self, commands: Sequence[Command], train: Command, asked: dict[str, Any],
+        healthy: list[Site], left: list[Site],
+    ) -> dict[str, list[Raw]]:  # fmt: skip
+        """As one job, and again without those that the others do not reach, as long as there are
+        two."""
+        apart: dict[str, list[Raw]] = {}
+        while True:
+            plan = joined(asked, healthy, self.work)
+            found = self._gathered(commands, train, plan, healthy)
+            of = _of_job(plan, healthy, left)
+            whys = self._shut_off(found, of["places"])
+            apart |= {
+                host: left_out(found.pop(host), self.work.probe, self.work.form, why)
+                for host, why in whys.items()
+            }
+            gone = [one for one in healthy if one.host in whys]
+            healthy = [one for one in healthy if one.host not in whys]
+            for one in gone:
+                one.line = {"kind": "cannot", "text": whys[one.host]}
+            left = [*left, *gone]
+            if gone and len(healthy) > 1:
+                continue
+            if len(of["hosts"]) > 1 or left:
+                found = self.work.told(found, of, self.interrupted.is_set())
+            return found | apart
+
+    def _shut_off(self, found: dict[str, list[Raw]], places: Mapping[str, Any]) -> dict[str, str]:
+        if not self.work.goes_on or self.interrupted.is_set():
+            return {}
+        whys = shut_off(found, self.work.probe, places)
+        return {host: why for host, why in whys.items() if host in found}
+
+    def _gathered(
         self, commands: Sequence[Command], train: Command, plan: dict[str, Any],
-        healthy: Sequence[Site], left: Sequence[Site],
+        healthy: Sequence[Site],
     ) -> dict[str, list[Raw]]:  # fmt: skip
         shipped = replace(self.work.command(plan, self.python), timeout_s=train.timeout_s)
         questions = [shipped if one is train else one for one in commands]
         fewer = only(self.fleet, [one.host for one in healthy])
-        found = self.work.gather(fewer, questions, self.interrupted)
-        if len(healthy) == 1 and not left:
-            return found
-        of = _of_job(plan, healthy, left)
-        return self.work.told(found, of, self.interrupted.is_set())
+        return self.work.gather(fewer, questions, self.interrupted)
 
 
 def only(fleet: Any, hosts: Sequence[str]) -> Any:
@@ -210,7 +241,9 @@ def read_site(host: str, raws: list[Raw]) -> Site:
         return Site(host, raws=raws)
     for kind in ("cannot", "busy"):
         if told.get(kind):
-            why = {"why": "no-torch"} if kind == "cannot" and not told.get("torch") else {}
+            why = {"why": told["fault"]} if told.get("fault") else {}
+            if kind == "cannot" and not why and not told.get("torch"):
+                why = {"why": "no-torch"}
             return Site(host, told, {"kind": kind, **why, "text": told[kind]}, raws)
     return Site(host, told, raws=raws)
 

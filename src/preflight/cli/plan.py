@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,8 @@ class Plan(Struct):
     benches: dict[str, Any] | None = None
     #: What is written and read (cli/storing.py); None where nothing is.
     stores: dict[str, Any] | None = None
+    #: The file of data that is decoded (cli/shards.py); None where none is.
+    decodes: dict[str, Any] | None = None
     #: Checks above the level that was asked for: judged where a recording holds what they need.
     beyond: frozenset[str] = frozenset()
     #: The level that all chosen checks need; empty where one of the asked level is among them.
@@ -83,6 +85,10 @@ class Plan(Struct):
             from preflight.cli.storing import store_question
 
             yield store_question(self.stores, self.python)
+        if self.decodes is not None:
+            from preflight.ship import shard_command
+
+            yield shard_command(self.decodes, self.python)
         if self.trains is not None:
             from preflight.cli.training import estimate
             from preflight.ship import train_command
@@ -131,6 +137,10 @@ class Question(Struct, frozen=True):
     benches: dict[str, Any] | None = None
     #: The plan of a bench of storage, where that was asked for.
     stores: dict[str, Any] | None = None
+    #: The plan of decoding a file of data, where that was asked for.
+    decodes: dict[str, Any] | None = None
+    #: Tables made of those that all hosts measured, to stand behind them.
+    more_tables: Callable[[Sequence[dict[str, Any]]], Sequence[dict[str, Any]]] | None = None
 
 
 def hold(options: Options) -> None:
@@ -220,6 +230,7 @@ def make_plan(question: Question, options: Options) -> Plan:
         _work(question.stresses, "stress", checks, options),
         _work(question.benches, "collectives", checks, options),
         _work(question.stores, "io", checks, options),
+        question.decodes,
         frozenset(beyond),
         needs,
     )

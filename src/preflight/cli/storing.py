@@ -10,6 +10,7 @@ from typing import Any
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
+from preflight.facts.patterns import PATTERNS as ALL
 from preflight.model import Check, Command
 from preflight.units import format_bytes, format_duration, parse_bytes, parse_duration
 
@@ -21,6 +22,14 @@ TRIAL: dict[str, Any] = {"size_bytes": 1 << 20, "seconds": 2.0, "measure": False
 _SIZE, _SECONDS = 4 << 30, 60.0
 _LEAST_BYTES, _LEAST_S = 64 << 20, 6.0
 _MOST_BYTES, _MOST_S = 1 << 45, 86400.0
+#: Of the plan's fields for one pattern: that, the option, the range, and that in words.
+_RANGES = {
+    "workers": ("dataloader", "--workers", 1, 256, "1 to 256"),
+    "window_bytes": ("dataloader", "--window", 4 << 10, 16 << 20, "4K to 16M"),
+    "demand_mbps": ("dataloader", "--demand-mbps", 1e-3, 1e6, "0.001 to 1000000, in MB/s"),
+    "writers": ("checkpoint", "--writers", 1, 128, "1 to 128"),
+}
+_PAGE = 4 << 10
 
 
 def plan_of(options: Options) -> dict[str, Any]:
@@ -33,6 +42,7 @@ def plan_of(options: Options) -> dict[str, Any]:
     }  # fmt: skip
     plan |= {"dir": _dir(options.dir)} if options.dir is not None else {}
     plan |= {"even_if_busy": True} if options.even_if_busy else {}
+    plan |= {"patterns": _patterns(options)} | _own(options)
     if options.job is not None:
         from preflight.cli.fio_file import held
 
@@ -45,6 +55,42 @@ def wanted(asked: dict[str, Any] | None, checks: Sequence[Check]) -> dict[str, A
     if any(one.domain == "io" for one in checks):
         return dict(QUICK) if asked is None else asked
     return {**(asked or {}), **TRIAL}
+
+
+def _patterns(options: Options) -> list[str]:
+    """Which are measured: all, or those named; with a job file fio alone."""
+    if options.patterns is None:
+        return [ALL[0]] if options.job is not None else list(ALL)
+    asked = [one.strip() for one in options.patterns.split(",")]
+    wrong = next((one for one in asked if one not in ALL), None)
+    if wrong is not None:
+        raise UsageError(f"--patterns {wrong!r} is none", f"some of {','.join(ALL)}")
+    if options.job is not None and asked != [ALL[0]]:
+        raise UsageError("--job is of fio, and --patterns asks for more", "leave one of them out")
+    return list(dict.fromkeys(asked))
+
+
+def _own(options: Options) -> dict[str, Any]:
+    """What is of one pattern alone."""
+    asked: dict[str, Any] = {}
+    if options.writers is not None:
+        asked["writers"] = options.writers
+    if options.loaders is not None:
+        asked["workers"] = options.loaders
+    if options.window is not None:
+        asked["window_bytes"] = parse_bytes(options.window)
+    if options.demand_mbps is not None:
+        asked["demand_mbps"] = options.demand_mbps
+    for name, value in asked.items():
+        pattern, flag, low, high, words = _RANGES[name]
+        if not low <= value <= high:  # NaN is in no range
+            raise UsageError(f"{flag} is out of range", words)
+        if pattern not in _patterns(options):
+            raise UsageError(f"{flag}: of {pattern}, which is not measured",
+                             f"--patterns {pattern}")  # fmt: skip
+    if asked.get("window_bytes", 0) % _PAGE:
+        raise UsageError(f"--window {options.window} is no multiple of 4K", "--window 128K")
+    return asked
 
 
 def _size(text: str | None) -> int:
@@ -111,4 +157,6 @@ def told_of(told: dict[str, Any]) -> str:
         size = told.get("size_bytes")
         written = format_bytes(size) if isinstance(size, int) else "files"
         return f"writes at most {written} into {told.get('dir')} ({told.get('fs')})"
+    if told.get("kind") == "pattern":
+        return f"{told.get('name')} {told.get('part', '')} is done"
     return f"{told.get('name')} is done" if told.get("kind") == "fio" else ""

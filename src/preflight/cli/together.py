@@ -9,18 +9,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from preflight.cli.apart import did_not_meet
 from preflight.cli.hosts import Fleet
 from preflight.faults import CONNECTION
 from preflight.model import Command, Raw
-from preflight.probes.collectives.job import split, told_to_each
+from preflight.probes.collectives.job import lost_of, split, told_to_each
 from preflight.probes.training.job import Part, job_line
 from preflight.ship import BENCHES, TRAINS
 
 #: Once a host has ended badly the others have so long for words of their own: those whose peer is
 #: gone notice it at once, those that wait for one that never came say nothing for minutes.
 LAST_WORDS_S = 5.0
-#: After the host that leads a bench has ended, the others end at once.
-LEFT_S = 30.0
+#: After the host that leads a bench has ended, the others end at once; and where the hosts did not
+#: come together there is less to end.
+LEFT_S, UNMET_S = 30.0, 8.0
 _INTERRUPTED = "interrupted"
 _BAD = frozenset(("died", "failed", "silent", "cannot", "busy", "unmet"))
 #: What timeout(1) ends with where SIGKILL ended the command.
@@ -69,24 +71,28 @@ def benched(fleet: Any, commands: Sequence[Command], user: threading.Event) -> d
     over = Over(user)
     asked: Fleet = replace(fleet, interrupted=over)
     found: dict[str, list[Raw]] = {}
-    timer = threading.Timer(LEFT_S, over.set)
-    timer.daemon = True
+    left_s, timer = LEFT_S, threading.Timer(LEFT_S, over.set)
     try:
         for host, raws in asked.run(commands):
             found[host] = raws
             if host == fleet.hosts[0]:
+                left_s = UNMET_S if did_not_meet(raws, BENCHES) else LEFT_S
+                timer = threading.Timer(left_s, over.set)
+                timer.daemon = True
                 timer.start()
     finally:
         timer.cancel()
-    return found if user.is_set() else {host: _given_up(raws) for host, raws in found.items()}
+    if user.is_set():
+        return found
+    return {host: _given_up(raws, left_s) for host, raws in found.items()}
 
 
-def _given_up(raws: list[Raw]) -> list[Raw]:
+def _given_up(raws: list[Raw], left_s: float) -> list[Raw]:
     closing = next((raw for raw in raws if raw.probe == CONNECTION), None)
     if closing is None or not closing.missing or closing.missing.fault != _INTERRUPTED:
         return raws
-    text = f"it did not end, {LEFT_S:.0f} s after the host that leads: ps -eo pid,stat,args there"
-    line = {"kind": "gone", "text": text}
+    text = f"it did not end, {left_s:.0f} s after the host that leads: ps -eo pid,stat,args there"
+    line = {"kind": "lost", "text": text}
     return [
         replace(raw, rc=0, missing=None, stdout=_with(_text(raw), line))
         if raw.probe == BENCHES else raw
@@ -151,11 +157,12 @@ def as_told(
     """The answers, each with a line that tells the job, and one of the search: each host is judged
     by itself, and only the first of them knows which is slow."""
     texts = {host: _text(_answer(raws, BENCHES)) for host, raws in found.items()}
-    own, located = split(texts), told_to_each(texts)
+    own, located, lost = split(texts), told_to_each(texts), lost_of(texts)
     job = {"kind": "job", **of}
     return {
         host: [
-            replace(raw, stdout=_with(own[host], job, *filter(None, (located.get(host),))))
+            replace(raw, stdout=_with(own[host], job, *filter(None, (located.get(host),
+                                                                      lost.get(host)))))
             if raw.probe == BENCHES else raw
             for raw in raws
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
@@ -10,6 +11,9 @@ from preflight.estimate.figures import Figure, computed
 from preflight.estimate.whole import Estimate
 from preflight.model import Known, Missing
 
+#: Of one request: parts of an upload as boto3's TransferConfig has them by default. Each rank has a
+#: file of its own at least.
+_PART_BYTES = 8 << 20
 _MONTH_S = 30.44 * 86400  # a twelfth of a year
 
 
@@ -45,6 +49,10 @@ def _lines(told: Estimate) -> Iterator[BillLine]:
         lambda x, p: run.keep * size_gb * x / _MONTH_S * p,
         f"{run.keep} checkpoints x {size_gb:,.0f} GB x months x {{}}",
     )  # fmt: skip
+    each = max(run.gpus, math.ceil(told.checkpoint.total_bytes / _PART_BYTES))
+    yield _line("requests", told.saves, run.price_requests, "--price-requests",
+                lambda x, p: x * each / 1e3 * p,
+                f"saves x {each:,} parts of 8 MiB, or files of a rank / 1000 x {{}}")  # fmt: skip
     gigabytes = run.transfers * size_gb
     sent = Figure(gigabytes, gigabytes, gigabytes, "computed")
     yield _line("transfer", sent, run.price_transfer, "--price-transfer", lambda x, p: x * p,

@@ -17,16 +17,16 @@ BUS_BYTES = {"ddp": 4.0, "zero1": 4.0, "zero2": 4.0, "fsdp": 6.0}
 
 
 def dense_flops(run: Run) -> float:
-    """6 for each parameter that a token passes through: 2 forward, 4 backward."""
-    return 6.0 * run.computing_params
+    """6 for each parameter that a token is multiplied with: 2 forward, 4 backward."""
+    return 6.0 * (run.computing_params - run.looked_up_params)
 
 
 def attention_flops(run: Run) -> Known[float]:
     """12 x layers x width x length of one token, forward and backward (Narayanan et al. 2021,
-    appendix); a causal kernel skips half of it."""
+    appendix), with the width of all heads together; a causal kernel skips half of it."""
     if run.layers is None or run.width is None or run.length is None:
         return NO_SHAPE
-    return 12.0 * run.layers * run.width * run.length
+    return 12.0 * run.layers * (run.attention_width or run.width) * run.length
 
 
 def flops_per_token(run: Run) -> float:

@@ -9,6 +9,10 @@ from typing import Any
 from msgspec import Struct
 
 from preflight.estimate.figures import Figure, together
+from preflight.estimate.hosts import Room, models_of, room
+from preflight.estimate.storage import READS, WRITES, Kind, left_out, positive
+from preflight.estimate.storage import numbers_of as _numbers
+from preflight.estimate.storage import together as of_all_hosts
 from preflight.model import Known, Missing, Report
 
 NO_RATE = Missing(
@@ -24,14 +28,16 @@ NO_READ = Missing(
     "not-in-input", "`preflight io-bench --dir DIR --save io.json`, or --read-speed 5GB/s"
 )
 NO_POWER = Missing(
-    "not-in-input", "`preflight micro-train --save train.json` on these GPUs, or --power WATTS"
+    "not-in-input",
+    "`preflight micro-train --save train.json` on these GPUs, or gpu-health --stress, or --power "
+    "WATTS",
 )
 _STEP_PARTS = "training: where a step's time goes"
-#: What a save or a load looks like, the nearest first.
-_WRITES = ("checkpoint", "save", "seq-write", "write")
-_READS = ("restore", "load", "seq-read", "read")
+#: A GPU that works less than this of the time tells no power of training.
+_AT_WORK_PERCENT = 90.0
 #: Likely values that are so far apart are not of one thing.
 _DISAGREE = 1.25
+_PRODUCT = re.compile(r"NVIDIA [^,;]{1,80}")
 _COLLECTIVE = re.compile(r"(all_reduce|all_gather|reduce_scatter)\b")
 
 
@@ -46,6 +52,7 @@ class Measured(Struct, frozen=True):
     write_gbps: Known[Figure] = NO_WRITE
     read_gbps: Known[Figure] = NO_READ
     power_w: Known[Figure] = NO_POWER
+    room: Room = Room()
     products: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -59,27 +66,22 @@ def measured(reports: Sequence[tuple[str, Report]], sharding: str = "fsdp") -> M
         "mfu_percent": list(_mfus(tables)),
         "communication_percent": list(_communication(tables)),
         "busbw_gbps": list(_busbw(tables, sharding)),
-        "write_gbps": list(_storage(tables, _WRITES)),
-        "read_gbps": list(_storage(tables, _READS)),
-        "power_w": list(_power(reports)),
+        "write_gbps": list(_storage(reports, WRITES)),
+        "read_gbps": list(_storage(reports, READS)),
+        "power_w": list(_power(reports)) or list(_watched_power(reports)),
     }
-    missing = Measured()
+    missing, products = Measured(), tuple(dict.fromkeys(_products(reports)))
     return Measured(
         **{name: together(each, getattr(missing, name)) for name, each in found.items()},
-        products=tuple(dict.fromkeys(_products(reports))),
-        notes=(*_of_no_use(reports, found), *_disagreeing(found), *_left_out(tables)),
+        room=room([report for _, report in reports]),
+        products=products,
+        notes=(
+            *_of_no_use(reports, found),
+            *_disagreeing(found),
+            *_of_several_models(products),
+            *_left_out(tables),
+        ),
     )
-
-
-def _numbers(table: dict[str, Any]) -> dict[str, Any]:
-    told = table.get("numbers")
-    return told if isinstance(told, dict) else {}
-
-
-def _positive(value: object) -> float | None:
-    """A number that can be a measurement."""
-    fine = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if fine and 0 < value < 1e30 else None  # type: ignore[arg-type,operator]
 
 
 def _source(name: str, table: dict[str, Any]) -> str:
@@ -101,7 +103,7 @@ def _trained(tables: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str
 
 def _spread(value: float, numbers: dict[str, Any], source: str) -> Figure:
     """Of a rate whose steps took from `step_low_s` to `step_high_s`."""
-    each = [_positive(numbers.get(f"step_{one}_s")) for one in ("low", "median", "high")]
+    each = [positive(numbers.get(f"step_{one}_s")) for one in ("low", "median", "high")]
     low, middle, high = each
     if low is None or middle is None or high is None or not low <= middle <= high:
         return Figure(value, value, value, "measured", source)
@@ -111,7 +113,7 @@ def _spread(value: float, numbers: dict[str, Any], source: str) -> Figure:
 def _rates(tables: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[Figure]:
     for name, table in _trained(tables):
         told = _numbers(table)
-        parts = [_positive(told.get(one)) for one in ("tokens_per_s", "flops_per_token", "ranks")]
+        parts = [positive(told.get(one)) for one in ("tokens_per_s", "flops_per_token", "ranks")]
         rate, flops, ranks = parts
         if rate and flops and ranks:
             yield _spread(rate * flops / ranks, told, _source(name, table))
@@ -119,7 +121,7 @@ def _rates(tables: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[Figure]:
 
 def _mfus(tables: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[Figure]:
     for name, table in _trained(tables):
-        value = _positive(_numbers(table).get("mfu_percent"))
+        value = positive(_numbers(table).get("mfu_percent"))
         if value is not None:
             yield _spread(value, _numbers(table), _source(name, table))
 
@@ -143,7 +145,7 @@ def _busbw(tables: Sequence[tuple[str, dict[str, Any]]], sharding: str) -> Itera
         if not match or not rows:
             continue
         value = max(
-            (one for key in ("busbw", "busbw in") if (one := _positive(rows[-1].get(key)))),
+            (one for key in ("busbw", "busbw in") if (one := positive(rows[-1].get(key)))),
             default=None,
         )
         if value is not None:
@@ -154,38 +156,22 @@ def _busbw(tables: Sequence[tuple[str, dict[str, Any]]], sharding: str) -> Itera
     yield from found[True] or alternatives
 
 
-def _storage(
-    tables: Sequence[tuple[str, dict[str, Any]]], words: Sequence[str]
-) -> Iterator[Figure]:
-    """The jobs whose name is nearest to what is looked for; those of the page cache are none."""
-    for name, table in tables:
-        jobs = {
-            job: value
-            for job, told in _numbers(table).items()
-            if isinstance(told, dict)
-            and (value := _positive(told.get("bandwidth_mbps")))
-            and job not in _cached(table)
-        }
-        for word in words:
-            fits = [job for job in jobs if word in job and "rand" not in job]
-            for job in fits:
-                value = jobs[job] / 1e3
-                yield Figure(value, value, value, "measured", f"{_source(name, table)}, {job}")
-            if fits:
-                break
-
-
-def _cached(table: dict[str, Any]) -> set[str]:
-    rows = [row for row in table.get("rows") or () if isinstance(row, dict)]
-    return {str(row.get("job")) for row in rows if row.get("of") == "page cache"}
+def _storage(reports: Sequence[tuple[str, Report]], kind: Kind) -> Iterator[Figure]:
+    """Of all hosts of a report together."""
+    for name, report in reports:
+        if found := of_all_hosts(report.measurements, kind):
+            source = f"{name}, {found.how}"
+            yield Figure(found.gbps, found.gbps, found.gbps, "measured", source)
 
 
 def _left_out(tables: Sequence[tuple[str, dict[str, Any]]]) -> Iterator[str]:
     for name, table in tables:
         if table.get("table") == "training" and not _is_of_gpus(table):
             yield f"{name}: trained on processors, which tells nothing of GPUs"
-        if jobs := sorted(_cached(table)):
-            yield f"{name}: {', '.join(jobs)} measured the page cache; left out"
+        jobs = left_out(table)
+        for what in dict.fromkeys(jobs.values()):
+            told = ", ".join(job for job, each in jobs.items() if each == what)
+            yield f"{name}: {told} measured the {what}; left out"
 
 
 def _training(report: Report) -> Iterator[dict[str, Any]]:
@@ -202,9 +188,31 @@ def _power(reports: Sequence[tuple[str, Report]]) -> Iterator[Figure]:
             ranks = told.get("ranks")
             for rank in ranks if isinstance(ranks, (list, tuple)) else ():
                 load = rank.get("load") if isinstance(rank, dict) else None
-                watts = _positive(load.get("power_w")) if isinstance(load, dict) else None
+                watts = positive(load.get("power_w")) if isinstance(load, dict) else None
                 if watts is not None:
                     yield Figure(watts, watts, watts, "measured", name)
+
+
+def _watched(report: Report) -> Iterator[dict[str, Any]]:
+    """GPUs that NVML was asked about for a while (gpu-health --duration, --stress)."""
+    for host in report.hosts:
+        watch = (host.facts or {}).get("watch")
+        gpus = watch.get("gpus") if isinstance(watch, dict) else ()
+        each = gpus if isinstance(gpus, (list, tuple)) else ()
+        yield from (one for one in each if isinstance(one, dict))
+
+
+def _watched_power(reports: Sequence[tuple[str, Report]]) -> Iterator[Figure]:
+    """Of each GPU that was at work while it was watched: its mean, and at most its highest."""
+    for name, report in reports:
+        for gpu in _watched(report):
+            busy, span = positive(gpu.get("busy_percent")), gpu.get("power_w")
+            if busy is None or busy < _AT_WORK_PERCENT or not isinstance(span, dict):
+                continue
+            mean, high = positive(span.get("mean")), positive(span.get("max"))
+            if mean is not None and high is not None and mean <= high:
+                source = f"{name}, GPUs at work while they were watched"
+                yield Figure(mean, mean, high, "measured", source)
 
 
 def _products(reports: Sequence[tuple[str, Report]]) -> Iterator[str]:
@@ -212,6 +220,18 @@ def _products(reports: Sequence[tuple[str, Report]]) -> Iterator[str]:
         for told in _training(report):
             products = told.get("products")
             yield from map(str, products if isinstance(products, (list, tuple)) else ())
+        yield from models_of(report)
+        for gpu in _watched(report):
+            if isinstance(product := gpu.get("product"), str):
+                yield product
+        for table in report.measurements:
+            title = str(table.get("table"))
+            yield from _PRODUCT.findall(title) if _COLLECTIVE.match(title) else ()
+
+
+def _of_several_models(products: Sequence[str]) -> Iterator[str]:
+    if len(products) > 1:
+        yield f"the reports are of several models: {', '.join(products)}; --gpu names the run's"
 
 
 def _of_no_use(
@@ -219,7 +239,9 @@ def _of_no_use(
 ) -> Iterator[str]:
     used = [one.source for each in found.values() for one in each]
     for name, report in reports:
-        if not any(source == name or source.startswith(f"{name},") for source in used):
+        told = any(source == name or source.startswith(f"{name},") for source in used)
+        here = [(name, table) for table in report.measurements]
+        if not (told or any(_watched(report)) or any(_left_out(here))):
             yield f"{name}: a report of {report.command} that tells nothing which is needed here"
 
 

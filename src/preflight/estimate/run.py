@@ -16,6 +16,8 @@ class Run(Struct, frozen=True):
     active_params: float | None = None  # of a mixture of experts
     layers: int | None = None
     width: int | None = None
+    attention_width: int | None = None  # heads x size of one, where that is not the width
+    vocab: int | None = None  # of an embedding that the output has a table of its own beside
     length: int | None = None
     sharding: str = "fsdp"
     optimizer: str = "adamw"
@@ -36,6 +38,7 @@ class Run(Struct, frozen=True):
     price_kwh: float | None = None
     price_storage: float | None = None  # of 1e9 bytes and month
     price_transfer: float | None = None  # of 1e9 bytes
+    price_requests: float | None = None  # of 1000
     keep: int = 2  # checkpoints that are kept
     transfers: int = 0  # checkpoints that are read out
 
@@ -43,3 +46,8 @@ class Run(Struct, frozen=True):
     def computing_params(self) -> float:
         """Those that one token passes through."""
         return self.active_params or self.params
+
+    @property
+    def looked_up_params(self) -> float:
+        """Of the input's embedding: a row of it is looked up, and nothing multiplied."""
+        return float((self.vocab or 0) * (self.width or 0))

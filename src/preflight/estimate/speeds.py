@@ -12,6 +12,8 @@ from preflight.estimate.run import Run
 from preflight.expect.models import model_of
 from preflight.model import Known, Missing
 
+_NAMED = "such as 'NVIDIA H100 80GB HBM3'"
+
 
 class Speeds(Struct, frozen=True):
     """Of this run: FLOP/s of one GPU beside and without exposed communication; GB/s; W."""
@@ -54,11 +56,12 @@ def _either(said: float | None, option: str, found: Known[Figure]) -> Known[Figu
 def _of_stated_mfu(mfu_percent: float, product: str) -> Known[Figure]:
     """MFU x peak of the datasheet."""
     if not product:
-        return Missing("not-asked", "--mfu needs the GPU's peak: --gpu 'NVIDIA H100 80GB HBM3'")
+        return Missing("not-asked", f"--mfu needs the GPU's peak: --gpu, {_NAMED}")
     model = model_of(product)
     peak = model if isinstance(model, Missing) else model.half_tflops
     if isinstance(peak, Missing):
-        return Missing(peak.kind, f"the peak of {product!r} is not known: {peak.text}")
+        takes = f"--gpu takes the name that `nvidia-smi -L` has, {_NAMED}"
+        return Missing(peak.kind, f"no peak is known of {product!r}: {takes}")
     source = f"--mfu {mfu_percent:g} of {peak:g} TFLOP/s, the datasheet's of {product}"
     return replace(stated(mfu_percent / 100 * peak * 1e12, ""), source=source)
 

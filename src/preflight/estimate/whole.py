@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ from preflight.estimate.compute import (
     lost_share,
 )
 from preflight.estimate.figures import Figure, computed, first_missing, stated
+from preflight.estimate.hosts import Room
 from preflight.estimate.measured import Measured
 from preflight.estimate.run import Run
 from preflight.estimate.speeds import Speeds, speeds, training_s
@@ -39,6 +40,7 @@ class Estimate(Struct, frozen=True):
     stall_s: Known[Figure]
     interval_s: Known[Figure]
     restart_s: Known[Figure]
+    saves: Known[Figure]  # how many
     saving_s: Known[Figure]
     waiting_s: Known[Figure]
     lost_s: Known[Figure]
@@ -47,6 +49,7 @@ class Estimate(Struct, frozen=True):
     gpu_hours: Known[Figure]
     idle_gpu_hours: Known[Figure]
     energy_kwh: Known[Figure]
+    room: Room
     notes: tuple[str, ...]
 
 
@@ -73,14 +76,20 @@ def estimate(run: Run, told: Measured) -> Estimate:
     return Estimate(
         run=run, speeds=rates, checkpoint=checkpoint, compute_s=compute, exposed_s=exposed,
         balance_tokens=_balance(run, rates), stall_s=stall, interval_s=interval,
-        restart_s=restart, saving_s=saving, waiting_s=waiting, lost_s=lost, failures=failures,
-        wall_s=wall, gpu_hours=hours,
+        restart_s=restart, saves=_saves(steps, interval), saving_s=saving, waiting_s=waiting,
+        lost_s=lost, failures=failures, wall_s=wall, gpu_hours=hours,
         idle_gpu_hours=_scaled(
             lambda whole, work: max(whole - work * run.gpus / 3600, 0.0), hours, steps
         ),
         energy_kwh=_scaled(lambda whole, watts: whole * watts / 1e3, hours, rates.power_w),
-        notes=told.notes,
+        room=told.room,
+        notes=(*told.notes, *_of_another_model(run, told)),
     )  # fmt: skip
+
+
+def _of_another_model(run: Run, told: Measured) -> Iterator[str]:
+    if run.gpu is not None and told.products and run.gpu not in told.products:
+        yield f"the reports are of {', '.join(told.products)}, and the run is of {run.gpu}"
 
 
 def _likely(figure: Known[Figure]) -> Known[float]:
@@ -133,6 +142,12 @@ def _balance(run: Run, rates: Speeds) -> Known[Figure]:
         lambda flops, rate: more * balance_tokens(flops, rate, run.sharding),
         rates.computing_flops_per_s, rates.busbw_gbps,
     )  # fmt: skip
+
+
+def _saves(steps: Known[Figure], interval: Known[Figure]) -> Known[Figure]:
+    if isinstance(steps, Missing) or isinstance(interval, Missing):
+        return steps if isinstance(steps, Missing) else interval
+    return computed(lambda time, every: time / every, steps, interval, falling=" -")
 
 
 def _stall(run: Run, rates: Speeds, checkpoint: Projection) -> Known[Figure]:

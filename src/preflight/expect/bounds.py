@@ -8,7 +8,13 @@ from typing import Any
 from preflight.expect.bound import Bound
 from preflight.expect.collectives import collective_busbw, collective_nvls, collective_one_adapter
 from preflight.expect.heat import hot_c, too_hot_c
-from preflight.expect.io import io_read_mbps, io_reads_per_s, io_write_mbps
+from preflight.expect.io import (
+    io_demand_mbps,
+    io_read_mbps,
+    io_reads_per_s,
+    io_save_mbps,
+    io_write_mbps,
+)
 from preflight.expect.latency import collective_latency
 from preflight.expect.rdma import rdma_gbits
 from preflight.expect.steady import stalled_time, steady_drop
@@ -268,8 +274,10 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "collective_one_adapter": collective_one_adapter,
     "rdma_gbits": rdma_gbits,
     "io_read_mbps": io_read_mbps,
+    "io_demand_mbps": io_demand_mbps,
     "io_write_mbps": io_write_mbps,
     "io_reads_per_s": io_reads_per_s,
+    "io_save_mbps": io_save_mbps,
     "cores_for_gpus": cores_for_gpus,
     "memlock": memlock_bytes,
     "shared_memory": shared_memory_bytes,

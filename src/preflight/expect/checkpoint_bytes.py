@@ -166,7 +166,7 @@ def _changes(
 ) -> Iterator[Change]:
     """Each by itself, against the save as it is."""
     whole = bytes_per_param(parts)
-    twice = "" if isinstance(write_gbps, Missing) else f": {2 * write_gbps:.3g} GB/s"
+    twice = "" if isinstance(write_gbps, Missing) else f", {2 * write_gbps:.3g} GB/s"
     yield Change(f"storage that is written twice as fast{twice}", 0.5)
     if optimizer == "adamw":
         less = bytes_per_param(layout("adamw-8bit", dtype)) / whole

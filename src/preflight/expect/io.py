@@ -6,6 +6,7 @@ from preflight.expect.bound import Bound
 from preflight.expect.storage import Rates, device_rates, mount_of, place_rates
 from preflight.facts.fio import FioTotal
 from preflight.facts.host import Host
+from preflight.facts.patterns import Pattern
 from preflight.model import Known, Missing
 
 _NO_PLACE = Missing(
@@ -40,6 +41,22 @@ def io_reads_per_s(host: Host, total: FioTotal) -> Known[Bound]:
     if isinstance(found, Missing):
         return found
     return _FLASH if found.reads_per_s is None else Bound(found.reads_per_s, found.words)
+
+
+def io_save_mbps(host: Host, pattern: Pattern) -> Known[Bound]:
+    """MB/s that can come to be durable where a pattern wrote: by the devices, or the network."""
+    if not pattern.place:
+        return _NO_PLACE
+    found = place_rates(host, pattern.place)
+    if isinstance(found, Missing):
+        return found
+    return Bound(round(1e3 * found.write_gbps, 1), found.words)
+
+
+def io_demand_mbps(_host: Host, pattern: Pattern) -> Known[Bound]:
+    """MB/s that the user said a host needs."""
+    found = pattern.demand_mbps
+    return found if isinstance(found, Missing) else Bound(found, "as it was stated")
 
 
 def _rates(host: Host, total: FioTotal) -> Known[Rates]:

@@ -232,6 +232,8 @@ class Bench(Collectives, frozen=True):
     busy: str = ""  # whose work it did not disturb
     lacks_torch: bool = False
     few_gpus: bool = False  # there is nobody to send to
+    #: What is wrong with this host itself: it could be no part of the bench, or was lost in it.
+    fault: str = ""
     unmet: str = ""  # why the hosts did not come together
     interrupted: bool = False
     leads: bool = True  # the host that tells what all of them measured

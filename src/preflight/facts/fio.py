@@ -108,6 +108,9 @@ class FioRun(Struct, frozen=True):
     #: Of the bundled bench: the file of its jobs, and the directory with its file system.
     job_file: str = ""
     place: str = ""
+    left: str = ""  # what could not be removed there
+    shared: Known[bool] = NOT_IN_INPUT  # whether other hosts may see the same files
+    hosts: Known[int] = NOT_IN_INPUT  # so many did this at the same time
     line: int = 1
 
 
@@ -117,12 +120,3 @@ class Fio(Struct, frozen=True):
     runs: tuple[FioRun, ...]
     line: int = 1
     probe: str = ""
-
-
-class Bench(Fio, frozen=True):
-    """What the bundled bench of storage told: fio's reports, and of where."""
-
-    cannot: str = ""  # why nothing was measured
-    busy: str = ""  # whose work it did not disturb
-    lacks_fio: bool = False
-    interrupted: bool = False

@@ -25,9 +25,11 @@ from preflight.facts.nccl import NcclLog
 from preflight.facts.nccl_topo import NcclTopo
 from preflight.facts.nics import Netdev, Nic, NicChoice, NicPort
 from preflight.facts.numa import NumaNode
+from preflight.facts.patterns import Pattern
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
 from preflight.facts.setup import Board, Package, Persisted, Software, Sysctl, Told
+from preflight.facts.shard import Shard
 from preflight.facts.stack import EnvReport, EnvTargets, EnvVar
 from preflight.facts.stack_pieces import Stack
 from preflight.facts.storage import Storage
@@ -208,6 +210,11 @@ class Host(Struct, frozen=True):
     fio_large_reads: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     fio_large_writes: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     fio_random_reads: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
+    patterns: Known[tuple[Pattern, ...]] = NOT_IN_INPUT  # of storage, as training uses it
+    #: Of these what loaders read past the page cache: through read, and through maps.
+    loader_reads: Known[tuple[Pattern, ...]] = NOT_IN_INPUT
+    loader_maps: Known[tuple[Pattern, ...]] = NOT_IN_INPUT
+    shards: Known[tuple[Shard, ...]] = NOT_IN_INPUT  # files of the user's data, decoded
     wire: Known[Wire] = NOT_IN_INPUT  # its links by themselves
     #: Values of NCCL's variables that were held against each other.
     bench_settings: Known[tuple[SettingSweep, ...]] = NOT_IN_INPUT

@@ -16,6 +16,7 @@ from preflight.facts.nics import NicPort
 from preflight.judge import paths
 from preflight.judge.conditions import below, holds, left_out, not_for, parsed, short, with_unit
 from preflight.judge.drill import DRILL, judge_drill
+from preflight.judge.learn import learned_by
 from preflight.judge.operators import OFF, OPERATORS, majority, shown
 from preflight.judge.paths import Reached
 from preflight.judge.results import result, undetermined
@@ -184,7 +185,7 @@ def _unresolved(check: Check, one: Reached, missing: Missing) -> Result:
     if check.needs_bound and check.row.get("asked"):
         found.status = Status.ERROR
         found.reason = f"INCOMPLETE: held against nothing: {found.reason}"
-        found.learn = of_what_was_found(check.learn, found.reason)
+        found.fix = learned_by(check, found.reason, missing.kind)
     return found
 
 

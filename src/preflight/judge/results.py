@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from preflight.judge.steps import of_what_was_found
+from preflight.judge.learn import learned_by
 from preflight.model import (
     STATUS_OF_MISSING,
     Action,
@@ -38,8 +38,10 @@ def result(
     device: str = "",
     evidence: tuple[Evidence, ...] = (),
     action: Action | None = None,
+    kind: str = "",
 ) -> Result:
-    """One result of `check`; text from the host is made safe to print here, for all formats."""
+    """One result of `check`; text from the host is made safe to print here, for all formats.
+    `kind`: of what is missing."""
     shown = _safe(measured) if isinstance(measured, str) else measured
     if status is Status.PASS:
         return Result(check.id, subject, status, shown, expected, unit)
@@ -48,7 +50,7 @@ def result(
         return Result(check.id, subject, status, shown, expected, unit, check.title, reason)
     if status is Status.ERROR:  # what the check would advise belongs to a fault nobody has seen
         return Result(check.id, subject, status, shown, expected, unit, check.title, reason,
-                      device=device, learn=of_what_was_found(check.learn, reason))  # fmt: skip
+                      fix=learned_by(check, reason, kind), device=device)  # fmt: skip
     return Result(
         check.id, subject, status, shown, expected, unit, check.title, reason, check.why,
         _fix(check), check.action if action is None else action, check.runbook, device, "",
@@ -82,4 +84,5 @@ def undetermined(
         status = Status.SKIP
     if check.row.get("stated"):
         status = Status.ERROR
-    return result(check, subject, status, None, expected, reason=missing.text, device=device)
+    return result(check, subject, status, None, expected, reason=missing.text, device=device,
+                  kind=missing.kind)  # fmt: skip

@@ -49,8 +49,15 @@ def _benches() -> Run:
 
 
 def _stores() -> Run:
-    from .storage.harness import harness
+    from .storage.harness import FORM, harness
     from .storage.plan import Plan
+    from .storage.watched import watched
+
+    return lambda plan, tell: watched(lambda told: harness(Plan(**plan), told), tell, FORM)
+
+
+def _decodes() -> Run:
+    from .storage.shard import Plan, harness
 
     return lambda plan, tell: harness(Plan(**plan), tell)
 
@@ -61,6 +68,7 @@ ACTIVE = {
     "stress": Work("stress/1", "stresses", _stresses),
     "bench": Work("nccl-bench/1", "times collectives", _benches),
     "io": Work("io-bench/1", "reads and writes files", _stores, torch=False),
+    "shard": Work("shard/1", "decodes a file", _decodes, torch=False),
 }
 
 

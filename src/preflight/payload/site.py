@@ -16,8 +16,11 @@ from typing import Any
 from . import alone, pythons
 
 FORM = "micro-train-site/1"
-#: ioctl(2) on a socket: the address of an interface (linux/sockios.h).
-_SIOCGIFADDR = 0x8915
+#: ioctl(2) on a socket: the flags of an interface, and its address (linux/sockios.h).
+_SIOCGIFFLAGS, _SIOCGIFADDR = 0x8913, 0x8915
+#: Of the flags that it is set up, and that the kernel finds it working (linux/if.h, and
+#: Documentation/networking/operstates.rst: without carrier, or dormant, it is not running).
+_UP, _RUNNING = 0x1, 0x40
 #: An address of documentation (RFC 5737): nothing is sent, the kernel only chooses the way.
 _SOMEWHERE = ("192.0.2.1", 9)
 #: Ports in a row: one for each launch of the ranks, and one where the hosts meet before.
@@ -26,16 +29,17 @@ _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 def site(interface: str, job: str, *, even_if_busy: bool) -> dict[str, Any]:
-    """What it has, or in `cannot` why it can be no part of the job."""
+    """What it has, or in `cannot` why it can be no part of the job: where that is a fault of the
+    host itself `fault` says of what."""
     torch = torch_version()
-    cannot = "" if torch else pythons.no_torch()
     address = address_of(interface)
-    without = [one for one in interface.split(",") if not address_of(one)]
-    if without:
-        cannot = cannot or _no_address(without[0])
+    unusable = not_usable(interface)
+    cannot = "" if torch else pythons.no_torch()
+    cannot = (unusable or cannot) if interface else (cannot or unusable)
     gpus = len(alone.visible_gpus())
     return {
         "preflight": FORM, "cannot": cannot, "torch": torch, "python": sys.executable,
+        **({"fault": "interface"} if unusable and interface else {}),
         "busy": alone.others(job, gpus=gpus > 0, even_if_busy=even_if_busy),
         "gpus": gpus, "cores": len(os.sched_getaffinity(0)), "address": address,
         "interface": interface or interface_of(address),
@@ -43,11 +47,31 @@ def site(interface: str, job: str, *, even_if_busy: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _no_address(interface: str) -> str:
-    names = sorted(name for _, name in socket.if_nameindex())
-    have = [f"{name} ({address})" for name in names if (address := _address_on(name))]
+def not_usable(interface: str) -> str:
+    """Why ranks cannot talk over the interfaces, of several each; "" where they can. Without a name
+    it is whether there is any address."""
+    names = interface.split(",")
+    whys = [why for name in names if (why := _why_not(name))]
+    if not whys:
+        return ""
+    usable = [name for _, name in socket.if_nameindex() if not _why_not(name)]
+    usable.sort(key=lambda name: (name == "lo", name))  # which leads to nobody else
+    have = [f"{name} ({_address_on(name)})" for name in usable]
     hint = f"there are: {', '.join(have)}: --interface NAME" if have else "`ip -brief address`"
-    return f"no IPv4 address on {interface or 'any interface'}; {hint}"
+    return f"{'; '.join(whys)}; {hint}"
+
+
+def _why_not(interface: str) -> str:
+    if not interface:
+        return "" if address_of("") else "no IPv4 address on any interface"
+    flags = _flags(interface)
+    if flags is None:
+        return f"there is no interface {interface}"
+    if not flags & _UP:
+        return f"{interface} is down"
+    if not flags & _RUNNING:
+        return f"{interface} is up and has no link (no carrier)"
+    return "" if _address_on(interface) else f"no IPv4 address on {interface}"
 
 
 def _boot() -> str:
@@ -104,13 +128,24 @@ def interface_of(address: str) -> str:
 
 
 def _address_on(interface: str) -> str:
+    answer = _asked(interface, _SIOCGIFADDR)
+    return socket.inet_ntoa(answer[20:24]) if answer else ""
+
+
+def _flags(interface: str) -> int | None:
+    """None where there is no such interface."""
+    answer = _asked(interface, _SIOCGIFFLAGS)
+    return int(struct.unpack_from("H", answer, 16)[0]) if answer else None
+
+
+def _asked(interface: str, question: int) -> bytes:
+    """What ioctl(2) says of an interface; nothing where it refuses."""
     request = struct.pack("256s", interface.encode()[:15])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         try:
-            answer = fcntl.ioctl(one.fileno(), _SIOCGIFADDR, request)
+            return fcntl.ioctl(one.fileno(), question, request)
         except OSError:
-            return ""
-    return socket.inet_ntoa(answer[20:24])
+            return b""
 
 
 def free_port(address: str) -> int:

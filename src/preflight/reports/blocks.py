@@ -111,10 +111,9 @@ def _undetermined(group: Group, at: str, view: View) -> Iterator[Line]:
     yield from first_line(
         group.status, [Span(name, "bold"), Span(f"  {at}"), Span(f"  {reason}")], view
     )
-    # The check's own advice is for the fault that it looks for, which nobody has seen here.
     if not one:
         yield from labelled("checks", some(group.checks, view.most(4)), view)
-    yield from steps("", group.learn, view)
+    yield from steps("", group.advice, view)
     yield from _devices(group, view)
     yield from evidence(list(group.evidence), view)
     yield from _more(group, view)

@@ -9,14 +9,21 @@ from typing import Any
 from preflight.estimate.bill import bill
 from preflight.estimate.compute import attention_flops, dense_flops, flops_per_token
 from preflight.estimate.figures import Figure
-from preflight.estimate.memory import activations_bytes, offload_bytes, states
 from preflight.estimate.whole import Estimate
 from preflight.model import Known, Missing
+from preflight.reports.estimate_memory import memory_table
 from preflight.reports.projection import projection_table
-from preflight.units import format_bytes, format_duration, number
+from preflight.units import format_duration, number
 
 Row = dict[str, Any]
 Table = dict[str, Any]
+
+
+_BILL_NOTES = (
+    "prices are those that were stated; lines without one are not added",
+    "most stores take nothing for what is sent into them, and something for what is read out or "
+    "crosses regions: that is transfer",
+)
 
 
 def estimate_tables(told: Estimate) -> tuple[Table, ...]:
@@ -25,10 +32,9 @@ def estimate_tables(told: Estimate) -> tuple[Table, ...]:
     tables: list[Table] = [
         {"table": "estimate: time", "rows": list(_time(told)), "notes": list(_time_notes(told)),
          "numbers": _numbers(told)},
-        {"table": "estimate: bill", "rows": list(_bill(told)),
-         "notes": ["prices are those that were stated; lines without one are not added"]},
-        {"table": "estimate: memory of the state", "rows": list(_memory(told)),
-         "notes": list(_memory_notes(told))},
+        {"table": "estimate: bill", "rows": list(_bill(told)), "notes": list(_BILL_NOTES),
+         "numbers": _bill_numbers(told)},
+        memory_table(told),
         projection_table(told.checkpoint, of="below, what it rests on"),
         {"table": "estimate: what it rests on", "rows": list(_basis(told)),
          "notes": list(told.notes)},
@@ -51,8 +57,9 @@ def _time(told: Estimate) -> Iterator[Row]:
     amounts: tuple[tuple[str, Known[Figure], Callable[[float], str], str], ...] = (
         ("GPU-hours", told.gpu_hours, number, f"{told.run.gpus:,} GPUs x the wall clock"),
         ("of which idle", told.idle_gpu_hours, number, "saving, waiting and failures"),
-        ("energy, kWh", told.energy_kwh, number, "GPUs alone: hosts, network, cooling come on top"),
+        ("energy, kWh", told.energy_kwh, number, _energy_told(told)),
         ("failures, number", told.failures, number, "wall clock / MTBF"),
+        ("saves", told.saves, number, "the steps / interval"),
         ("interval of saves", told.interval_s, format_duration, _interval_told(told)),
         ("tokens of a GPU, t*", told.balance_tokens, number, _balance_told(told)),
     )
@@ -62,11 +69,20 @@ def _time(told: Estimate) -> Iterator[Row]:
 
 
 def _row(name: str, figure: Figure, shown: Callable[[float], str], how: str) -> Row:
+    """Low and high stay empty where nothing tells how far it may be off."""
     low, likely, high = (
         shown(float(one)) if math.isfinite(one) else "no end"
         for one in (figure.low, figure.likely, figure.high)
     )
+    if figure.low == figure.high:
+        low = high = ""
     return {"part": name, "low": low, "likely": likely, "high": high, "how": how}
+
+
+def _energy_told(told: Estimate) -> str:
+    power = told.speeds.power_w
+    most = "at most, " if isinstance(power, Figure) and power.origin == "datasheet" else ""
+    return f"{most}GPUs alone: hosts, network, cooling come on top"
 
 
 def _flops_told(told: Estimate) -> str:
@@ -84,19 +100,36 @@ def _interval_told(told: Estimate) -> str:
 
 
 def _balance_told(told: Estimate) -> str:
-    per = "each pass" if told.run.sharding == "fsdp" else "each step"
-    return f"at which {told.run.sharding} sends as long as it computes, {per}"
+    run, balance = told.run, told.balance_tokens
+    per = "each pass" if run.sharding == "fsdp" else "each step"
+    text = f"at which {run.sharding} sends as long as it computes, {per}"
+    if run.tokens_per_gpu is None or isinstance(balance, Missing):
+        return text
+    at_once = run.tokens_per_gpu * (1 if run.sharding == "fsdp" else run.accumulation)
+    can = "can be" if at_once >= balance.likely else "cannot all be"
+    return f"{text}; of {at_once:,.0f} sending {can} hidden"
 
 
 def _time_notes(told: Estimate) -> Iterator[str]:
     dense, attention = dense_flops(told.run), attention_flops(told.run)
     active = " active" if told.run.active_params else ""
-    params = number(told.run.computing_params)
-    yield f"6 N = {dense:.3g} FLOP a token of {params}{active} parameters"
+    run = told.run
+    params = number(run.computing_params - run.looked_up_params)
+    without = ", without the input's embedding" if run.looked_up_params else ""
+    yield f"6 N = {dense:.3g} FLOP a token of {params}{active} parameters{without}"
     if not isinstance(attention, Missing):
         yield (
             f"12 x layers x width x length = {attention:.3g} FLOP a token: {attention / dense:.0%} "
             "of that; a causal kernel skips half of it, which MFU counts all the same"
+        )
+    if run.mfu_percent is not None:
+        yield "the stated MFU has its run's communication in it, and so has computing"
+    if any(isinstance(one, Figure) and one.low == one.high for one in (told.compute_s,)):
+        yield "no low and high: what it is made of is stated, or known only once"
+    if isinstance(told.interval_s, Figure):
+        yield (
+            "saves that count are whole: without optimizer, schedule, generators and position of "
+            "the data a run goes on with a jump"
         )
     if isinstance(told.waiting_s, Missing):
         yield (
@@ -111,35 +144,18 @@ def _bill(told: Estimate) -> Iterator[Row]:
             yield _row(line.name, line.cost, _money, line.formula)
 
 
+def _bill_numbers(told: Estimate) -> dict[str, float]:
+    """All digits of each line that has a price."""
+    lines = ((line.name, line.cost) for line in bill(told) if isinstance(line.cost, Figure))
+    return {
+        f"{name}, {at}": getattr(cost, at)
+        for name, cost in lines for at in ("low", "likely", "high")
+        if math.isfinite(getattr(cost, at))
+    }  # fmt: skip
+
+
 def _money(amount: float) -> str:
     return f"{amount:,.0f}" if amount >= 100 else f"{amount:.2f}"
-
-
-def _memory(told: Estimate) -> Iterator[Row]:
-    for one in states(told.run):
-        low, high = _size(one.low_bytes), _size(one.high_bytes)
-        mark = ", the run's" if one.sharding == told.run.sharding else ""
-        yield {"where": f"each GPU, {one.sharding}{mark}", "low": low, "high": high,
-               "how": one.formula}  # fmt: skip
-    host = _size(offload_bytes(told.run.params))
-    yield {"where": "host, state offloaded", "low": host, "high": host,
-           "how": "18 B a parameter x 1.5, by DeepSpeed's own estimate, on one host"}  # fmt: skip
-    activations = activations_bytes(told.run)
-    if not isinstance(activations, Missing):
-        yield {"where": "each GPU, activations", "low": _size(activations[0]),
-               "high": _size(activations[1]),
-               "how": "2 B (computed twice) to 34 (all kept) x layers x width x t"}  # fmt: skip
-
-
-def _memory_notes(told: Estimate) -> Iterator[str]:
-    activations = activations_bytes(told.run)
-    if isinstance(activations, Missing):
-        yield f"activations are {activations.text}"
-    yield "buffers of communication, the logits and what the allocator keeps come on top"
-
-
-def _size(count: float) -> str:
-    return format_bytes(count, decimal=True)
 
 
 def _basis(told: Estimate) -> Iterator[Row]:
@@ -162,7 +178,8 @@ def _basis(told: Estimate) -> Iterator[Row]:
         ("MTBF", "" if run.mtbf_s is None else format_duration(run.mtbf_s), "stated",
          "--mtbf, of the whole job"),
         ("communication", run.sharding, "assumed", "likely half of what is sent is hidden"),
-        ("speed of a GPU", "as measured", "assumed", "the same in this model, at this number"),
+        ("speed of a GPU", "" if run.mfu_percent else "as measured", "assumed",
+         "the same in this model, at this number"),
         ("saving", "all ranks wait", "assumed", "for the whole write, unless --stall is given"),
     )  # fmt: skip
     for what, value, origin, source in said:
@@ -188,12 +205,13 @@ def _based(name: str, figure: Figure, text: Callable[[float], str]) -> Row:
     value = text(figure.likely)
     if figure.low != figure.high:
         value = f"{value} ({text(figure.low)} to {text(figure.high)})"
-    return {"what": name, "value": value, "origin": figure.origin,
+    once = figure.origin == "measured" and figure.low == figure.high
+    return {"what": name, "value": value, "origin": "measured once" if once else figure.origin,
             "from": figure.source or _FROM.get(name, "")}  # fmt: skip
 
 
 def _lacking(told: Estimate) -> list[Row]:
-    """What is not known, with the command or option that supplies it, each once."""
+    """What is not known, by the command or option that supplies it."""
     rates = told.speeds
     parts: tuple[tuple[str, Known[Any]], ...] = (
         ("computing", told.compute_s),
@@ -206,10 +224,13 @@ def _lacking(told: Estimate) -> list[Row]:
         ("restart", told.restart_s),
         ("waiting", told.waiting_s),
         ("energy", rates.power_w),
-        *((line.name, line.cost) for line in bill(told)),
+        *((line.name, line.cost) for line in bill(told) if not line.of_which),
     )
-    found = {(name, part.text): None for name, part in parts if isinstance(part, Missing)}
-    return [{"part": name, "needs": text} for name, text in found]
+    found: dict[str, dict[str, None]] = {}
+    for name, part in parts:
+        if isinstance(part, Missing):
+            found.setdefault(part.text, {})[name] = None
+    return [{"for": ", ".join(names), "needs": text} for text, names in found.items()]
 
 
 def _tokens_stated(told: Estimate) -> Known[float]:
@@ -225,7 +246,7 @@ def _numbers(told: Estimate) -> dict[str, float]:
         "waiting_s": told.waiting_s, "lost_s": told.lost_s, "wall_s": told.wall_s,
         "gpu_hours": told.gpu_hours, "idle_gpu_hours": told.idle_gpu_hours,
         "energy_kwh": told.energy_kwh, "failures": told.failures, "interval_s": told.interval_s,
-        "stall_s": told.stall_s, "restart_s": told.restart_s,
+        "saves": told.saves, "stall_s": told.stall_s, "restart_s": told.restart_s,
         "balance_tokens": told.balance_tokens,
     }  # fmt: skip
     numbers: dict[str, float] = {"flops_per_token": flops_per_token(told.run)}

@@ -44,7 +44,6 @@ class Group(Struct):
     action: Action = Action.NONE
     runbook: str = ""
     cause: str = ""  # the check that these results follow from
-    learn: tuple[str, ...] = ()  # what to type where they are undetermined
     by_value: dict[tuple[object, ...], Variant] = field(default_factory=dict)
     evidence: dict[tuple[str, Evidence], None] = field(default_factory=dict)
 
@@ -55,7 +54,11 @@ class Group(Struct):
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """The steps, naming the GPUs where all are on one host."""
+        """The steps, naming the GPUs where all are on one host. Of what is undetermined those that
+        supply what is missing: what the check advises comes with its why, and is for a fault that
+        nobody has seen."""
+        if self.status is Status.ERROR and self.why:
+            return ()
         if len({place.host for place in self.places}) != 1:
             return self.fix
         subjects = [place.subject for place in self.places]
@@ -142,13 +145,12 @@ def gather(told: Iterable[Entry]) -> list[Group]:
     for host, one in told:
         # Where nothing could be determined the reason is what is to be mended.
         reason = one.reason if one.status is Status.ERROR else ""
-        key = (one.check, one.status, one.expected, one.action, one.why, one.fix, reason, one.cause,
-               one.learn)  # fmt: skip
+        key = (one.check, one.status, one.expected, one.action, one.why, one.fix, reason, one.cause)
         group = groups.get(key)
         if group is None:
             group = groups[key] = Group(
                 one.status, [one.check], one.title, one.expected, one.why, one.fix, one.action,
-                one.runbook, one.cause, one.learn,
+                one.runbook, one.cause,
             )  # fmt: skip
         _variant(group, one).places.append(Place(host, one.subject, one.device))
         for evidence in one.evidence:
@@ -173,7 +175,6 @@ def _undetermined(groups: Sequence[Group]) -> list[Group]:
         key = (group.variants[0].reason, where, group.cause)
         if key in joined:
             joined[key].checks.extend(group.checks)
-            joined[key].learn = joined[key].learn or group.learn
         else:
             joined[key] = group
     return list(joined.values())

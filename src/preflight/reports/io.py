@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from preflight.facts.fio import FioJob, FioRun, FioSide
 from preflight.facts.host import Host
+from preflight.facts.patterns import Pattern
 from preflight.model import Known, Missing
 from preflight.units import format_bytes
 
@@ -27,9 +28,16 @@ def io_tables(host: Host) -> tuple[Row, ...]:
         tables.append(
             {"table": title, "host": host.name, "rows": [_row(one) for one in every],
              "notes": list(_notes(run)), "numbers": {one.name: _numbers(one) for one in every}}
-            | ({"job_file": run.job_file} if run.job_file else {})
+            | ({"job_file": run.job_file} if run.job_file else {}) | for_programs(every, run)
         )  # fmt: skip
     return tuple(tables)
+
+
+def for_programs(rows: Sequence[FioSide | Pattern], of: FioRun | Pattern) -> Row:
+    """What each row does; whose storage it is, and how many hosts measured it at the same time."""
+    told = {"shared": of.shared, "hosts": of.hosts}
+    place = {name: value for name, value in told.items() if not isinstance(value, Missing)}
+    return {"ways": {one.name: one.way for one in rows}, **({"place": place} if place else {})}
 
 
 def _in_order(run: FioRun) -> list[FioSide]:
@@ -76,8 +84,15 @@ def _numbers(side: FioSide) -> dict[str, float]:
         "bandwidth_mbps": side.bandwidth_mbps, "iops": side.iops, "done_bytes": side.done_bytes,
         "runtime_s": side.runtime_s, "mean_us": latency.mean_us, "p50_us": latency.p50_us,
         "p99_us": latency.p99_us, "p999_us": latency.p999_us, "max_us": latency.max_us,
+        "block_bytes": side.block_bytes, "random": side.random,
     }  # fmt: skip
     return {name: value for name, value in told.items() if not isinstance(value, Missing)}
+
+
+def _left(run: FioRun) -> str:
+    if not run.left:
+        return "removed afterwards"
+    return f"left there: {run.left}; the next run there removes it"
 
 
 def _notes(run: FioRun) -> Iterator[str]:
@@ -85,7 +100,7 @@ def _notes(run: FioRun) -> Iterator[str]:
     if ways := _ways(run):
         yield ways
     if run.place:
-        yield f"in {run.place}; removed afterwards"
+        yield f"in {run.place}; {_left(run)}"
     cpu = [text for one in run.jobs if (text := _cpu(one))]
     if cpu:
         yield f"processor, of one core: {'; '.join(cpu)}"

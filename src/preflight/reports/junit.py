@@ -103,7 +103,8 @@ def _advice(result: Result) -> Iterator[str]:
         yield from (text for text, known in told if known)
         where = ([result.subject], [result.device])
         yield from (f"  - {typed(step, *where)}" for step in result.fix)
-    yield from (f"do: {step}" for step in result.learn)
+    elif result.status is Status.ERROR and not result.why:
+        yield from (f"do: {step}" for step in result.fix)
 
 
 def _seen(one: Result | Finding) -> Iterator[str]:

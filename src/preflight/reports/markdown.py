@@ -100,8 +100,9 @@ def _ticket(report: Report) -> Iterator[str]:
     yield ""
     yield f"**{escape(verdict(report))}**"
     yield ""
-    told = (when(report.started_at), f"level {report.level}", format_duration(report.elapsed_s))
-    yield escape(", ".join((*told, f"version {report.preflight}")))
+    told = (when(report.started_at), f"level {report.level}" if report.level else "",
+            format_duration(report.elapsed_s))  # fmt: skip
+    yield escape(", ".join((*filter(None, told), f"version {report.preflight}")))
     yield from [""] if report.overrides else []
     for one in report.overrides:
         yield f"- not the built-in value: {escape(f'{one.id}={one.value} ({one.source})')}"
@@ -121,6 +122,8 @@ def _ticket(report: Report) -> Iterator[str]:
 
 
 def _machines(report: Report) -> Iterator[str]:
+    if not report.hosts:
+        return
     yield from ("", "| host | verdict | hardware |", "|---|---|---|")
     alike: dict[tuple[Status, str], list[str]] = {}
     for host in report.hosts:
@@ -194,7 +197,7 @@ def _group(group: Group, many: bool) -> Iterator[str]:
     if group.status is Status.ERROR:
         if len(group.checks) > 1:
             yield f"- checks: {escape(', '.join(group.checks))}"
-        yield from _advice("", group.learn)
+        yield from _advice("", group.advice)
     else:
         yield from _advice(ACTIONS[group.action], group.advice)
         yield from [f"- **Why:** {prose(group.why)}"] if group.why else []

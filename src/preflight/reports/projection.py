@@ -11,19 +11,23 @@ from preflight.units import format_bytes, format_duration, number
 
 Row = dict[str, Any]
 
+_ALONE = (
+    "the speed is to be that of all ranks together; where one host was measured, and several save "
+    "to storage that has more to give, they are faster"
+)
 
-def projection_table(told: Projection, *, of: str = "", host: str = "") -> dict[str, Any]:
-    """One entry of a report's `measurements`. `of`: where the speeds come from, in words."""
+
+def projection_table(told: Projection, *, of: str = "", alone: bool = True) -> dict[str, Any]:
+    """One entry of a report's `measurements`. `of`: where the speeds come from, in words; `alone`:
+    whether they may be those of one host."""
     title = f"checkpoint of {number(told.params / 1e9)}e9 parameters, {told.optimizer}"
     notes = [
         "GB of 1e9 bytes; the position of data, schedule and generators is kilobytes",
         *([f"speeds: {of}"] if of else []),
-        "saved by one host alone, or by all of them to one storage: the speed is that of all ranks "
-        "together, so that of one host is the least that several reach",
+        *([_ALONE] if alone else []),
     ]
     return {
-        "table": title, **({"host": host} if host else {}),
-        "rows": [*_parts(told), *_times(told), *_less(told)],
+        "table": title, "rows": [*_parts(told), *_times(told), *_less(told)],
         "notes": notes, "numbers": _numbers(told),
     }  # fmt: skip
 
@@ -55,7 +59,7 @@ def _times(told: Projection) -> Iterator[Row]:
 def _restore(told: Projection) -> str:
     need = f"needs {number(told.restore_gbps)} GB/s"
     if isinstance(told.read_gbps, Missing):
-        return f"{need}; {told.read_gbps.text}"
+        return f"{need}; none was measured"
     reached = told.read_gbps / told.restore_gbps
     return f"{need}; {number(told.read_gbps)} were measured: {'yes' if reached >= 1 else 'no'}"
 
@@ -64,15 +68,15 @@ def _less(told: Projection) -> Iterator[Row]:
     """What halves the time of a save, and what takes a part of it."""
     for change in told.changes:
         name = "half of it by" if change.factor <= 0.5 else "less of it by"
-        yield _row(name, f"{change.what}: {change.factor:.0%} of the time")
+        yield _row(name, f"{change.what}: {100 * change.factor:.0f} % of the time")
     size = _size(told.total_bytes / told.ranks)
-    text = f"saving beside the steps: they wait for the copy of {size} into the memory of the host"
-    yield _row("hidden by", f"{text} of each rank")
+    text = f"saving beside the steps: they wait while {size} a rank is copied"
+    yield _row("hidden by", text)
 
 
 def _time(time_s: Known[float], rate_gbps: Known[float]) -> str:
     if isinstance(time_s, Missing) or isinstance(rate_gbps, Missing):
-        return time_s.text if isinstance(time_s, Missing) else str(rate_gbps)
+        return f"not known: {time_s.text}" if isinstance(time_s, Missing) else str(rate_gbps)
     return f"{format_duration(time_s)} at {number(rate_gbps)} GB/s"
 
 

@@ -1,4 +1,5 @@
-"""Measured tables in text: aligned where they fit, else row by row."""
+"""Measured tables in text: aligned where they fit, else with a broken last column, else row by
+row."""
 
 from __future__ import annotations
 
@@ -11,6 +12,9 @@ from preflight.reports.heat import heat_of
 from preflight.reports.heat_text import heat_lines
 from preflight.reports.layout import Line, Span, cells, flow
 from preflight.reports.wording import value
+
+#: A last column of text is broken where it has this room.
+_LEAST_TEXT = 30
 
 
 def gridded(table: dict[str, Any]) -> tuple[str, list[str], list[list[str]]]:
@@ -30,10 +34,13 @@ def measurement(table: dict[str, Any], view: View) -> Iterator[Line]:
         return
     yield from _told(above(table), view)
     widths = [max(map(cells, column)) for column in zip(columns, *grid, strict=True)]
-    if sum(widths) + 2 * len(widths) <= view.width:
-        rows = _rows(table)
-        texts = [any(isinstance(row.get(column), str) for row in rows) for column in columns]
-        yield from _aligned([columns, *grid], widths, texts)
+    rows = _rows(table)
+    texts = [any(isinstance(row.get(column), str) for row in rows) for column in columns]
+    before = sum(widths[:-1]) + 2 * len(widths)
+    fits = before + sum(widths[-1:]) <= view.width
+    if fits or (texts and texts[-1] and view.width - before >= _LEAST_TEXT):
+        for line in _aligned([columns, *grid], widths, texts):
+            yield from [line] if fits else _broken(line, before, view.width)
     else:
         for row in grid:
             text = ", ".join(f"{column} {told}" for column, told in zip(columns, row, strict=True))
@@ -77,3 +84,19 @@ def _aligned(
             for told, width, is_text in zip(row, widths, texts, strict=True)
         ]
         yield (Span("".join(found).rstrip(), "" if at else "dim"),)
+
+
+def _broken(line: Line, before: int, width: int) -> Iterator[Line]:
+    """The last column goes on below itself; `before`: columns of the terminal in front of it."""
+    [(text, style)] = line
+    head, rest = _at(text, before)
+    return flow([Span(head, style)], [Span(rest, style)], hang=before, width=width)
+
+
+def _at(text: str, columns: int) -> tuple[str, str]:
+    """Both parts of a text, the first with so many columns."""
+    end, used = 0, 0
+    while end < len(text) and used < columns:
+        used += cells(text[end])
+        end += 1
+    return text[:end], text[end:]

@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -15,7 +16,9 @@ pytest.importorskip("torch")
 import torch
 
 from preflight.payload import alone
-from preflight.payload.collectives.agents import GoneError, Lead, free_ports
+from preflight.payload import site as sites
+from preflight.payload.collectives import agents
+from preflight.payload.collectives.agents import SIGN, GoneError, Lead, Wire, called, free_ports
 from preflight.payload.collectives.alike import alike
 from preflight.payload.collectives.bench import Bench, Here
 from preflight.payload.collectives.harness import settled
@@ -158,5 +161,86 @@ def test_where_a_host_is_lost_at_the_beginning_the_others_are_measured(
 
 def test_of_several_interfaces_each_is_to_have_an_address() -> None:
     told = site("lo,none0", "", even_if_busy=True)
-    assert told["cannot"].startswith("no IPv4 address on none0")
+    assert told["cannot"].startswith("there is no interface none0; ")
     assert (told["address"], site("lo,lo", "", even_if_busy=True)["cannot"]) == ("127.0.0.1", "")
+
+
+@pytest.mark.parametrize(
+    ("flags", "address", "why"),
+    [
+        (None, "", "there is no interface eth1"),
+        (0x1002, "10.1.0.2", "eth1 is down"),
+        (0x1003, "10.1.0.2", "eth1 is up and has no link (no carrier)"),
+        (0x1043, "", "no IPv4 address on eth1"),
+        (0x1043, "10.1.0.2", ""),
+    ],
+)
+def test_an_interface_is_to_be_there_and_to_work(
+    flags: int | None, address: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {"lo": (0x49, "127.0.0.1"), "eth1": (flags, address)}
+    monkeypatch.setattr(sites, "_flags", lambda name: known[name][0])
+    monkeypatch.setattr(sites, "_address_on", lambda name: known[name][1])
+    monkeypatch.setattr(socket, "if_nameindex", lambda: [(1, "lo")])
+    told = site("lo,eth1", "", even_if_busy=True)
+    assert told["cannot"] == (f"{why}; there are: lo (127.0.0.1): --interface NAME" if why else "")
+    assert told.get("fault") == ("interface" if why else None)
+
+
+@contextmanager
+def gathered(many: int) -> Iterator[tuple[Lead, list[Wire]]]:
+    """A host that leads, and the connections of agents that say what a test lets them say."""
+    plan = plan_of(many)
+    place = (plan.master, plan.port + LEAD_PORT)
+    lead = Lead(*place, many, plan.job)
+    wires = [called(place, at, plan.job, "127.0.0.1", {}) for at in range(many)]
+    assert lead.gather() == list(range(many))
+    try:
+        yield lead, wires
+    finally:
+        lead.dismiss()
+        for wire in wires:
+            wire.close()
+
+
+def test_a_host_that_is_stopped_is_lost_once_the_others_are_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agents, "_ALONE_S", 0.3)
+    with gathered(3) as (lead, wires):
+        for wire in wires[:2]:
+            wire.send({"test": 7, "kind": "step", "name": "all_reduce, 8 bytes"})
+            wire.send({"test": 7, "kind": "over"})
+        began_s = time.monotonic()
+        told = list(lead.run([{"test": 7, "hosts": [0, 1, 2]}], 60.0))
+        assert time.monotonic() - began_s < 10
+        ((at, line),) = [(at, line) for _, at, line in told if line["kind"] == "gone"]
+        assert at == 2 and lead.agents.keys() == {0, 1}
+    assert line["text"].startswith("it gave no sign for ")
+    assert line["text"].endswith(" s while the others were at all_reduce, 8 bytes")
+
+
+def test_hosts_do_not_wait_for_one_that_leads_and_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(agents, "LEAD_SILENT_S", 0.3)
+    plan = plan_of(2)
+    with (
+        closing(Lead(plan.master, plan.port + LEAD_PORT, 2, plan.job).server),
+        pytest.raises(GoneError, match="h1, which leads, gave no sign for "),
+    ):
+        serve(plan, 1, {})
+
+
+def test_the_one_that_leads_gives_signs_while_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agents, "_SIGN_S", 0.1)
+    with gathered(2) as (lead, wires):
+        waiting = threading.Thread(target=lambda: list(lead.run([{"test": 3, "hosts": [0]}], 1.0)))
+        waiting.start()
+        assert {"test": SIGN} in wires[1].received()
+        waiting.join()
+
+
+def test_a_test_of_no_host_is_done_at_once() -> None:
+    with gathered(1) as (lead, _):
+        assert list(lead.run([{"test": 1, "hosts": []}], 5.0)) == []

@@ -7,7 +7,7 @@ from preflight.cli.options.fixing import FIX
 from preflight.cli.options.network import BENCH
 from preflight.cli.options.option import Option
 from preflight.cli.options.signature import OPTIONS, command
-from preflight.cli.options.storage import STORE
+from preflight.cli.options.storage import PROJECT, SHARD, STORE
 from preflight.cli.options.stress import STRESS
 from preflight.cli.options.training import TRAIN
 from preflight.cli.options.words import ARGUMENTS
@@ -20,7 +20,9 @@ __all__ = [
     "HOSTS",
     "JUDGE",
     "OPTIONS",
+    "PROJECT",
     "RUN",
+    "SHARD",
     "STORE",
     "STRESS",
     "TRAIN",

@@ -88,7 +88,15 @@ class Options(Struct):
     dir: str | None = None
     size: str | None = None
     runtime: str | None = None
+    patterns: str | None = None
+    writers: int | None = None
+    loaders: int | None = None
+    window: str | None = None
+    demand_mbps: float | None = None
     job: str | None = None
+    shard: str | None = None
+    model_params: str | None = None
+    model_ranks: int | None = None
     settings: list[str] = []
     lasting: str | None = None
     wire: str | None = None
@@ -100,6 +108,8 @@ class Options(Struct):
     gpu: str | None = None
     layers: int | None = None
     width: int | None = None
+    heads: str | None = None
+    vocab: int | None = None
     optimizer: str | None = None
     tokens_per_gpu: str | None = None
     mfu: float | None = None
@@ -116,6 +126,7 @@ class Options(Struct):
     price_kwh: float | None = None
     price_storage: float | None = None
     price_transfer: float | None = None
+    price_requests: float | None = None
     keep: int | None = None
     transfers: int | None = None
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from preflight.cli.options.option import Option
 
 ESTIMATE = (
-    "params", "active_params", "tokens", "gpus", "gpu", "layers", "width", "length", "sharding",
+    "params", "active_params", "tokens", "gpus", "gpu", "layers", "width", "heads", "vocab",
+    "length", "sharding",
     "optimizer", "tokens_per_gpu", "accumulation", "mfu", "busbw", "write_speed", "read_speed",
     "power", "mtbf", "restart", "interval", "stall", "wait", "price", "price_kwh",
-    "price_storage", "price_transfer", "keep", "transfers",
+    "price_storage", "price_transfer", "price_requests", "keep", "transfers",
 )  # fmt: skip
 
 OPTIONS: dict[str, Option] = {
@@ -24,6 +25,14 @@ OPTIONS: dict[str, Option] = {
     ),
     "layers": Option(int, ("--layers",), "Layers of the model, for attention.", "N"),
     "width": Option(int, ("--width",), "Width of the model.", "N"),
+    "heads": Option(
+        str, ("--heads",), "Heads of attention and the size of one, where both together are not "
+        "the width: 64x128.", "HEADSxSIZE",
+    ),
+    "vocab": Option(
+        int, ("--vocab",), "Entries of the vocabulary, where input and output have a table each: "
+        "in the input's they are looked up, which takes no FLOP.", "N",
+    ),
     "optimizer": Option(
         str, ("--optimizer",), "What the state holds; adamw.",
         "adamw|adamw-8bit|adafactor|sgd|momentum|lion|muon|none",
@@ -58,6 +67,9 @@ OPTIONS: dict[str, Option] = {
     "price_kwh": Option(float, ("--price-kwh",), "Of a kWh.", "PRICE"),
     "price_storage": Option(float, ("--price-storage",), "Of a GB (1e9) and month.", "PRICE"),
     "price_transfer": Option(float, ("--price-transfer",), "Of a GB that is read out.", "PRICE"),
+    "price_requests": Option(
+        float, ("--price-requests",), "Of 1000 requests: one for each 8 MiB saved.", "PRICE"
+    ),
     "keep": Option(int, ("--keep",), "Checkpoints that are kept; 2.", "N"),
     "transfers": Option(int, ("--transfers",), "Checkpoints that are read out; 0.", "N"),
 }  # fmt: skip

@@ -21,6 +21,15 @@ TOGETHER_S, _AGAIN_S = 120.0, 0.2
 _LINE_S = 20.0
 #: Free ports that an agent tells: each of its tests is given the next.
 PORTS = 32
+#: The host that leads gives a sign so often; without one for so long it is stopped, or gone.
+_SIGN_S, LEAD_SILENT_S = 10.0, 90.0
+#: Once the others of its test are done a host is too, or says within 120 s that its ranks say
+#: nothing (orders.py); else it is stopped.
+_ALONE_S = 130.0
+#: Of one wait two names before Python 3.10.
+TIMED_OUT = (socket.timeout, TimeoutError)
+#: In place of the number of a test: nothing more comes; a sign.
+OVER, SIGN = -1, -2
 
 Line = dict[str, Any]
 
@@ -76,7 +85,7 @@ def called(lead: tuple[str, int], at: int, secret: str, address: str, about: Lin
             why = error.strerror or str(error)
             time.sleep(_AGAIN_S)
         else:
-            wire.socket.settimeout(None)  # the next test comes when it comes
+            wire.socket.settimeout(LEAD_SILENT_S)
             return wire
     raise GoneError(f"{lead[0]} port {lead[1]}, where the first host leads, is not reached: {why}")
 
@@ -89,6 +98,55 @@ class Agent(NamedTuple):
     ports: list[int]
 
 
+class Open:
+    """The hosts that are in a test: which it is, when each was heard last, and how far the test
+    is."""
+
+    def __init__(self) -> None:
+        self.tests: dict[int, int] = {}  # by host
+        self._heard_s: dict[int, float] = {}
+        self._at: dict[int, str] = {}  # by test
+        self._ended_s: dict[int, float] = {}  # by test, when the last of its hosts was done
+
+    def __len__(self) -> int:
+        return len(self.tests)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.tests)
+
+    def get(self, at: int) -> int | None:
+        """The test that it is in."""
+        return self.tests.get(at)
+
+    def begin(self, at: int, test: int) -> None:
+        self.tests[at], self._heard_s[at] = test, time.monotonic()
+
+    def end(self, at: int) -> int:
+        """The test that it was in."""
+        self._ended_s[self.tests[at]] = time.monotonic()
+        return self.tests.pop(at)
+
+    def heard(self, at: int, line: Line) -> None:
+        self._heard_s[at] = time.monotonic()
+        if line["kind"] == "step":
+            self._at[self.tests[at]] = str(line["name"])
+
+    def left_alone(self) -> list[int]:
+        """Those that say nothing though all others of their test have long been done with it."""
+        now_s, tests = time.monotonic(), list(self.tests.values())
+        return [
+            at for at, test in self.tests.items()
+            if tests.count(test) == 1 and test in self._ended_s
+            and now_s > max(self._ended_s[test], self._heard_s[at]) + _ALONE_S
+        ]  # fmt: skip
+
+    def silence(self, at: int) -> str:
+        """How long one has said nothing, and where the others were by then."""
+        told = f"it gave no sign for {time.monotonic() - self._heard_s[at]:.0f} s"
+        where = self._at.get(self.tests[at], "")
+        return f"{told} while the others were at {where}" if where else told
+
+
 class Lead:
     """The agents of all hosts, and what they are told to do. `about`: what each told of its host;
     those that say `cannot` take no part."""
@@ -96,15 +154,19 @@ class Lead:
     def __init__(self, address: str, port: int, many: int, secret: str) -> None:
         self.many, self.secret, self.agents = many, secret, dict[int, Agent]()
         self.about: dict[int, Line] = {}
+        self._signed_s = 0.0
         self.server = socket.create_server((address, port), backlog=min(many + 8, 4096))
 
     def gather(self) -> list[int]:
         """Wait for all agents; the numbers of those that came and can take part."""
         until_s = time.monotonic() + TOGETHER_S
         while len(self.about) < self.many and time.monotonic() < until_s:
-            self.server.settimeout(max(0.01, until_s - time.monotonic()))
+            self._give_signs()
+            self.server.settimeout(max(0.01, min(_SIGN_S, until_s - time.monotonic())))
             try:
                 connection, _ = self.server.accept()
+            except TIMED_OUT:
+                continue
             except OSError:
                 break
             self._take(Wire(connection))
@@ -132,7 +194,7 @@ class Lead:
         """Have tests done at the same time, each on the hosts that its order names in `hosts`; what
         is told: the number of the test, that of the host, the line. A host that is lost, or says
         nothing until the time is over, is told as `gone` and asked no more."""
-        open_: dict[int, int] = {}  # host -> test
+        open_ = Open()
         with selectors.DefaultSelector() as selector:
             for order in orders:
                 yield from self._begin(order, open_, selector)
@@ -140,13 +202,29 @@ class Lead:
             while open_ and time.monotonic() < until_s:
                 for key, _ in selector.select(0.2):
                     yield from self._heard(key.data, open_, selector)
+                for at in open_.left_alone():
+                    selector.unregister(self.agents[at].wire.socket)
+                    yield self._lost(at, open_, open_.silence(at))
+                self._give_signs()
             for at in list(open_):
-                text = f"it said nothing more of its test for {limit_s:.0f} s"
-                yield self._lost(at, open_, text)
+                yield self._lost(at, open_, open_.silence(at))
+
+    def _give_signs(self) -> None:
+        """To those that wait for a test, so that they know that one may still come. Who is lost is
+        found by its test."""
+        now_s = time.monotonic()
+        if now_s < self._signed_s + _SIGN_S:
+            return
+        self._signed_s = now_s
+        for agent in self.agents.values():
+            with contextlib.suppress(OSError):
+                agent.wire.send({"test": SIGN})
 
     def _begin(
-        self, order: Line, open_: dict[int, int], selector: selectors.BaseSelector
+        self, order: Line, open_: Open, selector: selectors.BaseSelector
     ) -> Iterator[tuple[int, int, Line]]:
+        if not order["hosts"]:
+            return
         absent = [at for at in order["hosts"] if at not in self.agents]
         if absent:  # the others would wait for it
             for at in absent:
@@ -156,7 +234,7 @@ class Lead:
         ports.append(ports.pop(0))
         for at in order["hosts"]:
             agent = self.agents[at]
-            open_[at] = order["test"]
+            open_.begin(at, order["test"])
             try:
                 agent.wire.send({**order, "port": ports[-1]})
                 selector.register(agent.wire.socket, selectors.EVENT_READ, agent)
@@ -164,7 +242,7 @@ class Lead:
                 yield self._lost(at, open_, error.strerror or str(error))
 
     def _heard(
-        self, agent: Agent, open_: dict[int, int], selector: selectors.BaseSelector
+        self, agent: Agent, open_: Open, selector: selectors.BaseSelector
     ) -> Iterator[tuple[int, int, Line]]:
         try:
             lines = agent.wire.received()
@@ -176,20 +254,21 @@ class Lead:
             test = open_.get(agent.at)
             if test is None or line.pop("test", None) != test:
                 continue
+            open_.heard(agent.at, line)
             if line["kind"] == "over":
                 selector.unregister(agent.wire.socket)
-                del open_[agent.at]
+                open_.end(agent.at)
             yield test, agent.at, line
 
-    def _lost(self, at: int, open_: dict[int, int], text: str) -> tuple[int, int, Line]:
+    def _lost(self, at: int, open_: Open, text: str) -> tuple[int, int, Line]:
         self.agents.pop(at).wire.close()
-        return open_.pop(at), at, {"kind": "gone", "text": text}
+        return open_.end(at), at, {"kind": "gone", "text": text}
 
     def leave(self, at: int, why: str = "") -> None:
         """No more tests for this host."""
         wire = self.agents.pop(at).wire
         with contextlib.suppress(OSError):
-            wire.send({"test": -1, "why": why})
+            wire.send({"test": OVER, "why": why})
         wire.close()
 
     def dismiss(self, why: str = "") -> None:

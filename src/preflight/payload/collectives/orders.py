@@ -20,6 +20,7 @@ from ..wire.look import look
 from ..wire.rdma import rdma
 from ..wire.tcp import tcp
 from .counters import counters
+from .load import load
 from .nccl_log import NcclLog
 from .plan import Plan
 from .repeating import repeating
@@ -49,7 +50,7 @@ BY_RANKS: dict[str, Callable[[Plan, Line, Tell], None]] = {
 #: What the host does itself: by the plan, its number among the hosts, and the order.
 BY_ITSELF: dict[str, Callable[[Plan, int, Line], Iterator[Line]]] = {
     "wire_look": look, "tcp": tcp, "rdma": rdma,
-    "counters": counters,
+    "counters": counters, "load": load,
 }  # fmt: skip
 
 

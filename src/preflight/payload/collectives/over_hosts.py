@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from ..parent import die_with_launcher
 from ..ranks import Tell
-from .agents import Lead, Line
+from .agents import TOGETHER_S, Lead, Line
 from .bench import Bench
 from .parts import parts
 from .plan import Plan
@@ -26,7 +26,8 @@ def lead(plan: Plan, tell: Tell, about: Line) -> None:
             came = agents.gather()
             for at in sorted(set(range(len(plan.hosts))) - set(came)):
                 why = agents.about.get(at, {}).get("cannot", "")
-                tell({"kind": "absent", "of": plan.hosts[at], **({"text": why} if why else {})})
+                none = f"it gave no sign for {TOGETHER_S:.0f} s while {len(came)} others were ready"
+                tell({"kind": "absent", "of": plan.hosts[at], "text": why or none})
             parts(Bench(plan, tell, agents))
         finally:
             agents.dismiss()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from .agents import GoneError, Line, called
+from .agents import LEAD_SILENT_S, SIGN, TIMED_OUT, GoneError, Line, Wire, called
 from .orders import done
 from .plan import Plan
 
@@ -17,7 +17,9 @@ def serve(plan: Plan, at: int, about: Line) -> None:
     leads nothing, and OSError where it is lost."""
     wire = called((plan.master, plan.port + LEAD_PORT), at, plan.job, plan.addresses[at], about)
     while True:
-        for order in wire.received():
+        for order in _received(wire, plan.hosts[0]):
+            if order["test"] == SIGN:
+                continue
             number = {"test": order["test"]}
             if order["test"] < 0:
                 wire.close()
@@ -28,3 +30,13 @@ def serve(plan: Plan, at: int, about: Line) -> None:
                 for line in lines:
                     wire.send({**line, **number})
             wire.send({"kind": "over", **number})
+
+
+def _received(wire: Wire, lead: str) -> list[Line]:
+    """Raises GoneError where nothing comes any more."""
+    try:
+        return wire.received()
+    except TIMED_OUT as error:
+        wire.close()
+        text = f"{lead}, which leads, gave no sign for {LEAD_SILENT_S:.0f} s"
+        raise GoneError(text) from error

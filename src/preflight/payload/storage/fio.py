@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from .. import scratch
 from ..parent import die_with_launcher
+from .watched import within
 
 #: Beyond the time of its jobs: it starts, lays files out, syncs at the end.
 _BEYOND_S, _LAST_S = 30.0, 5.0
@@ -37,6 +38,7 @@ def program() -> str:
 
 def run(arguments: list[str], folder: str, seconds: float) -> Ran:
     """fio with these arguments, its files in `folder`, for so many seconds of its jobs."""
+    within(seconds + _BEYOND_S + 3 * _LAST_S, "fio was at work")
     held = (scratch._sweeper,) if scratch._sweeper >= 0 else ()
     child = subprocess.Popen(
         [program(), "--output-format=json", *arguments], cwd=folder, stdin=subprocess.DEVNULL,

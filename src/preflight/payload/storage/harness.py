@@ -6,26 +6,34 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from . import fio
 from .jobs import NAMES, WRITES, Sizes, Way, job_file, sizes
+from .meeting import Meeting
 from .mounts import MEMORY, is_shared
+from .patterns import rows, shared
 from .place import Place, RefusedError, chosen, own_folder
 from .plan import Plan
-from .proof import proof
-from .seen import seen
+from .proof import WORKS, proof
+from .room import Room
+from .seen import COMES_S, SEES_S, seen
+from .watched import within
 
 FORM = "io-bench/1"
 Tell = Callable[[dict[str, Any]], None]
 #: Tried in this order.
 _ENGINES = ("io_uring", "libaio", "psync")
 _PROBE_S = 5.0
+_OURS = re.compile(r"^/proc/\d+/fd/\d+/?")  # place.py
 _LEAST_S = 0.5
+#: Trials take two seconds at most; a pattern so long beyond its time, for syncs.
+_TRIES_S, _BEYOND_S = 30.0, 120.0
 _NO_FIO = (
     "fio is not installed: sudo apt install fio, or dnf install fio, or conda install -c "
     "conda-forge fio, on each host"
@@ -38,24 +46,44 @@ def harness(plan: Plan, tell: Tell) -> None:
     try:
         place = chosen(plan.dir, plan.size_bytes)
         size = plan.size_bytes // (plan.hosts if is_shared(place.mount) else 1)
-        with own_folder(place) as folder:
+        with own_folder(place, lambda text: tell({"kind": "left", "text": text})) as folder:
             tell({"preflight": FORM, "kind": "begin", "plan": asdict(plan), "dir": place.path,
                   "size_bytes": size, **_about(place)})  # fmt: skip
+            within(_TRIES_S, "what a checkpoint takes for granted was tried")
             _tried(folder, tell)
-            if plan.hosts > 1 and plan.job and is_shared(place.mount):
-                tell(seen(place.path, folder, plan.job, plan.hosts))
+            meeting = _met(place, folder, plan, tell)
             if plan.measure:
-                _benched(plan, size, folder, tell, began if plan.hosts < 2 else time.monotonic())
+                since = began if plan.hosts < 2 else time.monotonic()
+                memory = place.mount.kind in MEMORY
+                room = Room(folder, size, 0.0, memory, plan, meeting)
+                _measured(plan, size, room, tell, since)
     except (RefusedError, OSError) as error:
-        tell({"preflight": FORM, "kind": "cannot", "why": "refused", "text": _text(error)})
+        tell({"preflight": FORM, "kind": "cannot", "why": "refused", "text": _text(error, plan)})
         return
     tell({"kind": "end", "elapsed_s": round(time.monotonic() - began, 3)})
 
 
-def _text(error: Exception) -> str:
-    if isinstance(error, OSError):
-        return f"{error.filename or 'the directory'}: {error.strerror or error}: another --dir"
-    return str(error)
+def _met(place: Place, folder: str, plan: Plan, tell: Tell) -> Meeting | None:
+    """With the other hosts, where they share the file system."""
+    if plan.hosts < 2 or not plan.job or not is_shared(place.mount):
+        return None
+    # There before anybody looks for it: that a file is not there is remembered too (nfs(5)).
+    meeting = Meeting(place.path, folder, plan.job, plan.hosts)
+    within(COMES_S + 3 * SEES_S, "other hosts were looked for")
+    told = seen(place.path, folder, plan.job, plan.hosts)
+    tell(told)
+    if told["other_hosts"] != WORKS:
+        meeting.leave(told["other_hosts"])
+    return meeting
+
+
+def _text(error: Exception, plan: Plan) -> str:
+    """A file of ours is called by its name in our directory."""
+    if not isinstance(error, OSError):
+        return str(error)
+    file = _OURS.sub("", str(error.filename or ""))
+    where = f"{plan.dir or 'the directory'}{f' ({file})' if file else ''}"
+    return f"{where}: {error.strerror or error}: another --dir"
 
 
 def _about(place: Place) -> dict[str, Any]:
@@ -69,6 +97,27 @@ def _tried(folder: str, tell: Tell) -> None:
     os.mkdir(place)  # noqa: PTH102
     tell(proof(place))
     shutil.rmtree(place, ignore_errors=True)
+
+
+def _measured(plan: Plan, size: int, room: Room, tell: Tell, began_s: float) -> None:
+    """One pattern after the other, each with its share of bytes and seconds."""
+    for name in plan.patterns:
+        of_size, of_seconds = shared(plan, name)
+        bytes_, seconds = int(size * of_size), plan.seconds * of_seconds
+        if name == "fio":
+            share = replace(plan, seconds=seconds)
+            _benched(share, bytes_, room.folder, tell, began_s)
+            _emptied(room.folder)
+            continue
+        within(seconds + _BEYOND_S, f"{name} was at work")
+        for row in rows(name, room._replace(size_bytes=bytes_, seconds=seconds)):
+            tell(row)
+
+
+def _emptied(folder: str) -> None:
+    for entry in os.scandir(folder):
+        with contextlib.suppress(OSError):
+            os.unlink(entry.path)  # noqa: PTH108
 
 
 def _benched(plan: Plan, size: int, folder: str, tell: Tell, began_s: float) -> None:
@@ -111,7 +160,10 @@ def _each(
     for name in NAMES[1:]:
         if not way.direct:
             _drop(folder)
-        yield "", _line(name, fio.run([f"--section={name}", "job.fio"], folder, seconds))
+        ran = fio.run([f"--section={name}", "job.fio"], folder, seconds)
+        yield "", _line(name, ran)
+        if ran.hung:
+            return
 
 
 def _line(name: str, ran: fio.Ran) -> dict[str, Any]:

@@ -10,11 +10,12 @@ import shutil
 import socket
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ..scratch import sweep
-from .mounts import Mount, free_and_all, is_local_disk, is_shared, mount_of
+from .mounts import OWNERLESS, Mount, free_and_all, is_local_disk, is_shared, mount_of
+from .watched import within
 
 #: So much stays free, of all of the file system and beyond what is written.
 _FREE_SHARE, _BEYOND = 0.10, 1.10
@@ -23,6 +24,8 @@ _DEFAULTS = ("$TMPDIR", "/tmp", "/var/tmp", "$HOME")
 _PREFIX = ".preflight-io"
 #: No run takes longer.
 _LONGEST_S = 86400.0
+#: A look at a directory, and the removal of all files, take no longer.
+_LOOKS_S, _REMOVES_S = 10.0, 300.0
 
 
 class RefusedError(Exception):
@@ -42,8 +45,11 @@ def chosen(asked: str, size_bytes: int) -> Place:
         return held(asked, size_bytes)
     whys = []
     for one in _DEFAULTS:
-        path = os.path.expandvars(one)
-        if not path.startswith("/") or not os.path.isdir(path):  # noqa: PTH112
+        path = os.path.normpath(os.path.expandvars(one))
+        if not path.startswith("/") or is_shared(mount_of(path)):
+            continue  # a server that does not answer is not waited for
+        within(_LOOKS_S, "it was looked at", path)
+        if not os.path.isdir(path):  # noqa: PTH112
             continue
         try:
             found = held(path, size_bytes)
@@ -59,16 +65,18 @@ def chosen(asked: str, size_bytes: int) -> Place:
 
 def held(asked: str, size_bytes: int) -> Place:
     """This directory, if so much may be written there. Raises RefusedError."""
-    path = os.path.realpath(os.path.expanduser(asked))  # noqa: PTH111
+    path = os.path.normpath(os.path.expanduser(asked))  # noqa: PTH111
+    within(_LOOKS_S, "it was looked at", path)
+    path = os.path.realpath(path)
+    within(_LOOKS_S, "it was looked at", path)
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116
     except OSError as error:
-        raise RefusedError(f"{asked}: {error.strerror}: mkdir -p {asked}, or another --dir") from (
-            error
-        )  # fmt: skip
+        make = f"mkdir -p {asked}, or " if isinstance(error, FileNotFoundError) else ""
+        raise RefusedError(f"{asked}: {error.strerror}: {make}another --dir") from error
     if not stat.S_ISDIR(mode):
-        raise RefusedError(f"{asked} is {_named(mode)}: --dir DIR names a directory in it, or on "
-                           "the file system that is mounted from it")  # fmt: skip
+        raise RefusedError(f"{asked} is {_named(mode)}: --dir DIR names a directory, for a device "
+                           "one of the file system on it")  # fmt: skip
     if not os.access(path, os.W_OK | os.X_OK):
         why = "is mounted read-only" if os.statvfs(path).f_flag & os.ST_RDONLY else (
             "may not be written by this user"
@@ -94,16 +102,42 @@ def _size(count: float) -> str:
 
 
 @contextlib.contextmanager
-def own_folder(place: Place) -> Iterator[str]:
-    """A fresh directory, which nobody else has. What an earlier run left is removed."""
+def own_folder(place: Place, left: Callable[[str], None] = lambda _: None) -> Iterator[str]:
+    """A fresh directory, which nobody else has, by a path of the kernel's (proc_pid_fd(5)) that
+    leads to it whatever its name leads to meanwhile. What an earlier run left is removed. `left` is
+    told what could not be removed, and why."""
     _remove_left(place)
-    path = f"{place.path}/{_own_name(os.getpid())}"
-    os.mkdir(path, 0o700)  # noqa: PTH102
-    sweep(path)
+    name = _own_name(os.getpid())
+    above = os.open(place.path, os.O_RDONLY | os.O_DIRECTORY)
+    fd = -1
     try:
+        os.mkdir(name, 0o700, dir_fd=above)
+        sweep(f"{place.path}/{name}")
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+        _hold_own(fd, place)
+        path = f"/proc/{os.getpid()}/fd/{fd}"
         yield path
     finally:
-        shutil.rmtree(path, ignore_errors=True)
+        within(_REMOVES_S, "what was written was removed")
+        if fd >= 0:
+            shutil.rmtree(f"/proc/{os.getpid()}/fd/{fd}/.", ignore_errors=True)
+            os.close(fd)
+        try:
+            os.rmdir(name, dir_fd=above)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            left(f"{place.path}/{name} ({error.strerror})")
+        os.close(above)
+
+
+def _hold_own(fd: int, place: Place) -> None:
+    """Servers may tell of other owners, and some file systems know of none."""
+    owner = os.fstat(fd).st_uid
+    told = not is_shared(place.mount) and place.mount.kind not in OWNERLESS
+    if told and owner != os.geteuid():
+        raise RefusedError(f"{place.path}: somebody (user {owner}) puts another directory in the "
+                           "place of one that is made there: another --dir")  # fmt: skip
 
 
 def _own_name(pid: int) -> str:

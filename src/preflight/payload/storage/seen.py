@@ -20,7 +20,7 @@ COMES_S, SEES_S, LOOKS_S = 30.0, 75.0, 0.2
 _PAD = b"preflight " * 6000  # so that a part of it is seen as such
 _FILE = "seen"
 #: How the directories of a bench are called: place.py.
-_FOLDERS = ".preflight-io."
+FOLDERS = ".preflight-io."
 
 
 def seen(parent: str, folder: str, job: str, hosts: int) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _look(parent: str, job: str) -> dict[str, int]:
     found = {}
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
-            if entry.name.startswith(_FOLDERS):
+            if entry.name.startswith(FOLDERS):
                 version = _version(f"{parent}/{entry.name}/{_FILE}", job)
                 if version != _NONE:
                     found[entry.name] = version

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import takewhile
 
 from msgspec.structs import replace
 
@@ -14,7 +15,7 @@ from preflight.probes.collectives.derived import largest, numbered, shape_of, si
 from preflight.probes.collectives.growth import growth
 from preflight.probes.collectives.inside import inside
 from preflight.probes.collectives.lasting import lasting
-from preflight.probes.collectives.lines import PROBE, Line, Told, read, said
+from preflight.probes.collectives.lines import PROBE, Line, Told, is_lost, read, said
 from preflight.probes.collectives.located import located
 from preflight.probes.collectives.settings import settings
 from preflight.probes.collectives.wire import rdma_of, wire
@@ -28,8 +29,16 @@ _PROCESSORS = Missing("not-applicable", "what processors reach nobody tells")
 _ONE_SIDE = Missing("not-applicable", "torch has one form of each collective")
 _ONE_HOST = Missing("not-applicable", "one host")
 _NO_SIZE = Missing("unreadable", "no size was measured")
+#: Of a host that measured nothing.
+_NONE, _TOOL = "bench", "torch"
 _NO_LIMIT = Missing("not-applicable", "the bundled bench has no limit of its own")
-_LOST = ("failed", "died", "silent", "gone", "absent")
+_STOPS = ("failed", "died", "silent", "gone")
+#: Lines of the parts that follow the tables (payload/collectives/parts.py).
+_AFTER = (
+    "round", "test", "found", "tried", "inside", "wire_site", "wire_round", "setting", "lasting",
+)  # fmt: skip
+#: Why a host cannot take part, where that is its own fault (payload/site.py, cli/apart.py).
+_OWN_FAULTS = ("interface", "unreached")
 
 
 @probe(PROBE, ["python3", "-I", "-", "bench"], timeout_s=7200)
@@ -50,10 +59,16 @@ def _facts(told: Told) -> Bench:
         busy=told.text("busy"), lacks_torch=_why(told) == "no-torch",
         few_gpus=_why(told) == "few-gpus",
         settings=settings(told), lasting=lasting(told), growth=growth(told),
-        unmet=_unmet(told), interrupted=bool(told.of["interrupted"]),
-        leads=not told.plan.get("hosts") or told.plan["hosts"][0] == told.begin.get("host"),
+        fault=_fault(told), unmet=_unmet(told), interrupted=bool(told.of["interrupted"]),
+        leads=_leads(told),
         probe=PROBE,
     )  # fmt: skip
+
+
+def _leads(told: Told) -> bool:
+    """Whether this host tells what all of them measured; one alone does."""
+    hosts = told.plan.get("hosts")
+    return not hosts or hosts[0] == told.begin.get("host")
 
 
 def _stack(told: Told) -> Known[BenchStack]:
@@ -84,13 +99,16 @@ def _runs(told: Told) -> tuple[Collective, ...]:
     by: dict[str, list[Line]] = defaultdict(list)
     for one in told.of["size"]:
         by[str(one["collective"])].append(one)
-    trouble = _trouble(told)
-    trouble = trouble if by else trouble or _unlike(told)
+    ended, trouble = _ending(told)
+    if not by and not told.begin and _fault(told):
+        return (Collective(_NONE, _TOOL, ended=False, trouble=trouble, probe=PROBE),)
+    if not by and not trouble and (trouble := _unlike(told)):
+        ended = False
     if not by and trouble and told.begin:
         by["all_reduce"] = []
     found = [_run(told, name, lines) for name, lines in by.items()]
     if found and trouble:  # what came before it was measured
-        found[-1] = _stopped(found[-1], trouble)
+        found[-1] = replace(found[-1], ended=ended, trouble=trouble)
     return numbered(found)
 
 
@@ -143,6 +161,42 @@ def _world(told: Told) -> int:
     return max(1, int(told.begin["world"]) - int(told.plan["ranks"]) * away)
 
 
+def _ending(told: Told) -> tuple[Known[bool], str]:
+    """Whether the tables came to their end, and what stopped them. Where that is another host it is
+    told of that one, and here it is not known what was to be measured; those that are left may
+    have measured all of it without."""
+    fault = _fault(told)
+    if fault:
+        return False, fault
+    tables, sizes = _of_tables(told), told.of["size"]
+    stops = [*told.of["absent"], *(one for one in tables if one["kind"] in _STOPS)]
+    if sizes and stops and (stops[-1]["line"] < sizes[-1]["line"] or _went_on(told, stops)):
+        return _ended(told), said(stops[0])
+    lost = next((one for one in stops if _elsewhere(told, one)), None)
+    if lost is not None:
+        text = f"not measured from then on: {said(lost)}"
+        return Missing("exited", text), text
+    return (False, said(stops[0])) if stops else (_ended(told), "")
+
+
+def _went_on(told: Told, stops: Sequence[Line]) -> bool:
+    """Whether only hosts are lacking that did not come: nobody waits for them."""
+    return bool(told.plan.get("hosts")) and all(one["kind"] == "absent" for one in stops)
+
+
+def _elsewhere(told: Told, one: Line) -> bool:
+    """Whether another host is lost: by name, or the one that leads this one."""
+    if not told.plan.get("hosts"):
+        return False
+    lead_is_lost = one["kind"] == "gone" and "of" not in one and not _leads(told)
+    return lead_is_lost or is_lost(one, str(told.begin.get("host", "")))
+
+
+def _of_tables(told: Told) -> list[Line]:
+    """The lines up to what follows the tables."""
+    return list(takewhile(lambda one: one["kind"] not in _AFTER, told.lines))
+
+
 def _ended(told: Told) -> Known[bool]:
     """What is cut short, or was interrupted, may lack anything."""
     if told.of["interrupted"]:
@@ -172,15 +226,13 @@ def _factor(name: str, ranks: int) -> float:
     return 1.0 if name in _WHOLE else _SHARES[name] * (ranks - 1) / ranks
 
 
-def _trouble(told: Told) -> str:
-    """Whatever ended the tables before their end."""
-    return next((said(one) for one in told.lines if one["kind"] in _LOST), "")
+def _fault(told: Told) -> str:
+    """What is wrong with this host itself; "" where nothing is known of that."""
+    own = told.text("cannot") if _why(told) in _OWN_FAULTS else ""
+    lost = [str(one["text"]) for one in told.of["lost"]]  # the last is what the others saw
+    return lost[-1] if lost else own
 
 
 def _unlike(told: Told) -> str:
     """Who was left out: where others are enough it stops nothing."""
     return "; ".join(map(said, told.of["unlike"]))
-
-
-def _stopped(run: Collective, trouble: str) -> Collective:
-    return replace(run, ended=False, trouble=trouble)

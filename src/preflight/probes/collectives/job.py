@@ -7,8 +7,12 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from preflight.probes.collectives.lines import is_lost, said
+
 Line = dict[str, Any]
 
+#: A host says so itself: why it takes no part, or that it lost the others.
+_SAYS_ITSELF = ("cannot", "gone")
 #: What is of the host that stands in its `of`, and of nobody else.
 OWN = ("counters", "counted", "inside", "nccl_log", "wire", "wire_site", "wire_end", "wire_link")
 
@@ -37,6 +41,28 @@ def told_to_each(texts: Mapping[str, str]) -> dict[str, Line]:
         return _told(texts)
     except (KeyError, TypeError, AttributeError):
         return {}
+
+
+def lost_of(texts: Mapping[str, str]) -> dict[str, Line]:
+    """A line for each host that another one tells to be lost, by their lines, where it does not say
+    itself why it is no part of the bench; none where lines are not as they should be."""
+    try:
+        return _lost(texts)
+    except (KeyError, TypeError, ValueError):
+        return {}
+
+
+def _lost(texts: Mapping[str, str]) -> dict[str, Line]:
+    lines = {host: list(_lines(text)) for host, text in texts.items()}
+    found: dict[str, Line] = {}
+    for host, mine in lines.items():
+        for one in mine:
+            of = str(one.get("of", ""))
+            itself = any(each.get("kind") in _SAYS_ITSELF for each in lines.get(of, ()))
+            if is_lost(one, host) and of in texts and not itself:
+                text = str(one.get("text") or said(one).removeprefix(f"{of}, "))
+                found.setdefault(of, {"kind": "lost", "text": text})
+    return found
 
 
 def _told(texts: Mapping[str, str]) -> dict[str, Line]:

@@ -9,6 +9,8 @@ from typing import Any
 from preflight.errors import ParseError
 
 PROBE = "nccl-bench"
+#: By signal 6: NCCL ends a process so whose peer is gone.
+_ABORTED = -6
 
 Line = dict[str, Any]
 
@@ -42,6 +44,17 @@ def read(text: str) -> Told:
     if not lines:
         raise ParseError("expected JSON lines of a bench", 1)
     return Told(lines)
+
+
+def is_lost(one: Line, host: str) -> bool:
+    """Whether a line of `host` tells that another host was lost: it did not come, is gone, or its
+    ranks were killed or are stopped. One that ended itself may have done so as its peer was
+    gone."""
+    kind = one.get("kind")
+    if not one.get("of") or one["of"] == host:
+        return False
+    killed = kind == "died" and int(one["status"]) < 0 and int(one["status"]) != _ABORTED
+    return kind in ("absent", "gone") or killed or (kind == "silent" and bool(one.get("stopped")))
 
 
 def said(one: Line) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import median
 
@@ -15,6 +16,7 @@ from preflight.probes.collectives.lines import PROBE, Line, Told, said
 _USUAL_PERCENT = 8.0
 #: Tests of more hosts are groups, and have a level of their own.
 _PAIR = 3
+_BUSIEST = 4
 
 
 def located(told: Told) -> Known[Localisation]:
@@ -38,13 +40,27 @@ def located(told: Told) -> Known[Localisation]:
     culprits = tuple(_culprits(found, {one.number: one for one in tests}, line))
     return Localisation(
         hosts, tests, int(own.get("tests", len(tests))), culprits, int(found["rounds"]),
-        str(found["undetermined"]),
+        _undetermined(found),
         str(found["covered"]), {str(key): float(one) for key, one in found["level_gbps"].items()},
         _matrix(next(iter(told.of["found"]), {})),
         looked_for_percent=float(told.plan.get("behind_percent", _USUAL_PERCENT)),
         size_bytes=int(next((one["bytes"] for one in told_tests), 0)),
         line=line, probe=PROBE,
     )  # fmt: skip
+
+
+def _undetermined(found: Line) -> str:
+    """What could not be told, and what may be why: the load of the busiest hosts. A search that
+    took more repeats by itself needs no advice to do so."""
+    text, loads = str(found["undetermined"]), found.get("loads") or {}
+    if not text or not loads:
+        return text
+    text = f"{text.partition('; --repeats ')[0]}; {int(found['repeats'])} repeats were tried"
+    alike: dict[str, list[str]] = defaultdict(list)
+    busiest = sorted(loads.items(), key=lambda one: -float(one[1][0]) / float(one[1][1]))
+    for host, (load, cpus) in busiest[:_BUSIEST]:
+        alike[f"load {float(load):g} on {int(cpus)} processors"].append(host)
+    return f"{text}; " + ", ".join(f"{told} of {fold(at)}" for told, at in alike.items())
 
 
 def _matrix(found: Line) -> tuple[tuple[str, str, float], ...]:

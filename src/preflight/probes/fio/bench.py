@@ -9,16 +9,20 @@ from typing import Any
 from msgspec.structs import replace
 
 from preflight.errors import ParseError
-from preflight.facts.fio import Bench, FioDisk, FioJob, FioRun, FioSide, FioTotal
-from preflight.model import Missing
+from preflight.facts.fio import FioDisk, FioJob, FioRun, FioSide, FioTotal
+from preflight.facts.patterns import Bench, Pattern
+from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.fio.documents import Document, one_document
 from preflight.probes.fio.jobs import run_of
+from preflight.probes.fio.patterns import patterns_of
 from preflight.probes.fio.report import errors_in
 from preflight.probes.spec import probe
 
 PROBE = "io-bench"
 FORM = "io-bench/1"
 Line = dict[str, Any]
+#: Kinds of lines after which nothing was measured.
+_REFUSED = ("failed", "cannot", "hung")
 _NO_END = Missing("exited", "the bench was ended before this job")
 
 
@@ -34,14 +38,17 @@ def io_bench(text: str) -> Bench:
         return Bench((), 1, PROBE, busy=told)
     if first.get("kind") == "cannot":
         return Bench((), 1, PROBE, cannot=told, lacks_fio=first.get("why") == "no-fio")
-    refused = next((one for one in lines if one.get("kind") in ("failed", "cannot")), None)
+    refused = next((one for one in lines if one.get("kind") in _REFUSED), None)
     if refused and refused.get("why") == "no-fio":
-        return Bench((), 1, PROBE, cannot=str(refused.get("text", "")), lacks_fio=True)
-    if refused:
-        return Bench((_failed(refused),), 1, PROBE)
+        return Bench((), 1, PROBE, _patterns(first, lines), str(refused.get("text", "")),
+                     lacks_fio=True)  # fmt: skip
     run = _run(first, lines)
+    if refused:
+        run = replace(run, jobs=(*run.jobs, _failed(refused)))
     interrupted = any(one.get("kind") == "interrupted" for one in lines)
-    return Bench((run,) if run.jobs else (), 1, PROBE, interrupted=interrupted)
+    return Bench(
+        (run,) if run.jobs else (), 1, PROBE, _patterns(first, lines), interrupted=interrupted,
+    )  # fmt: skip
 
 
 def _lines(text: str) -> Iterator[Line]:
@@ -53,18 +60,17 @@ def _lines(text: str) -> Iterator[Line]:
         except (ValueError, RecursionError):
             if number == len(rows):
                 return
-            raise ParseError("expected a line of JSON", number) from None
+            raise ParseError(f"expected a line of JSON, got {row[:80]!r}", number) from None
         if not isinstance(told, dict) or not isinstance(told.get("kind"), str):
             raise ParseError("expected a line of the bench", number)
         yield {**told, "line": number}
 
 
-def _failed(line: Line) -> FioRun:
-    """No job could begin."""
+def _failed(line: Line) -> FioJob:
+    """No job could begin, or none after those that are told."""
     said = str(line.get("text", ""))
-    trouble = next(iter(errors_in(said)), said[:300])
-    return FioRun("", (FioJob("fio", "0", ended=False, trouble=trouble, line=line["line"],
-                              probe=PROBE),))  # fmt: skip
+    trouble = next(iter(errors_in(said)), said[:600])
+    return FioJob("fio", "0", ended=False, trouble=trouble, line=line["line"], probe=PROBE)
 
 
 def _run(first: Line, lines: list[Line]) -> FioRun:
@@ -82,7 +88,8 @@ def _run(first: Line, lines: list[Line]) -> FioRun:
             disks[disk.name] = max(disks.get(disk.name, disk), disk, key=_util)
     return FioRun(
         version, tuple(jobs), tuple(sides), tuple(syncs), tuple(totals), tuple(disks.values()),
-        job_file=files[-1] if files else "", place=_place(first), line=first["line"],
+        job_file=files[-1] if files else "", place=_place(first), left=_left(lines),
+        shared=_shared(first), hosts=_hosts(first), line=first["line"],
     )  # fmt: skip
 
 
@@ -90,10 +97,30 @@ def _util(disk: FioDisk) -> float:
     return 0.0 if isinstance(disk.util_percent, Missing) else disk.util_percent
 
 
+def _left(lines: list[Line]) -> str:
+    return next((str(one.get("text", "")) for one in lines if one["kind"] == "left"), "")
+
+
 def _place(first: Line) -> str:
     """/data, xfs on /dev/nvme0n1p1."""
     source = f" on {first['source']}" if first.get("source") else ""
     return f"{first.get('dir', '')}, {first.get('fs', '')}{source}"
+
+
+def _patterns(first: Line, lines: list[Line]) -> tuple[Pattern, ...]:
+    shared, hosts = _shared(first), _hosts(first)
+    return tuple(replace(one, shared=shared, hosts=hosts) for one in patterns_of(lines, PROBE))
+
+
+def _shared(first: Line) -> Known[bool]:
+    told = first.get("shared")
+    return told if isinstance(told, bool) else NOT_IN_INPUT
+
+
+def _hosts(first: Line) -> Known[int]:
+    plan = first.get("plan")
+    told = plan.get("hosts") if isinstance(plan, dict) else None
+    return told if isinstance(told, int) and not isinstance(told, bool) else NOT_IN_INPUT
 
 
 def _of(line: Line, group: int, place: str, *, memory: bool) -> FioRun:
@@ -103,7 +130,7 @@ def _of(line: Line, group: int, place: str, *, memory: bool) -> FioRun:
     document = one_document(report) if isinstance(report, dict) else Document(1, "", [], [], {}, [])
     run = run_of(document, errors)
     if not run.jobs:
-        return replace(run, jobs=(_lost(line, errors),))
+        return replace(run, jobs=(_lost(line, errors, place),))
     ended = line.get("hung") is not True
 
     def placed(each: Any) -> Any:
@@ -118,12 +145,12 @@ def _of(line: Line, group: int, place: str, *, memory: bool) -> FioRun:
     )  # fmt: skip
 
 
-def _lost(line: Line, errors: list[str]) -> FioJob:
+def _lost(line: Line, errors: list[str], place: str) -> FioJob:
     """A job that left no report."""
     said = next(iter(errors), str(line.get("said", "")).strip()[:300])
     if line.get("hung"):
         said = f"fio did not end in time, and was killed; {said}" if said else (
-            "fio did not end in time, and was killed: the file system does not answer"
+            f"fio did not end in time, and was killed: {place or 'the file system'} does not answer"
         )  # fmt: skip
     trouble = said or f"fio ended with status {line.get('status')}, and said nothing"
     return FioJob(str(line.get("name", "fio")), str(line["line"]), ended=False, trouble=trouble,

@@ -24,7 +24,8 @@ _MOST = 32
 
 # The kernel's list waits for nobody. What a server has to answer is asked in the background, a
 # process for each: one whose server is gone may hang so that nothing ends it, and is left behind.
-# A process that has ended is a zombie (Z) until the shell waits for it.
+# A process that has ended is a zombie (Z) until the shell waits for it. One that comes back after
+# the question is over ($$ is gone) says nothing: its line would stand in the answer to another.
 _ASK = f"""\
 list=/proc/self/mountinfo
 [ -r "$list" ] || {{ echo "$list cannot be read" >&2; exit 2; }}
@@ -43,10 +44,11 @@ served() {{
 ask() {{
   p=$1; case $p in *\\\\*) p=$(printf %b "$p") ;; esac
   v=$(timeout -k 1 {ANSWER_S} stat -f -c '%S %b %f %a %c %d' "$p" 2>&1)
-  printf 'answer %s %s %s\\n' "$?" "$1" "$v"
+  r=$?; kill -0 $$ 2>/dev/null || return 0
+  printf 'answer %s %s %s\\n' "$r" "$1" "$v"
   if [ "$2" = lustre ] && command -v lfs >/dev/null; then
     c=$(timeout -k 1 {ANSWER_S} lfs getstripe -d -c "$p" 2>/dev/null) &&
-      s=$(timeout -k 1 {ANSWER_S} lfs getstripe -d -S "$p" 2>/dev/null) &&
+      s=$(timeout -k 1 {ANSWER_S} lfs getstripe -d -S "$p" 2>/dev/null) && kill -0 $$ 2>/dev/null &&
       printf 'stripe %s %s %s\\n' "$1" "$c" "$s"
   fi
 }}

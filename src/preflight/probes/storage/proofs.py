@@ -22,6 +22,12 @@ _UNTOLD = Missing("unreadable", "its line does not tell it")
 _ALONE = Missing(
     "not-asked", "one host tried it; others look too with --hosts, and --dir on a share of theirs"
 )
+#: Errors of trials that were not made, which tell nothing of what was to be tried.
+_NOT_MADE = {
+    "ENOSPC": "it could not be tried: no space is left there",
+    "EDQUOT": "it could not be tried: the quota is exceeded there",
+    "EROFS": "it could not be tried: the file system became read-only",
+}
 _UNTIMED = Missing("not-applicable", "no fsync came back")
 
 
@@ -47,7 +53,7 @@ def proofs_in(text: str, probe: str) -> tuple[Proof, ...]:
 def refused(text: str) -> str:
     """Why a bench wrote nothing, in its words; empty where it did. Without fio it only measures
     nothing."""
-    whys = (told for _, told in _lines(text) if told.get("kind") in ("busy", "cannot"))
+    whys = (told for _, told in _lines(text) if told.get("kind") in ("busy", "cannot", "hung"))
     return next((str(told.get("text") or "it did not begin") for told in whys), "")
 
 
@@ -75,6 +81,8 @@ def _proof(told: dict[str, Any], begin: dict[str, Any], line: int, probe: str) -
 
 
 def _word(value: object) -> Known[str]:
+    if value in _NOT_MADE:
+        return Missing("unreadable", _NOT_MADE[str(value)])
     return value[:200] if isinstance(value, str) and value else _UNTOLD
 
 

@@ -1,0 +1,150 @@
+"""The lines about a file of the user's data that was decoded (payload/storage/shard.py)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from preflight.errors import ParseError
+from preflight.facts.shard import Decoder, Shard, ShardAnswer
+from preflight.model import Known, Missing
+from preflight.probes.spec import probe
+
+PROBE = "shard"
+FORM = "shard/1"
+Line = dict[str, Any]
+
+_UNTOLD = Missing("unreadable", "its line does not tell it")
+_TOO_LITTLE = Missing("not-applicable", "too little was decoded to tell how fast")
+_NO_RECORDS = Missing("not-applicable", "its lines are not of JSON")
+_NOT_TRIED = Missing("exited", "the question was ended before it")
+_PLAIN = Missing("not-applicable", "it is not compressed as a whole: nothing is to be decoded")
+_NO_DEMAND = Missing("not-asked", "how much is needed: --demand-mbps, decoded MB/s of this host")
+_NOTHING = Missing("not-applicable", "nothing is to be decoded, and no records of JSON to be read")
+#: Compressed as a whole, and how to get what decodes it; the others Python has.
+_INSTALL = {
+    "zstd": "the module zstandard (pip install zstandard) or the program zstd (apt install zstd)",
+    "lz4": "the module lz4 (pip install lz4) or the program lz4 (apt install lz4)",
+}
+_WHOLE = ("gzip", "zstd", "lz4", "xz", "bzip2")
+
+
+@probe(PROBE, ["python3", "-I", "-", "shard"], timeout_s=120)
+def shard(text: str) -> ShardAnswer:
+    """Raises ParseError for what is none."""
+    lines = list(_lines(text))
+    first = lines[0] if lines else {}
+    if first.get("preflight") != FORM:
+        raise ParseError(f"expected the line of {FORM}", 1)
+    told = str(first.get("text", ""))
+    if first.get("kind") == "busy":
+        return ShardAnswer(busy=told, probe=PROBE)
+    if first.get("kind") == "cannot":
+        return ShardAnswer(cannot=told, probe=PROBE)
+    return ShardAnswer((_shard(first, lines),), probe=PROBE)
+
+
+def _lines(text: str) -> Iterator[Line]:
+    """A last one that is cut is left out."""
+    rows = text.splitlines()
+    for number, row in enumerate(rows, 1):
+        try:
+            told = json.loads(row)
+        except (ValueError, RecursionError):
+            if number == len(rows):
+                return
+            raise ParseError("expected a line of JSON", number) from None
+        if not isinstance(told, dict) or not isinstance(told.get("kind"), str):
+            raise ParseError("expected a line about a shard", number)
+        yield {**told, "line": number}
+
+
+def _shard(first: Line, lines: Sequence[Line]) -> Shard:
+    form = str(first.get("format", ""))
+    plan = first.get("plan")
+    demand = _number(plan.get("demand_mbps")) if isinstance(plan, dict) else None
+    found = [_decoder(one, form, demand) for one in lines if one["kind"] == "decoder"]
+    ended = any(one["kind"] == "end" for one in lines)
+    decodes, trouble = _decodes(form, found, ended=ended)
+    return Shard(
+        str(first.get("path", "")), form, _whole(first.get("size_bytes")),
+        _whole(first.get("sample_bytes")),
+        first["shared"] if isinstance(first.get("shared"), bool) else _UNTOLD,
+        str(first.get("fs", "")), _whole(first.get("processors")),
+        _NO_DEMAND if demand is None else demand, tuple(found), decodes, trouble,
+        _workers(found, demand, decodes), first["line"], PROBE,
+    )  # fmt: skip
+
+
+def _decodes(form: str, found: Sequence[Decoder], *, ended: bool) -> tuple[Known[bool], str]:
+    """Whether any of them can: what one refuses another may take, such as a large window."""
+    if form not in _WHOLE:
+        return _PLAIN, ""
+    if any(one.decodes is True for one in found):
+        return True, ""
+    if found:
+        return False, "; ".join(f"{one.by}: {one.trouble}" for one in found)
+    lacks = f"nothing here decodes {form}: {_INSTALL.get(form, 'a Python that is built with it')}"
+    return (Missing("no-tool", lacks) if ended else _NOT_TRIED), ""
+
+
+def _workers(found: Sequence[Decoder], demand: float | None, decodes: Known[bool]) -> Known[int]:
+    if demand is None:
+        return _NO_DEMAND
+    known = [one.workers for one in found if not isinstance(one.workers, Missing)]
+    if known:
+        return min(known)
+    if found:
+        return found[0].workers
+    return _NOTHING if decodes is _PLAIN else _TOO_LITTLE
+
+
+def _decoder(line: Line, form: str, demand: float | None) -> Decoder:
+    by, trouble = str(line.get("by", ""))[:100], str(line.get("trouble", ""))[:300]
+    records = _rate(line.get("json_bytes"), line.get("json_s"))
+    records = _NO_RECORDS if "json_bytes" not in line else records
+    if form not in _WHOLE:
+        cost = _cost(records)
+        return Decoder(by, _PLAIN, trouble, _PLAIN, _PLAIN, _PLAIN, records, _count(demand, cost))
+    enough, cpu_s = line.get("enough") is True, line.get("cpu_s")
+    decoded = _rate(line.get("done_bytes"), cpu_s) if enough else _TOO_LITTLE
+    taken = _rate(line.get("taken_bytes"), cpu_s) if enough else _TOO_LITTLE
+    times = (
+        decoded if isinstance(decoded, Missing) else taken if isinstance(taken, Missing)
+        else decoded / taken
+    )  # fmt: skip
+    cost = _cost(decoded, records)
+    return Decoder(by, not trouble, trouble, decoded, taken, times, records, _count(demand, cost))
+
+
+def _cost(*rates: Known[float]) -> Known[float]:
+    """Seconds of one core for 1e6 bytes: decoded, and read as records where they are some."""
+    first = rates[0]
+    if isinstance(first, Missing):
+        return first
+    return sum(1 / one for one in rates if not isinstance(one, Missing))
+
+
+def _count(demand: float | None, cost: Known[float]) -> Known[int]:
+    if demand is None:
+        return _NO_DEMAND
+    return cost if isinstance(cost, Missing) else math.ceil(demand * cost)
+
+
+def _rate(done: Any, seconds: Any) -> Known[float]:
+    amount, took = _number(done), _number(seconds)
+    if amount is None or took is None:
+        return _UNTOLD
+    return amount / took / 1e6 if amount > 0 and took > 0 else _TOO_LITTLE
+
+
+def _number(told: Any) -> float | None:
+    fine = isinstance(told, (int, float)) and not isinstance(told, bool)
+    return float(told) if fine and math.isfinite(told) and 0 <= told < 1e30 else None
+
+
+def _whole(told: Any) -> Known[int]:
+    found = _number(told)
+    return _UNTOLD if found is None else int(found)
