@@ -27,7 +27,7 @@ help:
 	@echo "make run      check this machine: preflight run (ARGS='--level standard' and so on)"
 	@echo "make test     lint, types and tests (PYTEST_ARGS='-k pcie')"
 	@echo "make bench    start-up, a large host, 1,000 hosts, large logs, 128 hosts over SSH, the training"
-	@echo "              loop, collectives, storage beside fio by hand, against targets"
+	@echo "              loop, collectives, storage and loaders beside fio, against targets"
 	@echo "make gpu-test training and stress of one GPU against targets, in minutes; PYTHON is one that has torch"
 	@echo "make accuracy slow hosts and links in 1,000 simulated clusters of each kind: 20 min; in real"
 	@echo "              ones of five hosts, over shaped links, as root: 5 min; every"
@@ -72,6 +72,7 @@ bench: $(READY)
 	$(VENV)/bin/python -m bench.fio_log || status=$$?; \
 	$(VENV)/bin/python -m bench.storage || status=$$?; \
 	$(VENV)/bin/python -m bench.loaders || status=$$?; \
+	$(VENV)/bin/python -m bench.saves || status=$$?; \
 	exit $$status
 
 # From a bare clone, without a network and without .venv: PYTHON has torch for the GPU here.
@@ -101,7 +102,7 @@ $(READY): pyproject.toml constraints.txt
 	  echo "hint: make $(or $(MAKECMDGOALS),test) PYTHON=/path/to/python3.12" >&2; exit 1; }
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
-	  -e '.[dev,torch]' -c constraints.txt
+	  -e '.[dev,torch,objects]' -c constraints.txt
 	@touch $@
 
 # Without the right to install, or without a network, the tests that need a command skip themselves

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import sys
@@ -32,7 +33,7 @@ from preflight.payload.storage.loaders import (
     windows,
     written,
 )
-from preflight.payload.storage.workers import together
+from preflight.payload.storage.workers import Told, together
 
 BYTES, PAIRS, WORKERS = 256 << 20, 9, 2
 WINDOW, SHARD = 128 << 10, 16 << 20
@@ -75,11 +76,14 @@ class Data(NamedTuple):
 def ours(way: Way, data: Data) -> float:
     """MB/s of all workers, from the first that began to the last that ended."""
     until = time.monotonic() + _LONGEST_S
-    told = together(
-        len(data.order),
-        lambda number: way.reads(data.shards[number], data.order[number], WINDOW, until),
-        _LONGEST_S,
-    )
+
+    def work(number: int) -> Told:
+        # As fio does: where others are at work, a session has a share of the processors (sched(7),
+        # "The autogroup feature").
+        os.setsid()
+        return way.reads(data.shards[number], data.order[number], WINDOW, until)
+
+    told = together(len(data.order), work, _LONGEST_S)
     if trouble := next((one["trouble"] for one in told if one.get("trouble")), ""):
         sys.exit(f"error: {trouble}")
     seconds: float = max(one["ended_s"] for one in told) - min(one["began_s"] for one in told)

@@ -8,7 +8,6 @@ import os
 import signal
 import time
 import zlib
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from preflight.payload.storage import dataloader, loaders, patterns, small_files
 from preflight.payload.storage.cached import dropped, resident
 from preflight.payload.storage.harness import harness
 from preflight.payload.storage.loaders import Shard, windows, written
+from preflight.payload.storage.meeting import Meeting
 from preflight.payload.storage.patterns import rows
 from preflight.payload.storage.plan import Plan
 from preflight.payload.storage.room import Room, Row
@@ -135,11 +135,7 @@ def test_a_worker_that_dies_says_of_what(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_what_hangs_is_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def soon(count: int, work: Any, seconds: float, beyond_s: float = 0.3) -> Sequence[Told]:
-        return together(count, work, seconds, beyond_s=2 if count == 1 else 0.3)
-
-    monkeypatch.setattr(dataloader, "together", soon)
-    monkeypatch.setitem(dataloader._READS, "mmap", _hangs)
+    monkeypatch.setattr(dataloader, "_round", lambda *_: together(2, _hangs, 0.1, beyond_s=0.1))
     told = read(tmp_path, seconds=0.5)
     assert list(told) == ["mmap"]
     assert told["mmap"]["trouble"].startswith("it gave no answer in")
@@ -166,7 +162,7 @@ def test_small_files_lie_in_many_directories(tmp_path: Path) -> None:
 
 
 def test_small_files_are_counted_by_what_was_done_to_them(tmp_path: Path) -> None:
-    told = read(tmp_path, "small-files", size_bytes=4 << 20, seconds=3.0)
+    told = read(tmp_path, "small-files", size_bytes=1 << 20, seconds=4.0)
     assert list(told) == ["create", "list", "stat", "read", "rename", "delete"]
     assert not any(row["trouble"] for row in told.values())
     made = told["create"]["count"]
@@ -185,7 +181,7 @@ def test_of_a_share_it_is_told_who_answers(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_bench_of_loaders_is_read_back(tmp_path: Path) -> None:
     lines: list[dict[str, Any]] = []
-    plan = Plan(str(tmp_path), 32 << 20, 1.5, patterns=("dataloader", "small-files"), workers=3,
+    plan = Plan(str(tmp_path), 16 << 20, 1.0, patterns=("dataloader", "small-files"), workers=3,
                 window_bytes=64 << 10, demand_mbps=0.5)  # fmt: skip
     harness(plan, lines.append)
     found = io_bench("".join(f"{json.dumps(one)}\n" for one in lines)).patterns
@@ -194,3 +190,34 @@ def test_a_bench_of_loaders_is_read_back(tmp_path: Path) -> None:
     assert (cold.processes, cold.block_bytes, cold.demand_mbps) == (3, 64 << 10, 0.5)
     assert isinstance(cold.slowest_mbps, float)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_hosts_that_share_a_directory_read_at_once(tmp_path: Path) -> None:
+    def host(at: int) -> Told:
+        folder = tmp_path / f".preflight-io.host{at}.boot.1.{at}"
+        folder.mkdir()
+        met = Meeting(str(tmp_path), str(folder), "0123456789abcdef", 2, f"node-{at}")
+        return {"rows": read(folder, meeting=met), "missed": met.missed}
+
+    first, other = together(2, host, 60)
+    told = first["rows"]["read, all hosts"]
+    assert [name for name, _ in told["hosts_mbps"]] == ["node-0", "node-1"]
+    each = [one["rows"]["read"] for one in (first, other)]
+    assert told["done_bytes"] == sum(one["done_bytes"] for one in each)
+    assert "read, all hosts" not in other["rows"]
+    # What comes after it is begun together too.
+    assert (first["missed"], other["missed"]) == ("", "")
+
+
+def test_nobody_waits_for_a_host_that_has_failed(tmp_path: Path) -> None:
+    def host(at: int) -> Told:
+        folder = tmp_path / f".preflight-io.host{at}.boot.1.{at}"
+        folder.mkdir()
+        met = Meeting(str(tmp_path), str(folder), "0123456789abcdef", 2, f"node-{at}")
+        return {"rows": read(folder, meeting=met, size_bytes=SIZE if at else 0)}
+
+    began = time.monotonic()
+    first, other = together(2, host, 60)
+    assert first["rows"]["read"]["trouble"]
+    assert other["rows"]["read"]["trouble"] == ""
+    assert time.monotonic() - began < 20

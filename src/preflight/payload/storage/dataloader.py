@@ -7,11 +7,12 @@ import mmap
 import os
 import time
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
 from .cached import dropped, resident
 from .loaders import (
+    MOST_WINDOWS,
     Reads,
     Shard,
     Windows,
@@ -22,16 +23,19 @@ from .loaders import (
     written,
 )
 from .mounts import mount_of
+from .others import Others
 from .room import Room, Row, times
-from .workers import Told, together
+from .watched import within
+from .workers import BEYOND_S, Told, together
 
 _MOST_WORKERS = 8
 #: A worker has several shards, and of these few enough to hold all open.
 _SHARD_BYTES, _LEAST_SHARDS, _MOST_SHARDS = 64 << 20, 4, 256
-#: Of the time: files are written; of what then is left, until when each is read.
+#: Of the time: files are written; of what then is left, each way of reading them.
 _WRITING = 0.3
-_COLD = (("mmap", 0.35), ("mmap, advised", 0.5), ("read", 0.9))
-_CACHED = (("read", 0.95), ("mmap", 1.0))
+_ADVISED = "mmap, advised"
+_COLD = (("mmap", 0.35), (_ADVISED, 0.15), ("read", 0.4))
+_CACHED = (("read", 0.05), ("mmap", 0.05))
 #: What reading has at least: of all the time, and a round; the longest look at the page cache.
 _LEAST, _LEAST_S, _LOOKS_S = 0.3, 0.05, 20.0
 _LEAST_AGAIN, _MOST_AGAIN = 512, 10
@@ -40,7 +44,7 @@ _OWN_CACHE = frozenset({"zfs"})
 #: What the touch of a byte brings has come when nothing more comes in this while.
 _SETTLES_S, _LOOKS = 0.02, 50
 _READS: dict[str, Reads] = {
-    "read": through_read, "mmap": through_map, "mmap, advised": through_advised,
+    "read": through_read, "mmap": through_map, _ADVISED: through_advised,
 }  # fmt: skip
 #: Where a map brings more than this for a byte that is used, advice to it is tried.
 _MUCH = 2.0
@@ -64,6 +68,7 @@ class _Sum:
     def __init__(self, workers: int) -> None:
         self.took_s, self.elapsed_s, self.trouble, self.hung = array("d"), 0.0, "", False
         self.each = [(0, 0.0)] * workers
+        self.began_at = time.time()
 
     def add(self, told: Sequence[Told]) -> None:
         """One round, whose time is from the first that began to the last that ended."""
@@ -86,31 +91,45 @@ class _Sum:
         return {"part": part, "way": "read", "processes": len(self.each), "block_bytes": window,
                 "done_bytes": count * window, "count": count, "us": times(self.took_s),
                 "elapsed_s": round(self.elapsed_s, 6), "each_mbps": rates, "through": through,
-                "trouble": self.trouble}  # fmt: skip
+                "began_at": self.began_at, "trouble": self.trouble,
+                **({"hung": True} if self.hung else {})}  # fmt: skip
 
 
 def dataloader(room: Room) -> Iterator[Row]:
-    """Rows of each way, cold, then cached. What hangs is not asked again."""
+    """Rows of each way, cold, then cached. What hangs is not asked again; nobody waits for a host
+    that has failed."""
+    through = False
+    try:
+        through = yield from _rows(room)
+    finally:
+        if not through and room.meeting:
+            room.meeting.leave()
+
+
+def _rows(room: Room) -> Generator[Row, None, bool]:
+    """Whether it came to its end."""
     began = time.monotonic()
     data, trouble = _written(room, began + _WRITING * room.seconds)
     if trouble:
         yield {"part": "read", "way": "read", "trouble": trouble}
-        return
-    now = time.monotonic()
-    left = max(began + room.seconds - now, _LEAST * room.seconds)
-    done: Sequence[Windows] = ()
-    row: Row = {}
+        return False
+    left = max(began + room.seconds - time.monotonic(), _LEAST * room.seconds)
+    others, done, row = Others(room.folder, room.meeting), list[Windows](), Row()
     for way, share in _COLD:
-        if way not in ("read", "mmap") and not _brings_much(row):
+        if way == _ADVISED and not _brings_much(row):
             continue
-        row, done, hung = _cold(data, way, now + share * left)
-        yield row
-        if hung:
-            return
-    if row["through"] != "device":
-        return
-    for way, share in _CACHED:
-        yield _cached(data, way, done, now + share * left)
+        if way != _ADVISED:
+            others.begin()
+        row, done = _cold(data, way, share * left)
+        yield {**row, "note": others.note}
+        if row.get("hung"):
+            return False
+        if way != _ADVISED:
+            yield from others.done(way, row, ())
+    if row["through"] == "device":
+        for way, share in _CACHED:
+            yield _cached(data, way, done, share * left)
+    return True
 
 
 def _brings_much(row: Row) -> bool:
@@ -146,15 +165,17 @@ def _through(room: Room) -> str:
     return "page cache" if kind in _OWN_CACHE else "device"
 
 
-def _cold(data: _Set, way: str, until_s: float) -> tuple[Row, Sequence[Windows], bool]:
+def _cold(data: _Set, way: str, seconds: float) -> tuple[Row, list[Windows]]:
     """Rounds, before each of which all shards are told to leave the page cache; the windows that
-    were read in the last; whether a worker hangs."""
+    were read in the last."""
+    within(seconds + 2 * (BEYOND_S + _LOOKS_S), f"a loader read: {way}")
+    until_s = time.monotonic() + seconds
     found, cold, brought = _Sum(len(data.shards)), data.through == "device", 0
     apart = apart_in(data.shards[0][0], data.window) if way == "mmap" else 1
-    done: list[Windows] = []
+    most, done = max(1, MOST_WINDOWS // len(data.shards)), list[Windows]()
     for number in range(1 << 20):
         cold = _left(data)[1] and cold
-        order = [windows(one, data.window, apart, number * 1000 + at)
+        order = [windows(one, data.window, apart, number * 1000 + at, most)
                  for at, one in enumerate(data.shards)]  # fmt: skip
         told = _round(data, way, order, until_s)
         found.add(told)
@@ -164,11 +185,12 @@ def _cold(data: _Set, way: str, until_s: float) -> tuple[Row, Sequence[Windows],
             break
     through = data.through if cold or data.through == "memory" else "page cache"
     more = {"brought_bytes": brought} if through == "device" and not found.trouble else {}
-    return {**found.row(way, through, data.window), **more}, done, found.hung
+    return {**found.row(way, through, data.window), **more}, done
 
 
-def _cached(data: _Set, way: str, order: Sequence[Windows], until_s: float) -> Row:
+def _cached(data: _Set, way: str, order: Sequence[Windows], seconds: float) -> Row:
     """The same windows again, and again if they are few: they are in the page cache."""
+    until_s = time.monotonic() + seconds
     found = _Sum(len(data.shards))
     order = [[*one] * (1 + _LEAST_AGAIN // max(1, len(one))) for one in order]
     for _ in range(_MOST_AGAIN):

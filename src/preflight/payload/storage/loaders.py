@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 
 from .workers import Told
 
-#: More windows of a worker between two looks at the cache take memory and tell nothing new.
-MOST_WINDOWS = 20000
 #: What is written is of these bytes, from another one each time: nobody stores them as less.
 _PIECE, _POOL, _STEP = 1 << 20, 5 << 20, 4099
 #: So much is written between two looks at the clock.
 _SYNCED = 8
+
+
+#: Of all workers between two looks at the cache: more take memory, and tell nothing new.
+MOST_WINDOWS = 160_000
 
 
 class Shard(NamedTuple):
@@ -58,12 +60,15 @@ def written(shards: Sequence[Shard], until_s: float) -> list[Shard]:
     return found
 
 
-def windows(shards: Sequence[Shard], window: int, apart: int, seed: int) -> Windows:
-    """Offsets in no order, one in each `apart` windows, from another one with each seed."""
+def windows(
+    shards: Sequence[Shard], window: int, apart: int, seed: int, most: int = MOST_WINDOWS
+) -> Windows:
+    """So many offsets at most in no order, one in each `apart` windows, from another one with each
+    seed."""
     draw = random.Random(seed)
     ranges = [_offsets(size, window, apart, draw) for _, size in shards]
     ends = list(accumulate(map(len, ranges)))
-    picked = draw.sample(range(ends[-1]), min(MOST_WINDOWS, ends[-1]))
+    picked = draw.sample(range(ends[-1]), min(most, ends[-1]))
     numbers = [bisect_right(ends, one) for one in picked]
     return [
         (number, ranges[number][one - ends[number]])

@@ -53,8 +53,9 @@ def small_files(room: Room) -> Iterator[Row]:
         if part == "rename":
             names = [[f"{name}.new" for name in one[:count]] + list(one[count:])
                      for one, count in zip(names, counts)]  # noqa: B905  # fmt: skip
-        yield _row(part, told, processes, through[part])
-        if any(one.get("hung") for one in told):
+        hung = any(one.get("hung") for one in told)
+        yield {**_row(part, told, processes, through[part]), **({"hung": True} if hung else {})}
+        if hung:
             return
 
 
