@@ -29,7 +29,7 @@ workers.together.__defaults__ = (0.5,)
 watched.watched(lambda tell: harness.harness(Plan(**json.loads(sys.argv[1])), tell),
                 lambda line: print(json.dumps(line), flush=True), harness.FORM)
 """
-_PLAN = {"size_bytes": 12 << 20, "seconds": 1.0, "patterns": ["checkpoint"], "writers": 2}
+_PLAN = {"size_bytes": 12 << 20, "seconds": 3.0, "patterns": ["checkpoint"], "writers": 2}
 
 
 class Run:

@@ -36,7 +36,7 @@ def done(folder: Path, writers: int = 2, size: int = 8 << 20, seconds: float = 0
 
 
 def test_every_part_is_done_and_nothing_stays(tmp_path: Path) -> None:
-    found = done(tmp_path / "x")
+    found = done(tmp_path / "x", seconds=4)
     parts = PARTS if takes_direct(str(tmp_path)) else [one for one in PARTS if "direct" not in one]
     assert list(found) == parts
     for part, row in found.items():
@@ -49,6 +49,19 @@ def test_every_part_is_done_and_nothing_stays(tmp_path: Path) -> None:
             assert 0 < row["stall_s"] <= row["durable_s"] == row["elapsed_s"]
     assert found["save while reading"]["reader_mbps"] > 0
     assert found["save"]["cached_bytes"] == found["save"]["done_bytes"]
+
+
+def test_what_there_was_no_time_to_read_back_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(fd: int, buffers: list[memoryview], place: int) -> int:
+        time.sleep(0.3)
+        return os.preadv(fd, buffers, place)
+
+    with_call(monkeypatch, preadv=slow)
+    told = done(tmp_path / "x")["save"]
+    assert (told["trouble"], told["compared"]) == ("", 2)  # the first of each shard
+    assert told["note"] == f"of a save 2 of {told['count']} blocks were read back in time"
 
 
 def test_two_checkpoints_fit_into_the_bytes(tmp_path: Path) -> None:

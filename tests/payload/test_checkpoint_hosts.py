@@ -32,7 +32,7 @@ def hosts(place: Path, count: int, wanted: int = 0) -> list[Rows]:
         folder.mkdir()
         met = Meeting(str(place), str(folder), JOB, wanted or count, f"node-{at}")
         plan = Plan(dir=str(place), writers=2)
-        room = Room(str(folder), 4 << 20, 0.6, memory=False, plan=plan, meeting=met)
+        room = Room(str(folder), 4 << 20, 3.0, memory=False, plan=plan, meeting=met)
         return {"rows": {row["part"]: row for row in rows("checkpoint", room)}}
 
     return [one["rows"] for one in together(count, host, 60)]

@@ -159,6 +159,9 @@ def _read_back(shards: Sequence[Shard], blocks: Blocks, job: Job) -> Row:
     row = {"cached_bytes": cached, "read_back": through,
            "wrong": sum(one.get("wrong", 0) for one in told),
            "compared": sum(one.get("compared", 0) for one in told)}  # fmt: skip
+    all_ = sum(one.blocks for one in shards)
+    if row["compared"] < all_:
+        row["note"] = f"of a save {row['compared']} of {all_} blocks were read back in time"
     trouble = trouble_in(told, "read back, shard")
     return {**row, "trouble": trouble, "hung": is_hung(told)} if trouble else row
 
