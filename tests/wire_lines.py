@@ -30,15 +30,16 @@ def written(host: str, tests: list[Line], **site: Any) -> str:
 
 
 def tcp(
-    gbits: Gbits = lambda *_: 97.0, host: str = "h1", *, together: float = 1.0, again: int = 0,
+    gbits: Gbits = lambda *_: 97.0, host: str = "h1", *, together: float = 1.0,
+    again: Callable[[str, str], int] = lambda *_: 0,
     busy: Callable[[str, int], float] = lambda *_: 0.2, **site: Any,
 ) -> str:  # fmt: skip
     """`together`: the share of it that is left where both ways are used; `busy`: by the sender and
-    the number of connections."""
+    the number of connections; `again`: packets of 100,000 by both ends."""
     tests = [
         {"kind": "wire", "tool": "tcp", "from": a, "to": b, "rail": 0, "flows": flows,
          "together": both, "gbits": [rate] * 5, "median_gbits": rate, "busy": busy(a, flows),
-         "sent": 100_000, "again": again}
+         "sent": 100_000, "again": again(a, b)}
         for a, b in _PAIRS for flows in (1, 8) for both in (False, True)
         for rate in [gbits(a, b, flows) * (together if both else 1.0)]
     ]  # fmt: skip

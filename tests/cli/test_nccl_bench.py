@@ -189,6 +189,15 @@ def test_a_figure_that_the_adapters_cannot_carry_is_not_judged(tmp_path: Path) -
     assert "excellent" not in ran.out
 
 
+def test_what_the_user_leaves_out_is_no_odd_adapter(tmp_path: Path) -> None:
+    log = write(tmp_path, "a.log", Job().text() + text.nccl_tests(470.0, hosts=2))
+    words = ("--from", log, "--from", IBSTAT, "--nics")
+    odd = flat(preflight("nccl-bench", *words, "^mlx5_4").out).partition("nccl.adapters.odd")[2]
+    assert "mlx5_1, mlx5_2, mlx5_7, expected none" in odd
+    ran = preflight("nccl-bench", *words, "^mlx5_1,mlx5_2,mlx5_7,mlx5_8", "--only", "network.*")
+    assert ran.rc == 0 and "WARN" not in ran.out
+
+
 def test_what_lacks_says_what_to_type(tmp_path: Path) -> None:
     told = text.nccl_tests(300.0)
     table = "".join(line for line in told.splitlines(keepends=True) if "Rank" not in line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from preflight.judge.learn import to_learn
 from preflight.judge.load import load
@@ -33,6 +34,10 @@ CHECKS = load(("network", "collectives")).checks
          "the same with --host-timeout 5m; again? the tool by hand there: does it hang?"),
         ("exited", "nvidia-smi -q -x exited with 9: it printed nothing",
          "nvidia-smi -q -x   # by hand there: what does it say?"),
+        ("exited", "all_reduce_perf: libx.so: cannot open; export LD_LIBRARY_PATH=FOLDER of it",
+         "export LD_LIBRARY_PATH=FOLDER   # as the reason says"),
+        ("exited", "all_reduce_perf exited with 75: GPU 3 holds process 4711",
+         "wait until it has ended, or beside it: --even-if-busy"),
         ("exited", "the run was interrupted", "the same again, to its end"),
         ("unreadable", "the recording is cut short: it lacks its end",
          "record all of it, to its end, and the same again"),
@@ -53,6 +58,11 @@ def test_it_is_by_the_reason(kind: MissingKind, reason: str, step: str) -> None:
 def test_what_is_skipped_or_passes_needs_none() -> None:
     assert undetermined(CHECKS[0], "n1", Missing("not-asked", "needs --duration")).fix == ()
     assert result(CHECKS[0], "n1", Status.PASS).fix == ()
+
+
+def test_what_the_check_itself_says_comes_first() -> None:
+    check = replace(CHECKS[0], learn=("if cold: warm it", "look again"))
+    assert undetermined(check, "n1", Missing("timeout", "cold")).fix == ("warm it", "look again")
 
 
 def told(fmt: str, *results: Result) -> str:

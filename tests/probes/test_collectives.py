@@ -12,6 +12,7 @@ from preflight.probes.collectives.labels import labelled
 from preflight.probes.collectives.nccl_tests import nccl_tests
 from preflight.probes.collectives.perftest import perftest
 from preflight.probes.collectives.tables import locate
+from preflight.probes.collectives.troubles import trouble_of
 from preflight.recognise import recognise
 from tests import collective_text as text
 from tests.collective_text import GIB
@@ -375,3 +376,21 @@ def test_two_runs_in_each_other_are_not_judged_by_the_better() -> None:
     for told in (run.ended, run.busbw_gbps):
         assert isinstance(told, Missing)
         assert "two runs" in told.text
+
+
+def test_a_run_is_looked_into_from_its_own_line_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log of a thousand runs is not read a thousand times."""
+    told = text.nccl_tests(370.0)
+    lines = told.count("\n")
+    many = told * 200
+    read = 0
+
+    def counted(line: str) -> object:
+        nonlocal read
+        read += 1
+        return trouble_of(line)
+
+    monkeypatch.setattr("preflight.probes.collectives.tables.trouble_of", counted)
+    for run in range(200):
+        assert run * lines < locate(many, run * lines + 1, "ended") <= (run + 1) * lines
+    assert read <= 200 * lines

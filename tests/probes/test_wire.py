@@ -11,6 +11,7 @@ from preflight.collect import examine
 from preflight.facts.wire import Wire
 from preflight.judge.load import load
 from preflight.model import Missing, Raw, Result
+from preflight.payload.wire.losses import losses
 from preflight.probes.collectives.bench import bench
 from preflight.reports.wire import wire_tables
 from tests import wire_lines
@@ -115,3 +116,63 @@ def test_a_line_that_is_none_of_ours_is_told(key: str) -> None:
     damaged = json.loads(lines[2]) | {key: {"a": 1}}
     text = "\n".join([*lines[:2], json.dumps(damaged), *lines[3:], ""])
     assert statuses(text)["wire.ended"] == "ERROR"
+
+
+def lost(text: str, host: str) -> tuple[str, str]:
+    """What is found of the host, and of what all of them lose."""
+    found = statuses(text, host)
+    return found["wire.lost"], found["wire.lost_everywhere"]
+
+
+def lossy(*ways: tuple[str, str]) -> dict[str, tuple[str, str]]:
+    """By host, where of each hundredth packet of these ways is lost."""
+
+    def again(sender: str, receiver: str) -> int:
+        return 1000 * ((sender, receiver) in ways)
+
+    return {host: lost(wire_lines.tcp(host=host, again=again), host) for host in wire_lines.HOSTS}
+
+
+def test_a_host_that_loses_what_comes_to_it_is_named() -> None:
+    assert lossy(("h1", "h3"), ("h2", "h3")) == {
+        "h1": ("PASS", "PASS"), "h2": ("PASS", "SKIP"), "h3": ("WARN", "SKIP"),
+    }  # fmt: skip
+
+
+def test_where_all_lose_it_is_none_of_them() -> None:
+    every = [(a, b) for a in wire_lines.HOSTS for b in wire_lines.HOSTS if a != b]
+    assert lossy(*every) == {
+        "h1": ("SKIP", "WARN"), "h2": ("SKIP", "SKIP"), "h3": ("SKIP", "SKIP"),
+    }  # fmt: skip
+    text = wire_lines.tcp(again=lambda *_: 1000)
+    (subject, measured) = next(
+        (one.subject, one.measured) for one in results(text).values()
+        if one.check == "wire.lost_everywhere"
+    )  # fmt: skip
+    assert (subject, measured) == ("between h[1-3]", 1.0)
+    assert "not one host" in results(text)["wire.lost"].reason
+
+
+def test_where_senders_or_receivers_may_lose_nobody_is_blamed() -> None:
+    """In a ring of four two that face each other lose what comes to them, or their peers what they
+    send."""
+    tests = [
+        {"tool": "tcp", "flows": 1, "from": a, "to": b, "sent": 1000, "again": 20 * (b in "bd")}
+        for a, b in ("ab", "ba", "bc", "cb", "cd", "dc", "da", "ad")
+    ]
+    found = losses(tests)
+    assert {one["lost_everywhere_percent"] for one in found.values()} == {2.0}
+    assert [found[one]["peers_lossy"] for one in "abcd"] == [["b", "d"], ["a", "c"]] * 2
+
+
+def test_of_a_pair_among_others_that_loses_neither_is_blamed() -> None:
+    """Of four in a ring one way loses: both ends are well with others."""
+    tests = [
+        {"tool": "tcp", "flows": 1, "from": a, "to": b, "sent": 1000, "again": 20 * (a + b == "ab")}
+        for a, b in ("ab", "ba", "bc", "cb", "cd", "dc", "da", "ad")
+    ]
+    assert not any("peers_lossy" in one for one in losses(tests).values())
+
+
+def test_recordings_that_do_not_tell_what_all_lose_are_read() -> None:
+    assert lost(sample("nccl_bench/wire_loss_h3.jsonl"), "h3") == ("WARN", "SKIP")

@@ -156,7 +156,8 @@ def test_a_flood_is_bounded_as_the_parser_bounds_it(
     assert kernel_log(str(raw.stdout)).truncated
 
 
-OTHERS = ("<nvidia_smi_log>", "==============NVSMI LOG==============", "[  +0.000003] usb",
+BENCH = "Nov 30 20:00:00 n1 bash[4711]: # nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor)"
+OTHERS = (BENCH, "<nvidia_smi_log>", "==============NVSMI LOG==============", "[  +0.000003] usb",
           '{"__REALTIME_TIMESTAMP":"1","_BOOT_ID":"' + "a" * 32 + '","MESSAGE":"x"}')  # fmt: skip
 
 

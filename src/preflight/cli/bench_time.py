@@ -22,6 +22,11 @@ _CALLS = 10
 _MOST_S = 30.0
 
 
+#: A round of links by TCP, and by RDMA with several adapters; turns of a sweep with the trial, and
+#: the most seconds of a variable (payload/wire, payload/collectives/paired.py and settings.py).
+_TCP_S, _RDMA_S, _TURNS, _VARIABLE_S = (8.0, 15.0), 120.0, (13, 33), 600.0
+
+
 class Kind(NamedTuple):
     """From .. to in seconds: until the hosts have met and torch is loaded, a start of ranks, and
     each size; `slow_gbps`: what the slowest network carries that is reckoned with, in 1e9 bytes a
@@ -66,12 +71,30 @@ def seconds(
     """From .. to."""
     sizes = list(_sizes(plan, kind))
     few, many = _rounds(plan, hosts)
+    more = _more(plan, hosts, kind)
     slowest = sum(min(_MOST_S, _CALLS * 2 * size / (1e9 * kind.slow_gbps)) for size in sizes)
     return (
-        kind.ready_s[0] + kind.start_s[0] * (1 + few) + kind.size_s[0] * collectives * len(sizes),
+        kind.ready_s[0] + kind.start_s[0] * (1 + few) + kind.size_s[0] * collectives * len(sizes)
+        + more[0],
         kind.ready_s[1] + kind.start_s[1] * (1 + many)
-        + collectives * (kind.size_s[1] * len(sizes) + slowest),
+        + collectives * (kind.size_s[1] * len(sizes) + slowest) + more[1],
     )  # fmt: skip
+
+
+def _more(plan: Mapping[str, Any], hosts: int, kind: Kind) -> tuple[float, float]:
+    """Of what is done besides: links, values of variables in turns, one collective for long."""
+    low = high = float(plan.get("lasting_s", 0.0))
+    wire = plan.get("wire", "")
+    if wire:
+        rounds = hosts - 1 + hosts % 2 if plan.get("pairwise") else min(hosts - 1, 2 + hosts % 2)
+        low, high = (
+            low + _TCP_S[0] * rounds,
+            high + rounds * (_TCP_S[1] if wire == "tcp" else _RDMA_S),
+        )
+    for _, *values in plan.get("sweep", ()):
+        low += kind.start_s[0] * _TURNS[0] * len(values)
+        high += min(_VARIABLE_S, kind.start_s[1] * _TURNS[1] * len(values))
+    return low, high
 
 
 def _sizes(plan: Mapping[str, Any], kind: Kind) -> list[int]:

@@ -71,6 +71,15 @@ class WireLink(Struct, frozen=True):
     probe: str = ""
 
 
+class WireBetween(Struct, frozen=True):
+    """What is true of all ways between hosts."""
+
+    name: str  # between h[1-4]
+    lost_percent: Known[float] = NOT_IN_INPUT  # of packets, by the end that loses fewest
+    line: int = 0
+    probe: str = ""
+
+
 class Wire(Struct, frozen=True):
     """One answer, of one host."""
 
@@ -80,6 +89,7 @@ class Wire(Struct, frozen=True):
     tests: Known[tuple[WireTest, ...]] = NOT_IN_INPUT
     ends: Known[tuple[WireEnd, ...]] = NOT_IN_INPUT
     links: Known[tuple[WireLink, ...]] = NOT_IN_INPUT
+    between: Known[tuple[WireBetween, ...]] = NOT_IN_INPUT  # on the host that led
     #: Of an adapter with itself, all at once as a share of one by one.
     loopback_share: Known[float] = NOT_IN_INPUT
     left: str = ""  # what was left out for want of time; told to the host that leads

@@ -21,6 +21,9 @@ _BY_REASON = (
     (r"--sudo|as root|(?:and|to) (?:by )?root|another user's|may not be (?:read|listed)"
      r"|[Pp]ermission denied|[Nn]ot permitted|hidepid|[Ii]nsufficient [Pp]ermissions",
      "the same with --sudo, or as root"),
+    (r"; (export [A-Z_]+=[A-Za-z]+)", "{0}   # as the reason says, then the same again"),
+    (r"holds process|active work of preflight holds",
+     "wait until it has ended, or beside it: --even-if-busy"),
     (r"no torch; (--python [\w./-]+)$", "the same with {0}"),
     (r"no torch|torch that is not whole|cannot import|built without (?:nccl|gloo)",
      "the same with --python 'PATH/OF/python3' of the environment that trains"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from preflight.expect.between import carriers
@@ -22,9 +22,10 @@ _SIDES = (("out_of_place", ""), ("in_place", " in"))
 def collective_tables(host: Host, results: Sequence[Result] = ()) -> tuple[dict[str, Any], ...]:
     """A table for each run that measured anything; `results`: what was judged of it."""
     runs = () if isinstance(host.collectives, Missing) else host.collectives
+    judged = _judged(results)
     return tuple(
         {"table": _title(run), "host": host.name, "rows": [_row(one, run) for one in run.rows],
-         "notes": list(_notes(host, run, results))}
+         "notes": list(_notes(host, run, judged))}
         for run in runs if run.rows
     )  # fmt: skip
 
@@ -60,18 +61,18 @@ def _wrong(side: Side) -> str:
     return "" if isinstance(side.wrong, Missing) else f"{side.wrong:g}"
 
 
-def _notes(host: Host, run: Collective, results: Sequence[Result]) -> Iterator[str]:
+def _notes(host: Host, run: Collective, judged: Judged) -> Iterator[str]:
     both = any(isinstance(row.in_place, Side) for row in run.rows)
     yield "GB/s of 1e9 bytes" + ("; in: in place" if both else "")
     if not isinstance(run.busbw_gbps, Missing) and not isinstance(run.at_bytes, Missing):
         reached = f"{run.busbw_gbps:g} GB/s at {format_bytes(run.at_bytes)}"
-        found = _of(results, "collectives.busbw", run.name)
+        found = judged.get(("collectives.busbw", run.name))
         yield f"{reached}: {_held(run.busbw_gbps, collective_busbw(host, run), found)}"
         yield from _without_link(host, run)
     if run.variables:
         yield f"variables of its ranks: {', '.join(run.variables)}"
     if not isinstance(run.small_us, Missing):
-        found = _of(results, "collectives.latency", run.name)
+        found = judged.get(("collectives.latency", run.name))
         told = _within(run.small_us, collective_latency(host, run), found)
         yield f"8 B to 4 KiB: {run.small_us:g} us: {told}"
     if run.trouble:
@@ -88,11 +89,13 @@ def _without_link(host: Host, run: Collective) -> Iterator[str]:
     yield f"without link: {', '.join(ports.down)} of {count} adapters for training: preflight topo"
 
 
-def _of(results: Sequence[Result], check: str, subject: str) -> Result | None:
-    """What was judged of it: by a user's threshold, where one was stated."""
+Judged = Mapping[tuple[str, str], Result]
+
+
+def _judged(results: Sequence[Result]) -> Judged:
+    """By check and subject what was judged: by a user's threshold, where one was stated."""
     judged = (Status.PASS, Status.WARN, Status.FAIL)
-    return next((one for one in results if (one.check, one.subject) == (check, subject)
-                 and one.status in judged), None)  # fmt: skip
+    return {(one.check, one.subject): one for one in results if one.status in judged}
 
 
 def _held(value: float, bound: Known[Bound], found: Result | None) -> str:
@@ -128,10 +131,11 @@ def _missed(found: Result | None) -> str:
 def rdma_tables(host: Host, results: Sequence[Result] = ()) -> tuple[dict[str, Any], ...]:
     """One table of all tests between two ports."""
     tests = () if isinstance(host.rdma_tests, Missing) else host.rdma_tests
+    judged = _judged(results)
     rows = [_rdma_row(one) for one in tests if one.rows]
     if not rows:
         return ()
-    notes = [note for one in tests for note in _rdma_notes(host, one, results)]
+    notes = [note for one in tests for note in _rdma_notes(host, one, judged)]
     return ({"table": "RDMA (perftest)", "host": host.name, "rows": rows, "notes": notes},)
 
 
@@ -148,8 +152,8 @@ def _rdma_row(test: RdmaTest) -> Row:
     }  # fmt: skip
 
 
-def _rdma_notes(host: Host, test: RdmaTest, results: Sequence[Result]) -> Iterator[str]:
+def _rdma_notes(host: Host, test: RdmaTest, judged: Judged) -> Iterator[str]:
     if not isinstance(test.average_gbits, Missing):
-        found = _of(results, "rdma.bandwidth", test.name)
+        found = judged.get(("rdma.bandwidth", test.name))
         held = _held(test.average_gbits, rdma_gbits(host, test), found)
         yield f"{test.name} {test.average_gbits:g} Gb/s: {held}"

@@ -46,9 +46,14 @@ _END_BYTES = 2 << 20
 _SAMPLES, _SAMPLE_BYTES = 32, 1 << 16
 #: Other tools' output in the middle of a log: then it is no log alone.
 _OTHERS = ("<nvidia_smi_log", "NVSMI LOG")
+#: What benchmarks of the network head or end their tables with: in the journal of a job, where
+#: its lines are as well formed as those of the kernel.
+_BENCHES = (
+    "# nThread", "Avg bus bandwidth", "average bandwidth of all_reduce", "#bytes     #iterations",
+)  # fmt: skip
 
 #: Every line that is looked at holds one of these. For grep: checks/data/kernel_log.patterns.
-PATTERNS = (*NEEDLES, *LANDMARKS, *CHAINED, *_OTHERS)
+PATTERNS = (*NEEDLES, *LANDMARKS, *CHAINED, *_OTHERS, *_BENCHES)
 _FILE = "kernel_log.patterns"
 
 
@@ -193,7 +198,9 @@ class _Sieve(Struct):
         number, raw = hit.number, _line(hit.line)
         if number < self.first:
             return
-        if is_chained(raw) or (any(one in raw for one in _OTHERS) and not read_line(raw).known):
+        if is_chained(raw) or any(one in raw for one in _BENCHES):
+            raise NotALogError
+        if any(one in raw for one in _OTHERS) and not read_line(raw).known:
             raise NotALogError
         line = read_line(raw)
         if self.kept.take(number, number, line, raw):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from preflight.expect.nics import is_fit
+from preflight.expect.nics import is_fit, is_stated
 from preflight.facts.host import Host
 from preflight.facts.nccl import NcclHost, NcclLog, NcclSelection
 from preflight.judge.nccl.machine import is_of, live_ports, told_variables
@@ -67,10 +67,9 @@ def judge_odd(host: Host, log: NcclLog, check: Check) -> list[Result]:
     """No bond, and no adapter of another role, stands among those of training."""
     assert not isinstance(log.selections, Missing)
     nics = () if isinstance(host.topology.nics, Missing) else host.topology.nics
-    unfit = {
-        nic.name for nic in nics
-        if nic.role in ("other", "left-out") and not is_fit(host, nic)
-    }  # fmt: skip
+    # What the user leaves out now is of training nevertheless, and the job knew no such list.
+    roles = ("other",) if is_stated(host) else ("other", "left-out")
+    unfit = {nic.name for nic in nics if nic.role in roles and not is_fit(host, nic)}
     found = []
     for one in log.selections:
         if not one.adapters:

@@ -79,7 +79,7 @@ def _done(
 ) -> tuple[Row, Sequence[Shard]]:
     """A part's row, empty where it cannot be done here, and the shards that lie there then."""
     if part == "restore":
-        return _restore(job, others.shards_of_next(there, job.block_bytes)), there
+        return restore(job, others.shards_of_next(there, job.block_bytes)), there
     if part == "save while reading":
         return _save_while_reading(job, there), ()
     way = Way(direct="direct" in part, one="one file" in part)
@@ -93,7 +93,7 @@ def _done(
     return found.row, found.shards
 
 
-def _restore(job: Job, shards: Sequence[Shard]) -> Row:
+def restore(job: Job, shards: Sequence[Shard]) -> Row:
     """Every shard is read at once, none of it in memory."""
     cold = dropped([one.path for one in shards])
     limit = LATE * job.seconds

@@ -13,6 +13,8 @@ SHARED = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "beegfs_nodev", "ceph", "wekafs",
      "glusterfs", "9p", "virtiofs", "orangefs", "pvfs2", "panfs", "afs", "ocfs2", "gfs2"}
 )  # fmt: skip
+#: Files of which belong to whoever mounted it.
+OWNERLESS = frozenset({"vfat", "msdos", "exfat", "ntfs3"})
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ..scratch import sweep
-from .mounts import Mount, free_and_all, is_local_disk, is_shared, mount_of
+from .mounts import OWNERLESS, Mount, free_and_all, is_local_disk, is_shared, mount_of
 from .watched import within
 
 #: So much stays free, of all of the file system and beyond what is written.
@@ -75,8 +75,8 @@ def held(asked: str, size_bytes: int) -> Place:
         make = f"mkdir -p {asked}, or " if isinstance(error, FileNotFoundError) else ""
         raise RefusedError(f"{asked}: {error.strerror}: {make}another --dir") from error
     if not stat.S_ISDIR(mode):
-        raise RefusedError(f"{asked} is {_named(mode)}: --dir DIR names a directory in it, or on "
-                           "the file system that is mounted from it")  # fmt: skip
+        raise RefusedError(f"{asked} is {_named(mode)}: --dir DIR names a directory, for a device "
+                           "one of the file system on it")  # fmt: skip
     if not os.access(path, os.W_OK | os.X_OK):
         why = "is mounted read-only" if os.statvfs(path).f_flag & os.ST_RDONLY else (
             "may not be written by this user"
@@ -132,9 +132,10 @@ def own_folder(place: Place, left: Callable[[str], None] = lambda _: None) -> It
 
 
 def _hold_own(fd: int, place: Place) -> None:
-    """Servers may tell of other owners."""
+    """Servers may tell of other owners, and some file systems know of none."""
     owner = os.fstat(fd).st_uid
-    if owner != os.geteuid() and not is_shared(place.mount):
+    told = not is_shared(place.mount) and place.mount.kind not in OWNERLESS
+    if told and owner != os.geteuid():
         raise RefusedError(f"{place.path}: somebody (user {owner}) puts another directory in the "
                            "place of one that is made there: another --dir")  # fmt: skip
 

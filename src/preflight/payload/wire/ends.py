@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from .losses import losses
 from .sides import Line
 
 #: Fewer hosts have no level: of two neither can be told from the other.
@@ -83,9 +84,9 @@ def ends(tests: Sequence[Line]) -> Iterator[Line]:
             rails[family, one["rail"]].append(one)
     for (family, rail), mine in sorted(rails.items()):
         if any("median_gbits" in one for one in mine):
-            rates = Rates(mine)
+            rates, lost = Rates(mine), losses(mine)
             for host in rates.best:
-                yield {**_end(rates, host), "tool": family, "rail": rail}
+                yield {**_end(rates, host), **lost.get(host, {}), "tool": family, "rail": rail}
             for line in _links(rates):
                 yield {**line, "tool": family, "rail": rail}
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from preflight.benchmark_signatures import BEHIND_WORDS, LABEL
@@ -21,9 +23,15 @@ class Labelled(NamedTuple):
     text: str
 
 
-def labelled(text: str) -> Iterator[Labelled]:
-    """All lines that are not blank, numbered from 1."""
-    for number, line in enumerate(text.split("\n"), 1):
+@lru_cache(maxsize=1)
+def _lines(text: str) -> list[str]:
+    """Of a log of a thousand runs each is looked into."""
+    return text.split("\n")
+
+
+def labelled(text: str, begin: int = 1) -> Iterator[Labelled]:
+    """All lines from `begin` on that are not blank, numbered from 1."""
+    for number, line in enumerate(islice(_lines(text), begin - 1, None), begin):
         if not line or line.isspace():
             continue
         found = _LABEL.match(line)

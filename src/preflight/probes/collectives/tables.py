@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 
 from msgspec import Struct, field
 
@@ -69,6 +70,8 @@ def runs_of(lines: Iterable[Labelled]) -> list[Run]:
     return found
 
 
+#: No run is longer: sizes, and ranks that print their devices.
+_LINES = 20_000
 #: Field of a run -> the line that shows it.
 _SHOWN = {
     "wrong": _BOUNDS, "reaches_own_limit": _AVERAGE,
@@ -81,9 +84,7 @@ def locate(text: str, start: int, field: str) -> int:
     closing lines; the line that tells of a trouble."""
     shown = _SHOWN.get(field)
     found = start
-    for line in labelled(text):
-        if line.number <= start:
-            continue
+    for line in labelled(text, start + 1):
         body = line.text.strip() if line.text.lstrip().startswith("#") else line.text
         if field == "ended" and trouble_of(line.text):
             return line.number
@@ -96,7 +97,8 @@ def locate(text: str, start: int, field: str) -> int:
 
 def _first_wrong(text: str, start: int) -> int:
     """The first row with wrong results, where no closing line tells their sum."""
-    rows = (row for run in runs_of(labelled(text)) if run.line == start for row in run.rows)
+    lines = islice(labelled(text, start), _LINES)
+    rows = (row for run in runs_of(lines) if run.line == start for row in run.rows)
     return next(
         (row.line for row in rows if any(map(_has_wrong, (row.out_of_place, row.in_place)))), start
     )

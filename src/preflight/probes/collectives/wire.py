@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from preflight.errors import ParseError
 from preflight.facts.collectives import RdmaTest
-from preflight.facts.wire import Wire, WireEnd, WireTest
-from preflight.model import Known, Missing
+from preflight.facts.wire import Wire, WireBetween, WireEnd, WireTest
+from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.nodesets import fold
 from preflight.probes.collectives.derived import apart
 from preflight.probes.collectives.lines import PROBE, Line, Told, said
 from preflight.probes.collectives.perftest import perftest
@@ -29,6 +30,7 @@ _LATENCY = "ib_write_lat"
 _NO_END = Missing("exited", "no test between two hosts came to its end, or it was cut short")
 _ALONE = Missing("not-applicable", "one host: its links to others take --hosts 'node[01-02]'")
 _SLOW_END = Missing("not-applicable", "one end of each is slow with all: judged as wire.host")
+_LED = Missing("not-applicable", "told by the host that led the others")
 _LEAST = 3
 
 
@@ -55,10 +57,24 @@ def wire(told: Told) -> Known[Wire]:
     return Wire(
         str(site["tool"]), str(site["why"]), float(site["loopback_gbits"]),
         apart(tests) or NO_LINE, ends or _without(told, _NO_END),
-        links or _no_link(told, ends),
+        links or _no_link(told, ends), _between(told, host),
         _loopback(str(site["tool"]), tests), _left(told),
         tuple(map(_adapter, site["nics"])), site["line"], PROBE,
     )  # fmt: skip
+
+
+def _between(told: Told, host: str) -> Known[tuple[WireBetween, ...]]:
+    """What the best end loses is lost between all of them, and told once."""
+    hosts = [str(one) for one in told.plan.get("hosts") or ()]
+    lost = next((one for one in told.of["wire_end"] if "lost_everywhere_percent" in one), None)
+    if len(hosts) < 2:
+        return _ALONE
+    if hosts[0] != host:
+        return _LED
+    if lost is None:
+        return NOT_IN_INPUT
+    percent = float(lost["lost_everywhere_percent"])
+    return (WireBetween(f"between {fold(hosts)}", percent, lost["line"], PROBE),)
 
 
 def _left(told: Told) -> str:

@@ -16,6 +16,11 @@ ONE = Missing("not-applicable", "one adapter")
 _BY_PROCESSORS = Missing(
     "not-applicable", "processors were the limit: the link carries what was measured, or more"
 )
+#: From so many percent on payload/wire/losses.py calls an end lossy.
+_LOSSY = 0.5
+_ALL_LOSE = Missing(
+    "not-applicable", "every end loses packets: not one host, see wire.lost_everywhere"
+)
 _BY_ADAPTERS = Missing("not-applicable", "RDMA: its adapters count what they send once more")
 
 
@@ -38,7 +43,7 @@ def end_of(one: Line, site: Line, tests: Sequence[WireTest]) -> WireEnd:
         gbits=NO_LINE if not slower else _BY_PROCESSORS if slower in bound else rates[slower],
         ways_apart=_ways_apart(rates, ways, bound),
         flows_apart=_flows_apart(rates, bound, site["rates_gbits"]),
-        lost_percent=_lost(mine, host) if tool == "tcp" else _BY_ADAPTERS,
+        lost_percent=_lost_of(one, mine, host) if tool == "tcp" else _BY_ADAPTERS,
         together_share=max(shares, default=NO_LINE) if tool == "tcp" else _rails(tests, host),
         slower_percent=_behind(one, bound), slower_where=str(one.get("where", "")),
         latency_us=_latency_of(mine), physical=bool(site["physical"]),
@@ -77,6 +82,17 @@ def _flows_apart(
         if rates.get(one) and most:
             found.append(rates[most] / rates[one])
     return round(max(found), 2) if found else NO_LINE
+
+
+def _lost_of(one: Line, tests: Sequence[WireTest], host: str) -> Known[float]:
+    """Where its peers lose as much with everybody it is not known who of them does."""
+    lost, peers = _lost(tests, host), ", ".join(map(str, one.get("peers_lossy", ())))
+    if not peers:
+        return lost
+    if float(one["lost_everywhere_percent"]) > _LOSSY:
+        return _ALL_LOSE
+    return Missing("unreadable", f"{lost} % are sent again, and all that it was timed with lose "
+                   f"packets too ({peers}): --pairwise tries it with the others")  # fmt: skip
 
 
 def _lost(tests: Sequence[WireTest], host: str) -> Known[float]:
