@@ -102,7 +102,7 @@ $(READY): pyproject.toml constraints.txt
 	  echo "hint: make $(or $(MAKECMDGOALS),test) PYTHON=/path/to/python3.12" >&2; exit 1; }
 	@test -x $(VENV)/bin/python || $(PYTHON) -m venv --clear $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check \
-	  -e '.[dev,torch]' -c constraints.txt
+	  -e '.[dev,torch,objects]' -c constraints.txt
 	@touch $@
 
 # Without the right to install, or without a network, the tests that need a command skip themselves

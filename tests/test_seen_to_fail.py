@@ -17,13 +17,14 @@ from msgspec.structs import replace
 from preflight.collect import examine, examine_one_of_many
 from preflight.judge.fleet import judge_fleet
 from preflight.judge.load import DOMAINS, load
-from preflight.judge.overrides import mark
-from preflight.model import Check, Raw, Result, Status
+from preflight.judge.overrides import apply, mark
+from preflight.model import Check, Override, Raw, Result, Status
 from tests import (
     accelerator_text,
     checkpoint_text,
     collective_text,
     fio_text,
+    object_lines,
     storage_text,
     wire_lines,
 )
@@ -342,6 +343,7 @@ BASES |= {
     },
 }
 BASES |= {
+    "objects": {"objects": object_lines.text()},
     "fio": {"fio": fio_text.report()},
     "fio-log": {"fio": fio_text.report(fio_text.synced())},
     **{
@@ -420,6 +422,8 @@ def _judge(name: str, key: str) -> list[Result]:
     checks = [replace(_checks()[name], row={**_checks()[name].row, **entry.get("row", {})})]
     if checks[0].rule == "drill":  # by what the others say
         checks += [one for one in _checks().values() if one.id in entry["others"]]
+    if "set" in entry:
+        checks = apply(checks, [Override(name, entry["set"], "--set")])
     if entry.get("asked"):
         checks = mark(checks, [name], asked=True)
     raws, nics = _raws(entry, entry.get(key) or {}), entry.get("nics", "")

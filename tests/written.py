@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from tests import fio_text, shard_text
+from tests import fio_text, object_lines, shard_text
 from tests.accelerator_text import amd, npus
 from tests.binding_text import BOUND
 from tests.collective_text import BENCH, LATENCY
@@ -139,6 +139,7 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "perftest": (LATENCY,),
     "fio": (fio_text.report(), fio_text.report(fio_text.synced())),
     "io-bench": (fio_text.bench(),),
+    "objects": (object_lines.text(20),),
     "shard": (shard_text.shard(),),
     "dcgmi-dmon": (DCGM_DMON,),
     **{probe: (text,) for probe, text in SETUP.items()},

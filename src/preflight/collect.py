@@ -148,6 +148,10 @@ def _measured(host: Host, results: Sequence[Result]) -> tuple[dict[str, Any], ..
         from preflight.reports.io import io_tables
 
         tables += io_tables(host)
+    if not isinstance(host.object_stores, Missing):
+        from preflight.reports.objects import object_tables
+
+        tables += object_tables(host)
     if not isinstance(host.patterns, Missing):
         from preflight.reports.patterns import pattern_tables
 

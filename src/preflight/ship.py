@@ -28,6 +28,7 @@ _TRAINING = ("group", "training")
 _STRESS = (*_TRAINING, "stress")
 _BENCH = ("group", "collectives", "locate", "wire")
 _STORAGE = ("storage",)
+_OBJECTS = ("storage", "objects")
 _PROGRAMS = ("programs",)
 _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 #: Seconds that a watch takes at most beyond its duration: a driver that starts (30), a GPU that
@@ -46,6 +47,8 @@ BENCHES, BENCH_S, VARIABLE_S = "nccl-bench", 3600, 900
 #: The question that writes and reads files, and seconds that it takes at most beyond those of its
 #: jobs: each may lay files out or wait for a sync.
 STORES, STORE_BEYOND_S = "io-bench", 300
+#: The same of objects: each phase may wait for what is under way, and the removal takes a minute.
+PUTS, PUT_BEYOND_S = "objects", 300
 #: The question that decodes a file of the user's, and seconds that it takes at most beyond those of
 #: its decoders: the file is read, and one that hangs is given up.
 SHARDS, SHARD_BEYOND_S = "shard", 120
@@ -185,6 +188,20 @@ def store_command(
         timeout_s=int(seconds) + STORE_BEYOND_S,
         stdin=_launch(pyz(*_STORAGE)),
         note="; ".join(filter(None, (note, _shipped(pyz(*_STORAGE))))),
+    )
+
+
+def objects_command(
+    plan: Mapping[str, Any], seconds: float, python: tuple[str, ...] = ("python3",), note: str = ""
+) -> Command:
+    """The question that puts and gets objects by this plan (payload/objects/plan.py), for about so
+    many seconds."""
+    return Command(
+        PUTS,
+        _argv(python, "objects", "--plan", _json(plan)),
+        timeout_s=int(seconds) + PUT_BEYOND_S,
+        stdin=_launch(pyz(*_OBJECTS)),
+        note="; ".join(filter(None, (note, _shipped(pyz(*_OBJECTS))))),
     )
 
 

@@ -188,6 +188,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "stress": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"stress/\d",),
     "nccl-bench": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"nccl-bench/\d",),
     "io-bench": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"io-bench/\d",),
+    "objects": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"objects/\d",),
     "shard": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"shard/\d",),
     "micro-train": (r"\{(?:\"kind\": ?\"begin\", ?)?\"preflight\": ?\"micro-train/\d",),
     **benchmark_signatures.TOOLS,
@@ -233,7 +234,7 @@ GOES_ON: dict[str, str] = {
     "dcgmi-diag": r"[|+][^\n|+]{27}[|+]",
     **benchmark_signatures.GOES_ON,
     # What NVML told beside the tests stands among its lines, with a header of its own.
-    "stress": r"\{(?!\"preflight\": ?\"(?:micro-train|nccl-bench|io-bench|shard)/)",
+    "stress": r"\{(?!\"preflight\": ?\"(?:micro-train|nccl-bench|io-bench|objects|shard)/)",
     **network_signatures.GOES_ON,
     **storage_signatures.GOES_ON,
     **software_signatures.GOES_ON,

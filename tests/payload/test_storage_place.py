@@ -11,6 +11,7 @@ import pytest
 
 from preflight.assemble.host import assemble
 from preflight.model import Missing, Raw
+from preflight.payload import owner
 from preflight.payload.storage import fio, mounts, place
 from preflight.payload.storage.harness import _way, harness
 from preflight.payload.storage.jobs import Sizes, Way, job_file, sizes
@@ -99,11 +100,11 @@ def test_a_link_is_followed_and_told(tmp_path: Path) -> None:
 
 def test_what_is_no_more_is_removed_and_nothing_else(tmp_path: Path) -> None:
     where = held(str(tmp_path), 0)
-    host, boot = place._host(), place._boot()
+    host, boot = owner.host(), owner.boot()
     kept = {
         f".preflight-io.{'0' * 12}.{boot}.1.5",  # of another host
         f".preflight-io.{host}.{boot.partition('-')[0]}-7.1.5",  # of another container
-        f".preflight-io.{host}.{boot}.{os.getppid()}.{place._start_of(os.getppid())}",
+        f".preflight-io.{host}.{boot}.{os.getppid()}.{owner.start_of(os.getppid())}",
         f".preflight-io.{host}.x", "mine", ".preflight-io",
     }  # fmt: skip
     gone = {
@@ -121,7 +122,7 @@ def test_what_is_no_more_is_removed_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_another_host_of_the_same_name_is_left_alone(tmp_path: Path) -> None:
-    name = f".preflight-io.{place._host()}.{'0' * 12}-1.1.5"
+    name = f".preflight-io.{owner.host()}.{'0' * 12}-1.1.5"
     for old in (False, True):
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / "data").write_text("x")

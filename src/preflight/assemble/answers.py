@@ -16,6 +16,7 @@ from preflight.facts.gpu import Driver, NvidiaSmi
 from preflight.facts.host import SiteAnswer
 from preflight.facts.kernel import KernelLog
 from preflight.facts.nvlink import NvlinkAnswer
+from preflight.facts.objects import Objects
 from preflight.facts.patterns import Bench as StorageBench
 from preflight.facts.stress import Stress
 from preflight.facts.training import Training
@@ -38,6 +39,7 @@ _COMES_WITH = {
     "stress": "; another: --python 'CMD'",
     "micro-train": "; another: --python 'CMD'",
     "io-bench": "; another: --python 'CMD'",
+    "objects": "; another: --python 'CMD'",
     "shard": "; another: --python 'CMD'",
     "packages": "; another: --python 'CMD'",
 }
@@ -113,7 +115,7 @@ def _explains(facts: Any) -> bool:
         return facts.explained
     if isinstance(facts, Watch):
         return facts.ended in ("no-answer", "interrupted")
-    if isinstance(facts, (Stress, Training, Bench, StorageBench)):
+    if isinstance(facts, (Stress, Training, Bench, StorageBench, Objects)):
         return facts.interrupted
     if isinstance(facts, NvidiaSmi):
         return _tells_what_is_ill(facts)
@@ -131,7 +133,7 @@ def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:
     """A driver that lets nvidia-smi wait for its whole limit is a fact; cut off sooner, by the
     host's deadline, it is only unknown."""
     over = raw.reached_limit and probe and raw.elapsed_s >= probe.command.timeout_s
-    work = ("watch", "stress", "micro-train", "nccl-bench", "io-bench")
+    work = ("watch", "stress", "micro-train", "nccl-bench", "io-bench", "objects")
     if raw.probe in work and probe and raw.stdout:
         return _seen_so_far(raw, probe, failed) or failed
     if failed is None or raw.probe != "nvidia-smi" or not over:
@@ -141,7 +143,7 @@ def _hung(raw: Raw, failed: Missing | None, probe: Probe | None) -> Any:
 
 def _seen_so_far(
     raw: Raw, probe: Probe, why: Missing | None
-) -> Watch | Stress | Training | Bench | StorageBench | None:
+) -> Watch | Stress | Training | Bench | StorageBench | Objects | None:
     """What a watch saw until it was interrupted or cut off, where it saw a GPU at all; and how far
     other work came; a training run has `why` it went no further for its last line."""
     text = answer_text(raw, probe)
@@ -156,6 +158,8 @@ def _seen_so_far(
     if isinstance(found, Training):
         begun = not (isinstance(found.ranks, Missing) and isinstance(found.sweeps, Missing))
         return found if begun else None
+    if isinstance(found, Objects):
+        return found if found.stores else None
     if isinstance(found, (Bench, StorageBench)):
         return found if found.runs else None
     seen = isinstance(found, Watch) and not isinstance(found.gpus, Missing)

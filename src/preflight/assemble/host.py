@@ -46,6 +46,7 @@ from preflight.assemble.network.chosen import choice_of, ports_by_choice
 from preflight.assemble.network.ports import by_place
 from preflight.assemble.network.texts import merged_netdevs, merged_nics
 from preflight.assemble.numa import numa_nodes
+from preflight.assemble.objects import object_facts
 from preflight.assemble.pci.paths import functions, looks_virtual, paths, shows
 from preflight.assemble.pci.shape import shape
 from preflight.assemble.pci.trees import pci_tree
@@ -71,6 +72,7 @@ _AS_TOLD = (
     "fio_runs", "fio_jobs", "fio_sides", "fio_syncs", "fio_totals",
     "patterns", "loader_reads", "loader_maps", "shards",
     "fio_large_reads", "fio_large_writes", "fio_random_reads",
+    "object_stores", "object_ways", "object_small_ways",
     "bench_settings", "lasting", "network_growth", "inside",
 )  # fmt: skip
 
@@ -100,6 +102,7 @@ def assemble(name: str, raws: Iterable[Raw], nics: str = "") -> Assembled:
     parts["kernel_log"] = all_logs(found, parts["kernel_log"], parts["identity"])
     parts["nccl"] = log_of_job(one_log(by_probe, found, parts["nccl"]), asked=asked)
     parts |= benchmark_facts(found, asked=asked)
+    parts |= object_facts(parts["objects"], asked=asked)
     parts["shards"] = shards_of(parts["shard"], asked=asked)
     parts["nccl"] = with_runs(parts["nccl"], parts["collectives"])
     parts |= fio_facts(found, parts["memory"], asked=asked)

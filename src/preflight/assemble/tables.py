@@ -105,6 +105,7 @@ PROBES: dict[str, str] = {
     "perftest": "collectives.perftest:perftest",
     "fio": "fio.report:fio",
     "io-bench": "fio.bench:io_bench",
+    "objects": "objects.bench:objects_bench",
     "shard": "shard:shard",
 }
 
@@ -188,6 +189,7 @@ SUPPLIERS: dict[str, tuple[str, ...]] = {
     "network_growth": ("nccl-bench",),
     "rdma_tests": ("perftest",),
     "fio": ("io-bench", "fio"),
+    "objects": ("objects",),
     "shard": ("shard",),
     "npus": ("npu-smi",),
     "amd_gpus": ("rocm-smi",),
@@ -210,7 +212,7 @@ RECORDED_ONLY = frozenset(
 
 #: Asked by an option, a level or a command of its own, with a command line that depends on it.
 BY_OPTION = frozenset(
-    {"watch", "process", "stress", "micro-train", "nccl-bench", "io-bench", "shard"}
+    {"watch", "process", "stress", "micro-train", "nccl-bench", "io-bench", "objects", "shard"}
 )
 
 #: What tells where adapters sit, and with it what each is for; and who named them for training.
@@ -334,6 +336,9 @@ MADE_OF: dict[str, tuple[str, ...]] = {
         ("patterns", "fio_large_reads", "fio_large_writes", "fio_random_reads"),
         ("fio", "memory", "mounts", "block_devices", "raids", "pci_tree", "netdevs", "nics"),
     ),
+    "object_stores": ("objects",),
+    "object_ways": ("objects",),
+    "object_small_ways": ("objects",),
     "told": (),  # of what is asked for other checks
     "site": (),
 }

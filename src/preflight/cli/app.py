@@ -101,6 +101,7 @@ COMMANDS = (
         (*(name for name in WHERE if name not in ("sudo", "duration")), *STORE, *PROJECT, *SHARD,
          *(name for name in JUDGE if name != "level"), *WRITE, *RUN),
         ("preflight io-bench", "preflight io-bench --dir /data --size 16G --runtime 3m",
+         "preflight io-bench --url s3://BUCKET/PREFIX",
          "preflight io-bench --hosts 'node[01-16]' --dir /scratch/me",
          "preflight io-bench --dir /data --patterns dataloader --demand-mbps 800",
          "preflight io-bench --dir /data --job my.fio", "preflight io-bench --dir /data --dry-run",

@@ -58,6 +58,7 @@ def _closing(plan: Plan, options: Options) -> str:
     """How much is judged, and what is written."""
     lock = [options.lock] if options.lock is not None else []
     files = ", ".join([*options.save, *lock, *map(str, host_paths(options))])
-    writes = plan.trains is not None or plan.stores is not None
+    works = (plan.trains, plan.stores, plan.objects)
+    writes = any(one is not None for one in works)
     files = files or ("nothing that stays" if writes else "nothing")
     return f"{len(plan.checks)} checks; would write {files}\n"

@@ -100,6 +100,10 @@ def judge_and_report(
             from preflight.cli.storing import announced
 
             announced(plan.stores, len(many.hosts) if many else 1, options, streams)
+        if plan.objects is not None:
+            from preflight.cli.objects import announced as objects_announced
+
+            objects_announced(plan.objects, len(many.hosts) if many else 1, options, streams)
         if many and question.benches is not None:
             from preflight.cli.engines import as_one_bench
 

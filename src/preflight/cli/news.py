@@ -26,6 +26,10 @@ def news_of(probe: str, line: str) -> str:
         from preflight.cli.storing import told_of as told_of_storage
 
         return told_of_storage(_decoded(line))
+    if probe == "objects":
+        from preflight.cli.objects import told_of as told_of_objects
+
+        return told_of_objects(_decoded(line))
     return ""
 
 

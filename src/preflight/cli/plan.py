@@ -28,6 +28,8 @@ _OF_ENVIRONMENT = ("environment", "nccl-topo")
 _PYTHON = Options().python
 #: Of what only the comparison of hosts shows.
 EVERYTHING = ("*",)
+#: The domain of object stores.
+OBJECTS = "objects"
 #: The check on what --nics names.
 STATED = "network.ports.stated"
 
@@ -50,6 +52,8 @@ class Plan(Struct):
     benches: dict[str, Any] | None = None
     #: What is written and read (cli/storing.py); None where nothing is.
     stores: dict[str, Any] | None = None
+    #: What is put and got (cli/objects.py); None where nothing is.
+    objects: dict[str, Any] | None = None
     #: The file of data that is decoded (cli/shards.py); None where none is.
     decodes: dict[str, Any] | None = None
     #: Checks above the level that was asked for: judged where a recording holds what they need.
@@ -85,6 +89,10 @@ class Plan(Struct):
             from preflight.cli.storing import store_question
 
             yield store_question(self.stores, self.python)
+        if self.objects is not None:
+            from preflight.cli.objects import objects_question
+
+            yield objects_question(self.objects, self.python)
         if self.decodes is not None:
             from preflight.ship import shard_command
 
@@ -137,6 +145,8 @@ class Question(Struct, frozen=True):
     benches: dict[str, Any] | None = None
     #: The plan of a bench of storage, where that was asked for.
     stores: dict[str, Any] | None = None
+    #: The plan of a bench of an object store.
+    objects: dict[str, Any] | None = None
     #: The plan of decoding a file of data, where that was asked for.
     decodes: dict[str, Any] | None = None
     #: Tables made of those that all hosts measured, to stand behind them.
@@ -200,13 +210,19 @@ def make_plan(question: Question, options: Options) -> Plan:
     checks = [one for one in catalogue.checks if _belongs(one, question)]
     checks = overrides.apply(_on_nics(checks, options), stated)
     # Who names the Python that trains wants it to be there.
-    named = ("stress.*", "training.*", "collectives.*", "io.*") if options.python != _PYTHON else ()
+    named = (
+        ("stress.*", "training.*", "collectives.*", "io.*", "objects.*")
+        if options.python != _PYTHON
+        else ()
+    )
     none = _states_no_gpus(stated)
     asked = [one for one in question.asked if not (none and one == "gpu.present")]
     checks = overrides.mark(checks, (*asked, *named), asked=True)
     if _states_gpus(stated):
         checks = overrides.mark(checks, ["gpu.present"], stated=True)
     checks = _on_lock(checks, options)
+    if question.objects is None and not options.from_:  # a store is asked where one is named
+        checks = [one for one in checks if one.domain != OBJECTS]
     if question.fleet != EVERYTHING and not (options.from_ or are_many(options)):
         checks = [one for one in checks if one.across != "fleet" or one.row.get("stated")]
     level = next(level for level in LEVELS if level == options.level)
@@ -216,6 +232,7 @@ def make_plan(question: Question, options: Options) -> Plan:
     checks = overrides.select(checks, only=options.only, skip=options.skip, level=most)
     needs = "" if checks else min((one.level for one in every), key=LEVELS.index, default="")
     beyond = {one.id for one in checks if LEVELS.index(one.level) > LEVELS.index(level)}
+    beyond |= {one.id for one in checks if one.domain == OBJECTS and options.from_}
     # A soak is watched by what puts under load.
     watched = options.duration is not None and question.stresses is None
     return Plan(
@@ -230,6 +247,7 @@ def make_plan(question: Question, options: Options) -> Plan:
         _work(question.stresses, "stress", checks, options),
         _work(question.benches, "collectives", checks, options),
         _work(question.stores, "io", checks, options),
+        question.objects if any(one.domain == OBJECTS for one in checks) else None,
         question.decodes,
         frozenset(beyond),
         needs,

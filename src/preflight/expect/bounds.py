@@ -16,6 +16,7 @@ from preflight.expect.io import (
     io_write_mbps,
 )
 from preflight.expect.latency import collective_latency
+from preflight.expect.objects import object_demand_mbps
 from preflight.expect.rdma import rdma_gbits
 from preflight.expect.steady import stalled_time, steady_drop
 from preflight.expect.stress import (
@@ -251,6 +252,7 @@ def _of_any_link(gpu: WatchedGpu, unknown: Missing) -> Known[Bound]:
 
 BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "gpu_count": gpu_count,
+    "object_demand_mbps": object_demand_mbps,
     "pcie_width": pcie_width,
     "pcie_gen": pcie_gen,
     "pci_link_width": pci_link_width,

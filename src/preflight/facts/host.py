@@ -25,6 +25,7 @@ from preflight.facts.nccl import NcclLog
 from preflight.facts.nccl_topo import NcclTopo
 from preflight.facts.nics import Netdev, Nic, NicChoice, NicPort
 from preflight.facts.numa import NumaNode
+from preflight.facts.objects import ObjectStore, ObjectWay
 from preflight.facts.patterns import Pattern
 from preflight.facts.pci_tree import PciPaths, PciTree
 from preflight.facts.services import DriverModule, FabricManager, Services
@@ -210,6 +211,9 @@ class Host(Struct, frozen=True):
     fio_large_reads: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     fio_large_writes: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
     fio_random_reads: Known[tuple[FioTotal, ...]] = NOT_IN_INPUT
+    object_stores: Known[tuple[ObjectStore, ...]] = NOT_IN_INPUT  # that objects were put into
+    object_ways: Known[tuple[ObjectWay, ...]] = NOT_IN_INPUT  # sizes, and how many at once
+    object_small_ways: Known[tuple[ObjectWay, ...]] = NOT_IN_INPUT  # those that tell of latency
     patterns: Known[tuple[Pattern, ...]] = NOT_IN_INPUT  # of storage, as training uses it
     #: Of these what loaders read past the page cache: through read, and through maps.
     loader_reads: Known[tuple[Pattern, ...]] = NOT_IN_INPUT

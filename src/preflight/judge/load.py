@@ -25,7 +25,8 @@ TABLES: dict[str, tuple[tuple[str, str], ...]] = {
 }
 DOMAINS = (
     "gpu", "pcie", "fabric", "topology", "network", "nccl", "collectives", "chassis", "dcgm",
-    "live", "kernel", "storage", "io", "shard", "system", "parameters", "versions", "environment",
+    "live", "kernel", "storage", "io", "objects", "shard", "system", "parameters", "versions",
+    "environment",
     "stress", "training", "fleet",
 )  # fmt: skip
 

@@ -42,6 +42,7 @@ RULES: dict[str, Rule] = {
     "nccl-topo": Rule("nccl_file.rule:judge_nccl_topo", "nccl_topo"),
     "nccl": Rule("nccl.rule:judge_nccl", "nccl"),
     "located": Rule("located:judge_located", "localisation", worst="FAIL"),
+    "failures": Rule("failures:judge_failures", "object_stores"),
     "inside": Rule("inside:judge_inside", "inside", worst="FAIL"),
     "environment": Rule("environment.rule:judge_environment", "environment"),
     # By what the others said: judged after them.

@@ -62,12 +62,20 @@ def _decodes() -> Run:
     return lambda plan, tell: harness(Plan(**plan), tell)
 
 
+def _puts_objects() -> Run:
+    from .objects.harness import harness
+    from .objects.plan import Plan
+
+    return lambda plan, tell: harness(Plan(**plan), tell)
+
+
 #: By the command that asks for it.
 ACTIVE = {
     "train": Work("micro-train/1", "trains", _trains),
     "stress": Work("stress/1", "stresses", _stresses),
     "bench": Work("nccl-bench/1", "times collectives", _benches),
     "io": Work("io-bench/1", "reads and writes files", _stores, torch=False),
+    "objects": Work("objects/1", "puts and gets objects", _puts_objects, torch=False),
     "shard": Work("shard/1", "decodes a file", _decodes, torch=False),
 }
 

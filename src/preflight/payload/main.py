@@ -32,6 +32,8 @@ def main() -> None:
     bench.add_argument("--plan", default="{}", help="what to do, as JSON: collectives/plan.py")
     io = commands.add_parser("io", help="files written and read by fio, as JSON lines")
     io.add_argument("--plan", default="{}", help="what to do, as JSON: storage/plan.py")
+    objects = commands.add_parser("objects", help="objects put and got, as JSON lines")
+    objects.add_argument("--plan", default="{}", help="what to do, as JSON: objects/plan.py")
     shard = commands.add_parser("shard", help="a file of data decoded, as JSON lines")
     shard.add_argument("--plan", default="{}", help="what to do, as JSON: storage/shard.py")
     program = commands.add_parser("program", help="a program that loads the GPUs, by itself here")

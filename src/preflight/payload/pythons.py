@@ -38,12 +38,17 @@ def no_torch() -> str:
 
 def with_torch() -> list[str]:
     """Other Pythons of this host with a torch beside them, at most some."""
+    return with_module("torch", "version.py")
+
+
+def with_module(name: str, file: str = "__init__.py") -> list[str]:
+    """The same of any module; `file`: one that it is not whole without."""
     found: dict[str, None] = {}
     for place in map(os.path.expandvars, _PLACES):
         if place.startswith("$"):
             continue
-        for version in glob.glob(f"{place}/lib/python3.*/site-packages/torch/version.py"):  # noqa: PTH207
-            python = f"{version.split('/lib/python3.')[0]}/bin/python3"
+        for path in glob.glob(f"{place}/lib/python3.*/site-packages/{name}/{file}"):  # noqa: PTH207
+            python = f"{path.split('/lib/python3.')[0]}/bin/python3"
             if os.access(python, os.X_OK) and python != sys.executable:
                 found[python] = None
     return list(found)[:_MOST]

@@ -86,6 +86,7 @@ class Options(Struct):
     pairwise: bool = False
     no_locate: bool = False
     dir: str | None = None
+    url: str | None = None
     size: str | None = None
     runtime: str | None = None
     patterns: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from preflight.cli.options.option import Option
 
 STORE = (
-    "dir", "size", "runtime", "patterns", "loaders", "window", "demand_mbps", "writers",
+    "dir", "url", "size", "runtime", "patterns", "loaders", "window", "demand_mbps", "writers",
     "job", "even_if_busy",
 )  # fmt: skip
 SHARD = ("shard",)
@@ -17,12 +17,21 @@ OPTIONS: dict[str, Option] = {
         "Where to write and read: a directory of the file system in question. Else one of a local "
         "disk: $TMPDIR, /tmp, /var/tmp, $HOME. What is written is removed.", "DIR",
     ),
+    "url": Option(
+        str, ("--url",),
+        "In place of files: put and get objects in a folder of its own below this URL, of any "
+        "store that the host's fsspec knows (s3://, gs://, abfs://, file://); all is removed.",
+        "URL",
+    ),
     "size": Option(
         str, ("--size",),
-        "Bytes of all files at once, else 4G; hosts share them where they share the file system.",
+        "Bytes of all files at once, else 4G; hosts share them where they share the file system. "
+        "Of objects 256M, on each host.",
         "SIZE",
     ),
-    "runtime": Option(str, ("--runtime",), "Of all jobs together, else 60s.", "TIME"),
+    "runtime": Option(
+        str, ("--runtime",), "Of all jobs together, else 60s, of objects 30s.", "TIME"
+    ),
     "patterns": Option(
         str, ("--patterns",),
         "What is measured, else all: fio (jobs of its own), dataloader (workers that read "

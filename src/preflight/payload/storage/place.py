@@ -4,15 +4,14 @@ directory of its own in it, which goes with the run, however that ends."""
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
-import socket
 import stat
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from .. import owner
 from ..scratch import sweep
 from .mounts import OWNERLESS, Mount, free_and_all, is_local_disk, is_shared, mount_of
 from .watched import within
@@ -107,7 +106,7 @@ def own_folder(place: Place, left: Callable[[str], None] = lambda _: None) -> It
     leads to it whatever its name leads to meanwhile. What an earlier run left is removed. `left` is
     told what could not be removed, and why."""
     _remove_left(place)
-    name = _own_name(os.getpid())
+    name = owner.name(_PREFIX)
     above = os.open(place.path, os.O_RDONLY | os.O_DIRECTORY)
     fd = -1
     try:
@@ -133,41 +132,11 @@ def own_folder(place: Place, left: Callable[[str], None] = lambda _: None) -> It
 
 def _hold_own(fd: int, place: Place) -> None:
     """Servers may tell of other owners, and some file systems know of none."""
-    owner = os.fstat(fd).st_uid
+    uid = os.fstat(fd).st_uid
     told = not is_shared(place.mount) and place.mount.kind not in OWNERLESS
-    if told and owner != os.geteuid():
-        raise RefusedError(f"{place.path}: somebody (user {owner}) puts another directory in the "
+    if told and uid != os.geteuid():
+        raise RefusedError(f"{place.path}: somebody (user {uid}) puts another directory in the "
                            "place of one that is made there: another --dir")  # fmt: skip
-
-
-def _own_name(pid: int) -> str:
-    """Tells the process, so that a later run knows whether it is still there."""
-    return f"{_PREFIX}.{_host()}.{_boot()}.{pid}.{_start_of(pid)}"
-
-
-def _host() -> str:
-    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:12]
-
-
-def _boot() -> str:
-    """This boot, and which processes are seen: a container sees others under the same numbers."""
-    told = ""
-    boot = "/proc/sys/kernel/random/boot_id"
-    with contextlib.suppress(OSError), open(boot, encoding="ascii") as file:  # noqa: PTH123
-        told = file.read().strip().replace("-", "")[:12]
-    seen = 0
-    with contextlib.suppress(OSError):
-        seen = os.stat("/proc/self/ns/pid").st_ino  # noqa: PTH116
-    return f"{told}-{seen}"
-
-
-def _start_of(pid: int) -> str:
-    """When a process began, in ticks since the boot; "" where there is none (proc(5))."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
-            return file.read().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
 
 
 def _remove_left(place: Place) -> None:
@@ -183,15 +152,10 @@ def _remove_left(place: Place) -> None:
 def _is_left(name: str, path: str, *, shared: bool) -> bool:
     """Whether nobody works in it any more. Where another host may see the same directory, one that
     is called as this one is could be at work: then what was written within a day is left alone."""
-    prefix, _, rest = name.partition(f".{_host()}.")
-    words = rest.split(".")
-    if prefix != _PREFIX or len(words) != 3 or not words[1].isdigit():
-        return False
-    boot, pid, start = words
-    if boot.partition("-")[0] != _boot().partition("-")[0]:
+    runs = owner.runs(name, _PREFIX)
+    if runs is None:  # another boot
         return not shared or _written_s(path) < time.time() - _LONGEST_S
-    # Of another container it is not seen whether it runs.
-    return boot == _boot() and _start_of(int(pid)) != start
+    return runs is False
 
 
 def _written_s(path: str) -> float:

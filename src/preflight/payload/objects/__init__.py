@@ -1,0 +1,1 @@
+"""Objects put and got: a bench of an object store."""
