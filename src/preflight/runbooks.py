@@ -127,7 +127,8 @@ def vague(words: str) -> bool:
 
 
 def _by_score(pair: tuple[float, Runbook]) -> tuple[float, str]:
-    return -pair[0], pair[1].id
+    # Sums over sets of words differ in the last digits from one process to the next.
+    return -round(pair[0], 9), pair[1].id
 
 
 class _Index(Struct):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,9 +15,12 @@ from preflight.cli import benches
 from preflight.cli.benches import plan_of, told_of
 from preflight.cli.options import Options
 from preflight.cli.plan import Question, make_plan
+from preflight.cli.saving import opened_targets
 from preflight.errors import UsageError
 from preflight.payload.collectives.plan import Plan
 from tests.cli.command import preflight
+
+SMALL = ("--collective", "all_reduce", "-b", "1K", "-e", "1K", "--python", sys.executable)
 
 
 def test_the_plan_holds_what_was_asked_and_nothing_else() -> None:
@@ -95,3 +100,20 @@ def test_on_this_host_it_is_timed_and_proved() -> None:
     (host,) = json.loads(done.out)["hosts"]
     passed = {one["check"] for one in host["results"] if one["status"] == "PASS"}
     assert {"collectives.ended", "collectives.wrong", "collectives.together"} <= passed
+
+
+def test_a_lock_that_is_held_is_told_with_quiet_too(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with lock.open("a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        ran = preflight("nccl-bench", "-q", *SMALL, PREFLIGHT_LOCK=str(lock))
+    assert ran.rc == 3
+    assert "active work of preflight holds" in " ".join(ran.out.split())
+
+
+def test_while_it_works_nothing_lies_beside_the_file_to_be_saved(tmp_path: Path) -> None:
+    """Whoever kills it then leaves nothing behind."""
+    options = Options(save=[str(tmp_path / "a.json")], save_hosts=str(tmp_path / "today"))
+    with opened_targets(options, drawn=False) as targets:
+        assert not list(tmp_path.iterdir())
+        assert len(targets.each) == 3

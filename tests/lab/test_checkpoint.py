@@ -78,7 +78,7 @@ def test_a_quota(tmp_path: Path) -> None:
 
 def test_a_server_that_stops_while_it_is_saved(tmp_path: Path) -> None:
     flag = tmp_path / "hangs"
-    with served(tmp_path / "at", "--kind", "fuse.sshfs", "--hang-while", str(flag)) as at:
+    with served(tmp_path / "at", "--hang-while", str(flag)) as at:
         run = Run(at, size_bytes=256 << 20)
         try:
             wait_for(lambda: any(at.glob(".preflight-io.*/checkpoint/*.new")), 20)

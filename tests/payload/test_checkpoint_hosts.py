@@ -4,6 +4,8 @@ directory of its own in one place."""
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as LateError
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from preflight.payload.storage.meeting import Meeting
 from preflight.payload.storage.patterns import rows
 from preflight.payload.storage.plan import Plan
 from preflight.payload.storage.room import Room
+from preflight.payload.storage.seen import FOLDERS
 from preflight.payload.storage.workers import together
 
 JOB = "0123456789abcdef"
@@ -94,3 +97,23 @@ def test_a_host_that_fails_is_not_waited_for(
     ]  # fmt: skip
     assert [name for name, _ in first["restore, all hosts"]["hosts_mbps"]] == ["node-0", "node-2"]
     assert last["restore"]["note"] == ""
+
+
+def test_who_is_through_stays_until_the_others_are(tmp_path: Path) -> None:
+    """One that is slow to look still finds what it waits for."""
+    folders = [tmp_path / f"{FOLDERS}{name}" for name in "ab"]
+    for one in folders:
+        one.mkdir()
+    first, second = (Meeting(str(tmp_path), str(one), "job", 2) for one in folders)
+    with ThreadPoolExecutor(2) as beside:
+        met = beside.submit(first.meet, "part", {"x": 1})
+        second._step += 1
+        second._put()  # it has come, and has not looked yet
+        assert len(met.result(timeout=10)) == 2
+        stays = beside.submit(first.stay)
+        with pytest.raises(LateError):
+            stays.result(timeout=0.3)
+        second._step -= 1
+        assert len(second.meet("part")) == 2
+        second.leave()
+        stays.result(timeout=10)

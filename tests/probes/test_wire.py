@@ -64,6 +64,17 @@ def test_tcp_is_held_against_its_interface_with_the_arithmetic_shown() -> None:
     assert statuses(wire_lines.tcp(physical=False))["wire.bandwidth"] == "SKIP"
 
 
+def test_what_the_bench_went_by_is_told_with_its_values() -> None:
+    lines = [json.loads(one) for one in wire_lines.tcp().splitlines()]
+    for one in lines:
+        if one["kind"] == "wire_end":
+            one |= {"behind_from_percent": 25.0, "bound_from_percent": 65.0}
+    text = "".join(f"{json.dumps(one)}\n" for one in lines)
+    (table, _) = wire_tables(assemble("h1", [Raw("h1", "nccl-bench", stdout=text)]).host)
+    assert "an end that is 25 % behind or more" in table["notes"][-1]
+    assert "65 % or more of a processor" in table["notes"][-1]
+
+
 def test_what_processors_limit_is_no_fault_of_a_link() -> None:
     """One connection is a third of many, as on any host with 100 Gb/s; then all of them are."""
     by_flows = lambda _, to, flows: 97.0 if flows > 1 else 30.0  # noqa: E731

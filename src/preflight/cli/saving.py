@@ -23,8 +23,9 @@ _HOST = re.compile(r"[A-Za-z0-9_.@:%\[\]-]+")
 
 
 class Target(Struct):
-    """One file to write. `part` is open beside it already, so that a place that cannot be written
-    is known before the work."""
+    """One file to write. `part` could be written beside it before the work, so that a place that
+    cannot be is known; it is there while it is written, and nothing is left of a run that is
+    killed."""
 
     path: Path
     format: str
@@ -177,12 +178,13 @@ def _hold_suffix(path: Path, drawn: bool) -> None:
 
 
 def _part(path: Path, flag: str) -> Path:
-    """An open file beside the one to be written."""
+    """The file beside the one to be written, which was tried and is gone again."""
     if path.is_dir():
         raise UsageError(f"{flag} {path}: is a directory", f"{flag} {path}/report{path.suffix}")
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.touch()
+        part.unlink()
     except OSError as error:
         hint = "make the directory first, or name another place"
         raise UsageError(f"{flag} {path}: {error.strerror}", hint) from None

@@ -52,6 +52,10 @@ class WireEnd(Struct, frozen=True):
     #: a way and a number of connections.
     slower_percent: Known[float] = NOT_IN_INPUT
     slower_where: str = ""
+    #: From what on others are not held against an end that is behind; and from how much of a
+    #: processor's time on that limited a test.
+    behind_from_percent: Known[float] = NOT_IN_INPUT
+    bound_from_percent: Known[float] = NOT_IN_INPUT
     latency_us: Known[float] = NOT_IN_INPUT
     # What bounds TCP.
     physical: Known[bool] = NOT_IN_INPUT

@@ -23,7 +23,8 @@ def wire_tables(host: Host) -> tuple[dict[str, Any], ...]:
     tests = () if isinstance(wire.tests, Missing) else wire.tests
     tables = []
     if ends:
-        notes = [*_about(wire), *(note for one in ends for note in _held(host, one))]
+        notes = [*_about(wire), *(note for one in ends for note in _held(host, one)),
+                 *_limits(ends[0])]  # fmt: skip
         rows = [_end(one) for one in ends]
         title = f"links by {what}, with the best of the peers"
         tables.append({"table": title, "host": host.name, "rows": rows, "notes": notes})
@@ -70,6 +71,16 @@ def _about(wire: Wire) -> Iterator[str]:
             f"{wire.loopback_gbits:g} Gb/s is what the processors of this host carry without its "
             "interface; us: there and back"
         )
+
+
+def _limits(end: WireEnd) -> Iterator[str]:
+    """What the bench itself went by."""
+    if isinstance(end.behind_from_percent, Missing) or isinstance(end.bound_from_percent, Missing):
+        return
+    yield (
+        f"nobody is held against an end that is {end.behind_from_percent:g} % behind or more; a "
+        f"test that took {end.bound_from_percent:g} % or more of a processor was limited by it"
+    )
 
 
 def _again(wire: Wire) -> Iterator[str]:

@@ -220,6 +220,18 @@ def test_a_host_that_is_stopped_is_lost_once_the_others_are_done(
     assert line["text"].endswith(" s while the others were at all_reduce, 8 bytes")
 
 
+def test_a_host_that_is_ended_is_told_with_where_the_others_were() -> None:
+    with gathered(2) as (lead, wires):
+        wires[0].send({"test": 7, "kind": "step", "name": "all_reduce, 8 bytes"})
+        wires[0].send({"test": 7, "kind": "over"})
+        ending = threading.Timer(0.3, wires[1].close)
+        ending.start()
+        told = list(lead.run([{"test": 7, "hosts": [0, 1]}], 60.0))
+        ending.join()
+    (line,) = [line for _, _, line in told if line["kind"] == "gone"]
+    assert line["text"].startswith("it was ended while the others were at all_reduce, 8 bytes (")
+
+
 def test_hosts_do_not_wait_for_one_that_leads_and_is_stopped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

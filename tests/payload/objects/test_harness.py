@@ -16,6 +16,7 @@ import pytest
 from preflight.cli.objects import most_objects
 from preflight.payload import owner
 from preflight.payload.objects import burst, harness, own
+from preflight.payload.objects.exchanges import Exchanges
 from preflight.payload.objects.phases import PART_BYTES, parts, phases
 from preflight.payload.objects.plan import Plan
 from tests.conftest import require
@@ -154,10 +155,18 @@ def test_a_store_that_never_answers_is_not_waited_for(
 
 
 def test_one_that_throttles_always(store: s3.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(harness, "_REACHES_S", 3.0)
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     store.throttles = 1
-    assert ran()["reached"][0]["text"].startswith("put: throttled: all of ")
+    assert ran()["reached"][0]["text"].startswith("put: throttled: ")
     assert only_theirs(store)
+
+
+def test_while_the_library_tries_again_the_wire_tells_why() -> None:
+    wire = Exchanges()
+    wire.statuses.update({503: 12})
+    assert wire.why_none() == "throttled: all of 12 answers were 503"
+    wire.statuses.update({200: 1})
+    assert wire.why_none() == ""
 
 
 def test_one_that_falls_silent_is_left_in_time(

@@ -39,6 +39,8 @@ def slow(lines: list[Line]) -> dict[str, str]:
 
 def test_a_host_that_only_receives_slowly_is_told_and_its_peers_are_not() -> None:
     lines = list(ends(ring(lambda _, to: 10.0 if to == "c" else 40.0)))
+    told = next(one for one in lines if one["kind"] == "wire_end")
+    assert (told["behind_from_percent"], told["bound_from_percent"]) == (25.0, 65.0)
     assert slow(lines) == {"c": "receives, 1 flow"}
     assert of(lines, "wire_end")[0]["level_gbits"] == 40.0
     named = {(one["from"], one["to"]) for one in of(lines, "wire_link")}

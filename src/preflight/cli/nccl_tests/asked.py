@@ -56,7 +56,8 @@ def hold_folder(options: Options) -> None:
     told = tests_of(options)
     folder, names = Path(told["folder"]), told["names"]
     if not folder.is_dir():
-        near = f"--nccl-tests {folder.parent}" if folder.is_file() else f"ls -d {folder.parent}/*"
+        near = f"ls -d {folder.parent / '*'}"
+        near = f"--nccl-tests {folder.parent}" if folder.is_file() else near
         raise UsageError(f"--nccl-tests {options.nccl_tests}: there is no folder {folder}", near)
     if not any((folder / part / name).is_file() for part in ("", "build") for name in names):
         raise UsageError(

@@ -142,9 +142,12 @@ class Open:
 
     def silence(self, at: int) -> str:
         """How long one has said nothing, and where the others were by then."""
-        told = f"it gave no sign for {time.monotonic() - self._heard_s[at]:.0f} s"
+        return f"it gave no sign for {time.monotonic() - self._heard_s[at]:.0f} s{self.where(at)}"
+
+    def where(self, at: int) -> str:
+        """Where the others of its test are; "" where they have not told."""
         where = self._at.get(self.tests[at], "")
-        return f"{told} while the others were at {where}" if where else told
+        return f" while the others were at {where}" if where else ""
 
 
 class Lead:
@@ -248,7 +251,7 @@ class Lead:
             lines = agent.wire.received()
         except (OSError, ValueError) as error:
             selector.unregister(agent.wire.socket)
-            yield self._lost(agent.at, open_, str(error))
+            yield self._lost(agent.at, open_, f"it was ended{open_.where(agent.at)} ({error})")
             return
         for line in lines:
             test = open_.get(agent.at)

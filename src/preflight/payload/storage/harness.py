@@ -57,6 +57,8 @@ def harness(plan: Plan, tell: Tell) -> None:
                 memory = place.mount.kind in MEMORY
                 room = Room(folder, size, 0.0, memory, plan, meeting)
                 _measured(plan, size, room, tell, since)
+                if meeting:
+                    meeting.stay()
     except (RefusedError, OSError) as error:
         tell({"preflight": FORM, "kind": "cannot", "why": "refused", "text": _text(error, plan)})
         return

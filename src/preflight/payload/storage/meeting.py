@@ -32,6 +32,7 @@ class Meeting:
         # It may be held open, and called by its number (place.py).
         self.own = os.path.basename(os.path.realpath(folder))  # noqa: PTH119
         self._name, self._met = name or socket.gethostname(), False
+        self._lost = False
         self._put()
 
     def meet(self, part: str = "", words: Words | None = None) -> list[Words]:
@@ -49,7 +50,7 @@ class Meeting:
         told = self._all(wait_s)
         self._met = True
         if len(told) < self.hosts:
-            self.missed = f"{len(told)} of {self.hosts} hosts came in time"
+            self.missed, self._lost = f"{len(told)} of {self.hosts} hosts came in time", True
         return [
             {**one["told"].get(part, {}), "host": one["host"], "folder": name}
             for name, one in sorted(told.items())
@@ -60,6 +61,21 @@ class Meeting:
         self._step, self.missed = _LAST, self.missed or why
         with contextlib.suppress(OSError):
             self._put()
+
+    def stay(self) -> None:
+        """Until all others are through as well, or gone: one that is slow to look finds here what
+        it waits for. Then this host's directory may go."""
+        self.leave()
+        if not self._met or self._lost:
+            return
+        within(MEETS_S + SEES_S, "other hosts were waited for")
+        until = time.monotonic() + MEETS_S
+        while time.monotonic() < until and any(map(self._is_at_work, self._folders())):
+            time.sleep(LOOKS_S)
+
+    def _is_at_work(self, folder: str) -> bool:
+        words = {} if folder == self.own else _read(f"{self.parent}/{folder}/{_FILE}")
+        return words.get("job") == self.job and words["step"] < _LAST
 
     def _put(self) -> None:
         """Beside it, then in its place; a reader sees one of them whole."""

@@ -100,7 +100,8 @@ def _end(rates: Rates, host: str) -> Line:
         "kind": "wire_end", "of": host, "nic": rates.nics.get(host, ""),
         "gbits": {_named(one): round(value, 4) for one, value in rates.best[host].items()},
         "bound": [_named(one) for one in rates.best[host] if rates.is_bound(host, one)],
-        "peers_behind": behind,
+        "peers_behind": behind, "behind_from_percent": 100 * _BEHIND,
+        "bound_from_percent": 100 * BOUND,
     }  # fmt: skip
     if not rates.level:
         return told

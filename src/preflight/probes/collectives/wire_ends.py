@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from preflight.facts.wire import WireEnd, WireLink, WireTest
-from preflight.model import Known, Missing
+from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.collectives.lines import PROBE, Line
 
 NO_LINE = Missing("unreadable", "no test of that kind came to its end")
@@ -46,11 +46,17 @@ def end_of(one: Line, site: Line, tests: Sequence[WireTest]) -> WireEnd:
         lost_percent=_lost_of(one, mine, host) if tool == "tcp" else _BY_ADAPTERS,
         together_share=max(shares, default=NO_LINE) if tool == "tcp" else _rails(tests, host),
         slower_percent=_behind(one, bound), slower_where=str(one.get("where", "")),
+        behind_from_percent=_told(one, "behind_from_percent"),
+        bound_from_percent=_told(one, "bound_from_percent"),
         latency_us=_latency_of(mine), physical=bool(site["physical"]),
         mtu_bytes=int(site["mtu_bytes"]),
         rates_gbits=tuple(float(rate) for rate in site["rates_gbits"]),
         line=one["line"], probe=PROBE,
     )  # fmt: skip
+
+
+def _told(one: Line, name: str) -> Known[float]:
+    return round(float(one[name]), 1) if name in one else NOT_IN_INPUT
 
 
 def _best(rates: dict[str, float], way: str) -> str:
