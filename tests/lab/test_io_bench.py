@@ -21,7 +21,7 @@ set -eu
 truncate -s 300M "$IMAGE"; $MAKE "$IMAGE" >/dev/null 2>&1
 mkdir -p "$AT"; mount -o loop "$IMAGE" "$AT"
 trap 'sync; umount -l "$AT"' EXIT
-bench() { "$PREFLIGHT" io-bench --dir "$AT" --size 64M --job "$JOB" "$@" 2>/dev/null || echo "status $?"; }
+bench() { "$PREFLIGHT" io-bench --only "io.*" --dir "$AT" --size 64M --job "$JOB" "$@" 2>/dev/null || echo "status $?"; }
 """  # noqa: E501
 _END = """
 rm -f "$AT"/filler.*; mount -o remount,rw "$AT" 2>/dev/null || :
