@@ -257,6 +257,10 @@ def test_forms_of_an_xid(given: str, bus_id: str) -> None:
         "[  12.345678] nvme nvme0: 64/0/0 default/read/poll queues",
         "[  12.345678] EXT4-fs (sda1): mounted filesystem with ordered data mode",
         "[  12.345678] I/O error, dev loop0, sector 0 op 0x0:(READ)",
+        "[  12.345678] EXT4-fs (loop0): Remounting filesystem read-only",
+        "[  12.345678] EXT4-fs error (device loop0): x: Remounting filesystem read-only",
+        "[  12.345678] XFS (loop3): Corruption detected. Shutting down filesystem.",
+        "[  12.345678] BTRFS info (device loop1: state EA): forced readonly",
         "[  12.345678] virtio_blk: probe of x failed with error -1",
     ],
 )

@@ -178,15 +178,15 @@ KINDS = (
         r"md/\w+:(?P<subject>\w+): Disk failure on ")),
     # fs/ext4/super.c, ext4_handle_error
     Kind("read-only", ("ing filesystem read-only",), re.compile(
-        r"EXT[234]-fs (?:error )?\((?:device )?(?P<subject>[^):]+)\).*"
+        rf"EXT[234]-fs (?:error )?\((?:device )?(?P<subject>{_NO_DISK}[^):]+)\).*"
         r"Remounting filesystem read-only")),
     # fs/xfs/xfs_fsops.c, xfs_do_force_shutdown
     Kind("read-only", (
         "hutting down filesystem", "has been shut", "xfs_do_force_shutdown"), re.compile(
-        r"XFS \((?P<subject>[^)]+)\): .*(?:[Ss]hutting down filesystem|Filesystem has been shut"
+        rf"XFS \((?P<subject>{_NO_DISK}[^)]+)\): .*(?:[Ss]hutting down filesystem|Filesystem has been shut"
         r"|xfs_do_force_shutdown)")),
     Kind("read-only", ("forced readonly",), re.compile(  # fs/btrfs/super.c
-        r"BTRFS\b.* \(device (?P<subject>[^):]+)[^)]*\).* forced readonly")),
+        rf"BTRFS\b.* \(device (?P<subject>{_NO_DISK}[^):]+)[^)]*\).* forced readonly")),
     Kind("aer-uncorrected", ("severity=",), re.compile(  # drivers/pci/pcie/aer.c, aer_print_error
         rf"(?:\S+ )?(?P<subject>{BDF}): (?:AER: )?PCIe Bus Error: severity=Uncorrect")),
     Kind("aer-uncorrected", ("AER: ",), re.compile(  # the root port's notice of it
