@@ -178,7 +178,7 @@ KINDS = (
         r"md/\w+:(?P<subject>\w+): Disk failure on ")),
     # fs/ext4/super.c, ext4_handle_error
     Kind("read-only", ("ing filesystem read-only",), re.compile(
-        rf"EXT[234]-fs (?:error )?\((?:device )?(?P<subject>{_NO_DISK}[^):]+)\).*"
+        rf"EXT[234]-fs (?:error )?\((?:device )?(?P<subject>(?!device ){_NO_DISK}[^):]+)\).*"
         r"Remounting filesystem read-only")),
     # fs/xfs/xfs_fsops.c, xfs_do_force_shutdown
     Kind("read-only", (
