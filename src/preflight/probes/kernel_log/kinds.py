@@ -183,8 +183,8 @@ KINDS = (
     # fs/xfs/xfs_fsops.c, xfs_do_force_shutdown
     Kind("read-only", (
         "hutting down filesystem", "has been shut", "xfs_do_force_shutdown"), re.compile(
-        rf"XFS \((?P<subject>{_NO_DISK}[^)]+)\): .*(?:[Ss]hutting down filesystem|Filesystem has been shut"
-        r"|xfs_do_force_shutdown)")),
+        rf"XFS \((?P<subject>{_NO_DISK}[^)]+)\): .*(?:[Ss]hutting down filesystem"
+        r"|Filesystem has been shut|xfs_do_force_shutdown)")),
     Kind("read-only", ("forced readonly",), re.compile(  # fs/btrfs/super.c
         rf"BTRFS\b.* \(device (?P<subject>{_NO_DISK}[^):]+)[^)]*\).* forced readonly")),
     Kind("aer-uncorrected", ("severity=",), re.compile(  # drivers/pci/pcie/aer.c, aer_print_error
