@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from preflight.assemble.host import assemble
 from preflight.cli.asking import CAPTURE_SUFFIX, Captures, ask_here, shown_commands
 from preflight.cli.exit import Exit
+from preflight.cli.holding import hold_duration
 from preflight.cli.many import many_hosts
 from preflight.cli.options import Options
-from preflight.cli.plan import Question, hold_duration, make_plan
+from preflight.cli.plan import Question, make_plan
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
 from preflight.judge.load import DOMAINS

@@ -7,11 +7,12 @@ import shlex
 from msgspec.structs import replace
 
 from preflight.cli.benches import plan_of
+from preflight.cli.holding import hold
 from preflight.cli.judging import judge_and_report
 from preflight.cli.nccl_tests.asked import hold_folder
 from preflight.cli.nccl_tests.instead import with_engine
 from preflight.cli.options import BENCH, OPTIONS, Options
-from preflight.cli.plan import Question, hold
+from preflight.cli.plan import Question
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
 
