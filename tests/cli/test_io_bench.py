@@ -135,6 +135,8 @@ def test_another_ones_work_is_left_alone(tmp_path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX)
         ran = preflight("io-bench", "--dir", str(tmp_path), PREFLIGHT_LOCK=str(lock))
     assert "active work of preflight holds" in ran.out
+    # Who asked for it by name has no answer.
+    assert (ran.rc, "wait until it has ended" in ran.out) == (3, True), ran.out
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -51,7 +51,7 @@ def test_a_file_system_in_memory_is_no_device() -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "words"),
     [
-        (only(kind="busy", text="GPU 0 holds process 7"), "not-asked", "holds process 7"),
+        (only(kind="busy", text="GPU 0 holds process 7"), "busy", "holds process 7"),
         (only(kind="cannot", why="no-fio", text="fio is not here"), "no-tool", "is not here"),
         (only(kind="cannot", why="refused", text="/x is a file"), "exited", "is a file"),
         (only(kind="begin"), "exited", "ended before its first job"),

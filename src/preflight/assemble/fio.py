@@ -127,7 +127,7 @@ def _why(answer: Known[Fio]) -> Missing:
     if isinstance(answer, Missing):
         return answer
     if isinstance(answer, Bench) and answer.busy:  # active work never competes
-        return Missing("not-asked", answer.busy)
+        return Missing("busy", answer.busy)
     if isinstance(answer, Bench) and answer.cannot:
         return Missing("no-tool" if answer.lacks_fio else "exited", answer.cannot)
     if isinstance(answer, Bench) and answer.patterns and not answer.interrupted:

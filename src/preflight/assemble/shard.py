@@ -17,5 +17,5 @@ def shards_of(told: Known[ShardAnswer], *, asked: bool) -> Known[tuple[Shard, ..
     if isinstance(told, Missing):
         return told
     if told.busy:  # active work never competes
-        return Missing("not-asked", told.busy)
+        return Missing("busy", told.busy)
     return told.shards or Missing("exited", told.cannot)
