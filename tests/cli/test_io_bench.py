@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from preflight.capture import Reader
@@ -137,6 +138,41 @@ def test_another_ones_work_is_left_alone(tmp_path: Path) -> None:
     assert "active work of preflight holds" in ran.out
     # Who asked for it by name has no answer.
     assert (ran.rc, "wait until it has ended" in ran.out) == (3, True), ran.out
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=["what watches it", "what measures"])
+def test_killed_as_for_want_of_memory_it_does_not_pass(tmp_path: Path, at: int) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    words = [sys.executable, "-m", "preflight", "io-bench", "--dir", str(data), "--size", "64M",
+             "--runtime", "20s", "--patterns", "small-files,checkpoint"]  # fmt: skip
+    env = {**os.environ, "PREFLIGHT_LOCK": str(tmp_path / "lock")}
+    out_of = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    run = subprocess.Popen(words, text=True, env=env, **out_of)
+    try:
+        wait_for(lambda: any(data.glob(".preflight-io.*/small-files/0")), 20)
+        _chain(run.pid)[at].kill()
+        out, _ = run.communicate(timeout=20)
+    finally:
+        run.kill()
+    assert (run.returncode, "signal 9" in out, "fio alone" in out) == (3, True, False), out
+
+
+def _chain(pid: int) -> list[psutil.Process]:
+    """The process that watches the bench, and the one that does it, in its own directory."""
+    found = [one for one in psutil.Process(pid).children(recursive=True)
+             if one.cmdline()[1:4] == ["-I", "-", "io"]]  # fmt: skip
+    first = next(one for one in found if one.ppid() not in {each.pid for each in found})
+    works = [one for one in found if one.ppid() == first.pid and any(map(_is_folder, _open(one)))]
+    return [first, *works]
+
+
+def _open(one: psutil.Process) -> list[str]:
+    return [str(each.readlink()) for each in Path(f"/proc/{one.pid}/fd").iterdir()]
+
+
+def _is_folder(target: str) -> bool:
+    return Path(target).name.startswith(".preflight-io.")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

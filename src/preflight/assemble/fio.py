@@ -56,9 +56,8 @@ def _patterns(found: Mapping[str, Any], *, asked: bool) -> Known[tuple[Pattern, 
     if isinstance(answer, Missing):
         return answer
     rows = {one.name: one for one in answer.patterns}
-    return tuple(rows.values()) or (
-        _NO_PATTERNS if answer.runs or answer.lacks_fio else _why(answer)
-    )
+    alone = answer.runs or answer.lacks_fio or answer.asked == ("fio",)
+    return tuple(rows.values()) or (_NO_PATTERNS if alone else _why(answer))
 
 
 def _loading(patterns: Known[tuple[Pattern, ...]]) -> dict[str, Any]:
@@ -130,9 +129,10 @@ def _why(answer: Known[Fio]) -> Missing:
         return Missing("busy", answer.busy)
     if isinstance(answer, Bench) and answer.cannot:
         return Missing("no-tool" if answer.lacks_fio else "exited", answer.cannot)
-    if isinstance(answer, Bench) and answer.patterns and not answer.interrupted:
+    if isinstance(answer, Bench) and answer.patterns and "fio" not in answer.asked:
         return _NO_FIO
-    return Missing("exited", "the bench of storage was ended before its first job")
+    cut = answer.cut if isinstance(answer, Bench) else ""
+    return Missing("exited", f"{cut or 'the bench of storage was ended'} before its first job")
 
 
 def _placed(run: FioRun, probe: str, again: str, memory: Known[HostMemory]) -> FioRun:

@@ -70,3 +70,5 @@ class Bench(Fio, frozen=True):
     busy: str = ""  # whose work it did not disturb
     lacks_fio: bool = False
     interrupted: bool = False
+    asked: tuple[str, ...] = ()  # of PATTERNS, what its plan measures
+    cut: str = ""  # by what it was ended before its end

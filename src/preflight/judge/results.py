@@ -76,8 +76,8 @@ def undetermined(
 ) -> Result:
     """The result where the fact is missing: SKIP or ERROR by the kind, never PASS.
 
-    `optional` turns an absent tool into a SKIP, unless the check was asked for by name; so does work
-    of somebody's that was not disturbed. A threshold that the user stated is never skipped.
+    `optional` turns an absent tool into a SKIP, unless the check was asked for by name; so is work
+    that stood back for somebody's. A threshold that the user stated is never skipped.
     """
     status = STATUS_OF_MISSING[missing.kind]
     if check.optional and missing.kind == "no-tool" and not check.row.get("asked"):

@@ -12,6 +12,7 @@ from preflight.errors import ParseError
 from preflight.facts.fio import FioDisk, FioJob, FioRun, FioSide, FioTotal
 from preflight.facts.patterns import Bench, Pattern
 from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.fio.cut import asked_of, cut_of, unreached, with_unreached
 from preflight.probes.fio.documents import Document, one_document
 from preflight.probes.fio.jobs import run_of
 from preflight.probes.fio.patterns import patterns_of
@@ -36,18 +37,22 @@ def io_bench(text: str) -> Bench:
     told = str(first.get("text", ""))
     if first.get("kind") == "busy":
         return Bench((), 1, PROBE, busy=told)
-    if first.get("kind") == "cannot":
+    if first.get("kind") in ("cannot", "killed"):
         return Bench((), 1, PROBE, cannot=told, lacks_fio=first.get("why") == "no-fio")
+    asked, cut = asked_of(first), cut_of(lines)
+    patterns = _patterns(first, lines)
+    patterns += tuple(unreached(first, patterns, cut, PROBE))
     refused = next((one for one in lines if one.get("kind") in _REFUSED), None)
     if refused and refused.get("why") == "no-fio":
-        return Bench((), 1, PROBE, _patterns(first, lines), str(refused.get("text", "")),
-                     lacks_fio=True)  # fmt: skip
-    run = _run(first, lines)
+        return Bench((), 1, PROBE, patterns, str(refused.get("text", "")), lacks_fio=True,
+                     asked=asked, cut=cut)  # fmt: skip
+    run = with_unreached(_run(first, lines), asked, cut, PROBE)
     if refused:
         run = replace(run, jobs=(*run.jobs, _failed(refused)))
     interrupted = any(one.get("kind") == "interrupted" for one in lines)
     return Bench(
-        (run,) if run.jobs else (), 1, PROBE, _patterns(first, lines), interrupted=interrupted,
+        (run,) if run.jobs else (), 1, PROBE, patterns, interrupted=interrupted, asked=asked,
+        cut=cut,
     )  # fmt: skip
 
 
