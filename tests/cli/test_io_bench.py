@@ -147,8 +147,8 @@ def test_killed_as_for_want_of_memory_it_does_not_pass(tmp_path: Path, at: int) 
     words = [sys.executable, "-m", "preflight", "io-bench", "--dir", str(data), "--size", "64M",
              "--runtime", "20s", "--patterns", "small-files,checkpoint"]  # fmt: skip
     env = {**os.environ, "PREFLIGHT_LOCK": str(tmp_path / "lock")}
-    out_of = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    run = subprocess.Popen(words, text=True, env=env, **out_of)
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    run = subprocess.Popen(words, text=True, env=env, stdout=pipe, stderr=null)
     try:
         wait_for(lambda: any(data.glob(".preflight-io.*/small-files/0")), 20)
         _chain(run.pid)[at].kill()

@@ -51,6 +51,24 @@ def test_a_file_system_in_memory_is_no_device() -> None:
 
 
 @pytest.mark.parametrize(
+    ("of", "step"),
+    [("memory", "tmpfs is memory: another --dir"), ("cached image", "losetup --direct-io=on"),
+     ("not known", "findmnt -T DIR")],
+)  # fmt: skip
+def test_what_is_no_device_is_said_of_jobs_and_patterns(of: str, step: str) -> None:
+    saved = {"kind": "pattern", "name": "checkpoint", "part": "save", "way": "write",
+             "through": "device", "trouble": ""}  # fmt: skip
+    told = results(bench(job(), of=of) + json.dumps(saved) + "\n", 0)
+    for one in (told["io.cache", "rand-read"], told["io.pattern.cache", "checkpoint save"]):
+        assert (one.status, one.measured) == (Status.WARN, of)
+        assert step in one.fix[0]
+        assert not any("direct=1 " in each for each in one.fix)
+    sound = results(bench(job()) + json.dumps(saved) + "\n", 0)
+    assert sound["io.cache", "rand-read"].status is Status.PASS
+    assert sound["io.pattern.cache", "checkpoint save"].status is Status.PASS
+
+
+@pytest.mark.parametrize(
     ("text", "kind", "words"),
     [
         (only(kind="busy", text="GPU 0 holds process 7"), "busy", "holds process 7"),

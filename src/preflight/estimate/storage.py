@@ -29,7 +29,7 @@ _LEAST_BYTES = 64 << 10
 #: Beyond these a figure is no speed of storage.
 _LEAST_MBPS, _MOST_MBPS = 1e-3, 1e12
 #: What is not of storage that holds a checkpoint.
-_NOT_STORAGE = ("page cache", "memory", "no device")
+_NOT_STORAGE = ("page cache", "memory", "cached image", "no device")
 
 
 class Speed(Struct, frozen=True):

@@ -15,7 +15,7 @@ from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.fio.cut import asked_of, cut_of, unreached, with_unreached
 from preflight.probes.fio.documents import Document, one_document
 from preflight.probes.fio.jobs import run_of
-from preflight.probes.fio.patterns import patterns_of
+from preflight.probes.fio.patterns import of_device, patterns_of
 from preflight.probes.fio.report import errors_in
 from preflight.probes.spec import probe
 
@@ -83,7 +83,7 @@ def _run(first: Line, lines: list[Line]) -> FioRun:
     jobs, sides, syncs = list[FioJob](), list[FioSide](), list[FioSide]()
     totals, disks, version = list[FioTotal](), dict[str, FioDisk](), ""
     for at, one in enumerate(one for one in lines if one["kind"] == "fio"):
-        run = _of(one, at, str(first.get("dir", "")), memory=first.get("memory") is True)
+        run = _of(one, at, str(first.get("dir", "")), of=of_device(first))
         version = run.version or version
         jobs += run.jobs
         sides += run.sides
@@ -128,7 +128,7 @@ def _hosts(first: Line) -> Known[int]:
     return told if isinstance(told, int) and not isinstance(told, bool) else NOT_IN_INPUT
 
 
-def _of(line: Line, group: int, place: str, *, memory: bool) -> FioRun:
+def _of(line: Line, group: int, place: str, *, of: str) -> FioRun:
     """One job: groups of fio are counted from 0 in each of its runs."""
     errors, number = errors_in(str(line.get("said", ""))), line["line"]
     report = line.get("report")
@@ -139,7 +139,9 @@ def _of(line: Line, group: int, place: str, *, memory: bool) -> FioRun:
     ended = line.get("hung") is not True
 
     def placed(each: Any) -> Any:
-        over = {"through": "memory"} if memory and hasattr(each, "through") else {}
+        through = getattr(each, "through", None)
+        over = {"through": of} if of == "memory" or through == "device" else {}
+        over = {} if through is None else over
         return replace(each, group=f"{group}.{each.group}", line=number, probe=PROBE, **over)
 
     jobs = [placed(one) for one in run.jobs]
