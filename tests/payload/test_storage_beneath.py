@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from preflight.payload.storage import beneath
-from preflight.payload.storage.mounts import Mount, mount_of
+from preflight.payload.storage.mounts import MEMORY, Mount, mount_of
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_an_overlay_is_what_its_upper_layer_is_on(memory: Path) -> None:
 
 
 def test_an_overlay_on_a_disk_is_a_device(tmp_path: Path) -> None:
-    if mount_of(str(tmp_path)).kind in beneath.MEMORY:
+    if mount_of(str(tmp_path)).kind in MEMORY:
         pytest.skip("the directory of tests is in memory")
     assert beneath.beneath(str(tmp_path), overlay("/var/lib/none/diff")) == "device"
     assert list(tmp_path.iterdir()) == []
