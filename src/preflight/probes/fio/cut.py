@@ -41,8 +41,9 @@ def cut_of(lines: Sequence[Line]) -> str:
 
 
 def _ends(line: Line) -> bool:
-    kind = line["kind"]
-    return kind in ("end", "hung", "busy") or (kind == "cannot" and line.get("why") == "refused")
+    """What hangs has failed, and nothing after it is looked for."""
+    refused = line["kind"] == "cannot" and line.get("why") == "refused"
+    return refused or line.get("hung") is True or line["kind"] in ("end", "hung", "busy")
 
 
 def with_unreached(run: FioRun, asked: Sequence[str], cut: str, probe: str) -> FioRun:
