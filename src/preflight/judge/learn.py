@@ -36,6 +36,8 @@ _BY_REASON = (
      "1024 between them; or --interface NAME"),
     (r"not measured from then on|the search did not come to its end|was lost|is gone|gave no sign",
      "the same again without the host that is named, until it is mended"),
+    (r"another --dir$|--dir DIR names", "the same with another --dir: one of a local disk that you may write"),
+    (r"fio refuses the job file", "fio --parse-only FILE   # the job file there"),
     (r"no such program|--python", "the same with --python 'PATH/OF/python3'"),
     (r"^(?:not asked|.*\bdid not end within|.*limit of [\d.]+ ?s)|hung for",
      "the same with --host-timeout 5m; again? the tool by hand there: does it hang?"),
