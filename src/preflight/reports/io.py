@@ -116,8 +116,17 @@ def _notes(run: FioRun) -> Iterator[str]:
     }
     if sizes:
         yield f"on files of {', '.join(sorted(sizes))}"
+    if written := sum(_bytes_written(run)):
+        yield f"written in all: {format_bytes(written)}"
     if run.cut:
         yield "the report has no end: what is told is of before"
+
+
+def _bytes_written(run: FioRun) -> Iterator[int]:
+    """What wears flash: files that are written again and again count each time."""
+    for one in run.sides:
+        if one.way == "write" and not isinstance(one.done_bytes, Missing):
+            yield one.done_bytes
 
 
 def _cpu(job: FioJob) -> str:
