@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from preflight.assemble.asked import NO_TRAINING
+from preflight.cli import hints as next_steps
 from preflight.cli.levels import as_recorded
 from preflight.cli.options import Options
 from preflight.cli.plan import Plan, Question

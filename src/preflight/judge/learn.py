@@ -46,6 +46,8 @@ _BY_REASON = (
      "record all of it, to its end, and the same again"),
     (r"no NVIDIA GPU",
      "lspci -d 10de:; nvidia-smi -L   # none? of a container: docker run --gpus all"),
+    (r"no folder takes the payload",
+     "df -h /tmp /dev/shm $HOME   # there; export TMPDIR=DIR names another that can be written"),
     (r"^(\S*[a-z]\S*(?: -\S+)*) exited with", "{0}   # by hand there: what does it say?"),
 )  # fmt: skip
 #: Of other reasons, by the kind of what is missing.
