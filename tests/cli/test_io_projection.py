@@ -103,4 +103,4 @@ def test_what_is_no_model_is_refused_before_anything_is_written(
     ran = preflight("io-bench", "--dir", str(tmp_path), *wrong)
     assert ran.rc == 2
     assert "error:" in ran.err and "hint:" in ran.err
-    assert "writes at most" not in ran.err
+    assert "writes files" not in ran.err

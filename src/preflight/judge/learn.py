@@ -36,6 +36,8 @@ _BY_REASON = (
      "1024 between them; or --interface NAME"),
     (r"not measured from then on|the search did not come to its end|was lost|is gone|gave no sign",
      "the same again without the host that is named, until it is mended"),
+    (r"another --dir$|--dir DIR names", "the same with another --dir"),
+    (r"fio refuses the job file", "fio --parse-only FILE   # the job file there"),
     (r"no such program|--python", "the same with --python 'PATH/OF/python3'"),
     (r"^(?:not asked|.*\bdid not end within|.*limit of [\d.]+ ?s)|hung for",
      "the same with --host-timeout 5m; again? the tool by hand there: does it hang?"),
@@ -55,9 +57,7 @@ _BY_KIND = {
     "timeout": "the same with --host-timeout 5m",
     "unreachable": "ping -c 3 HOST; is it up? look at its console or BMC",
 }
-_PRINTED = (
-    "preflight capture --save there.capture.gz; zcat there.capture.gz   # what the tools print"
-)
+_PRINTED = "the same with --save there.capture.gz; zcat there.capture.gz   # what the tools print"
 
 
 def learned_by(check: Check, reason: str, kind: str = "") -> tuple[str, ...]:

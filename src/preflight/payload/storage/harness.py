@@ -46,6 +46,11 @@ def harness(plan: Plan, tell: Tell) -> None:
     began = time.monotonic()
     try:
         place = chosen(plan.dir, plan.size_bytes)
+        if plan.job_file and (why := fio.refuses(plan.job_file)):
+            raise RefusedError(f"fio refuses the job file: {why}: fio --parse-only FILE tells more")
+        if plan.look:
+            tell({"preflight": FORM, "kind": "looked"})
+            return
         size = plan.size_bytes // (plan.hosts if is_shared(place.mount) else 1)
         with own_folder(place, lambda text: tell({"kind": "left", "text": text})) as folder:
             within(_TRIES_S, "it was tried what holds its data")
