@@ -33,6 +33,9 @@ class Store(Struct):
     slow_s: float = 0.0
     #: Every n-th object that is got has a byte that is another.
     corrupts: int = 0
+    #: Every n-th request on an object finds its connection closed in place of an answer.
+    drops: int = 0
+    dropped: int = 0
     #: Of every listing so many keys are left out.
     forgets: int = 0
     #: Operations that are not allowed: delete, put, uploads.
@@ -82,6 +85,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         body = self._body()
+        if "/small-" in self.path and self.store.nth("drop", self.store.drops):
+            self.store.dropped += 1
+            self.close_connection = True
+            return
         url = urlsplit(self.path)
         bucket, _, key = unquote(url.path).lstrip("/").partition("/")
         asked = {name: values[0] for name, values in parse_qs(url.query, True).items()}

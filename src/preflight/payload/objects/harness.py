@@ -37,6 +37,7 @@ def harness(plan: Plan, tell: Tell) -> None:
     with own_folder(store, plan.url, partial(_removed, tell)) as own:
         tell({"preflight": FORM, "kind": "begin", "plan": asdict(plan), "folder": own.path,
               "library": store.library, "protocol": store.protocol})  # fmt: skip
+        own.names.append(f"{own.path}/first")
         own.reached = _reached(store, own.path, tell)
         if own.reached:
             _measured(plan, store, own, tell)
@@ -45,7 +46,7 @@ def harness(plan: Plan, tell: Tell) -> None:
 
 def hold_place(store: Store, size_bytes: int) -> None:
     """Files are put only where any other bench may write them. Raises CannotError."""
-    if store.protocol not in ("file", "local"):
+    if not store.is_files:
         return
     from ..storage.place import RefusedError, held
 
@@ -118,7 +119,10 @@ def _measured(plan: Plan, store: Store, own: Own, tell: Tell) -> None:
     if answers and not store.is_local:
         own.names.append(f"{own.path}/in-parts")
         left_s = max(1.0, until_s - time.monotonic()) + GRACE_S
-        _in_parts(store, f"{own.path}/in-parts", parts(plan.size_bytes), content, left_s, tell)
+        own.uploads = True
+        own.uploads = not _in_parts(
+            store, f"{own.path}/in-parts", parts(plan.size_bytes), content, left_s, tell
+        )
     tell({"kind": "content", "read": content.read, "wrong": len(content.wrong)})
     tell(store.exchanges.line(before))
 
@@ -163,14 +167,16 @@ def _listed(store: Store, path: str, put: list[str], tell: Tell) -> None:
 
 def _in_parts(
     store: Store, name: str, count: int, content: Content, seconds: float, tell: Tell
-) -> None:
-    """An object as a checkpoint is written: in parts, of which none counts before the last."""
+) -> bool:
+    """An object as a checkpoint is written: in parts, of which none counts before the last. Whether
+    it is whole."""
     line: dict[str, Any] = {"kind": "parts", "parts": count, "part_bytes": PART_BYTES}
     try:
         line |= within(seconds, lambda: _put_and_got(store, name, count, content))
     except Exception as error:  # noqa: BLE001 - a library may raise anything
         line |= {"ok": False, "text": words(error)}
     tell(line)
+    return line["ok"] is True
 
 
 def _put_and_got(store: Store, name: str, count: int, content: Content) -> dict[str, Any]:
