@@ -36,6 +36,8 @@ class Store(Struct):
     #: Every n-th request on an object finds its connection closed in place of an answer.
     drops: int = 0
     dropped: int = 0
+    #: Every n-th small object that is put is acknowledged and not kept.
+    loses: int = 0
     #: Of every listing so many keys are left out.
     forgets: int = 0
     #: Operations that are not allowed: delete, put, uploads.
@@ -125,7 +127,8 @@ class _Handler(BaseHTTPRequestHandler):
         getattr(self, f"_{operation}")(key, asked, body)
 
     def _put(self, key: str, _: dict[str, str], body: bytes) -> None:
-        self.store.objects[key] = body
+        if "/small-" not in key or not self.store.nth("lose", self.store.loses):
+            self.store.objects[key] = body
         self._send(200, b"", ETag=_etag(body))
 
     def _get(self, key: str, __: dict[str, str], ___: bytes) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -213,6 +214,13 @@ def test_files(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["theirs"]
 
 
+def test_files_that_stay_in_memory_are_told_as_such() -> None:
+    require("/dev/shm", os.access("/dev/shm", os.W_OK))
+    with TemporaryDirectory(dir="/dev/shm") as folder:
+        told = ran(f"file://{folder}")
+    assert {one["cached"] for one in told["way"] if one["op"] == "get"} == {True}
+
+
 def test_a_link_that_is_called_as_what_was_left_is_not_followed(tmp_path: Path) -> None:
     """Neither by name nor below a folder that was left."""
     theirs, here = tmp_path / "theirs", tmp_path / "here"
@@ -263,6 +271,16 @@ def test_uploads_that_cannot_be_looked_for_are_told_where_one_may_be_open(
     assert line["left"] == -1
     assert line["text"].startswith("unfinished uploads were not looked for: access denied")
     store.uploads.clear()
+
+
+def test_what_was_acknowledged_and_is_gone_is_lost_and_no_missing_bucket(store: s3.Store) -> None:
+    store.loses = 9
+    told = ran()
+    lost = sum(one["lost"] for one in told["way"])
+    assert lost == told["content"][0]["lost"] == 2
+    assert sum(one["failed"] for one in told["way"]) == 0
+    said = [each for one in told["way"] for each in one["said"]]
+    assert said and all(one.startswith("no such object: ") for one in said)
 
 
 def test_files_are_put_where_any_bench_may_write(tmp_path: Path) -> None:
