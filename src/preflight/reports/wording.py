@@ -50,6 +50,7 @@ DOMAINS = {
     "io": "Storage as measured",
     "objects": "Object stores",
     "shard": "Data as it is decoded",
+    "objects": "Object stores",
     "storage": "Storage",
     "fs": "File systems",
     "kernel": "Kernel",
