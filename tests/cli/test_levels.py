@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from preflight.assemble.asked import NO_TRAINING
+from preflight.cli import hints as next_steps
 from preflight.cli.levels import as_recorded
 from preflight.cli.options import Options
 from preflight.cli.plan import Plan, Question
@@ -70,13 +71,13 @@ def test_hosts_that_trained_each_by_itself_say_so(status: Status, told: bool) ->
     hosts = [HostReport(name, status, results=(result,)) for name in ("a", "b")]
 
     def hints(question: Question) -> list[str]:
-        return list(found.hints(question, Plan([], [], ()), Options(level="standard"), hosts))
+        return list(next_steps.hints(question, Plan([], [], ()), Options(level="standard"), hosts))
 
-    assert (found.EACH_ALONE_HINT in hints(Question("run", ()))) is told
-    assert found.EACH_ALONE_HINT not in hints(Question("micro-train", (), trains={}))
+    assert (next_steps.EACH_ALONE_HINT in hints(Question("run", ()))) is told
+    assert next_steps.EACH_ALONE_HINT not in hints(Question("micro-train", (), trains={}))
     swept = Question("micro-train", (), trains={"sweep": {"comm-hook": []}})
-    assert (found.SWEPT_ALONE_HINT in hints(swept)) is told
-    assert found.SWEPT_ALONE_HINT not in hints(Question("micro-train", (), trains={}))
+    assert (next_steps.SWEPT_ALONE_HINT in hints(swept)) is told
+    assert next_steps.SWEPT_ALONE_HINT not in hints(Question("micro-train", (), trains={}))
 
 
 def test_a_python_that_is_named_and_not_there_is_no_pass() -> None:

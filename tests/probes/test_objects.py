@@ -134,7 +134,7 @@ def test_what_is_no_network_is_neither_throttled_nor_tried_again() -> None:
     [({"kind": "cannot", "why": "no-library", "text": "python3 has no s3fs: pip install s3fs"},
       "no-tool", "pip install s3fs"),
      ({"kind": "cannot", "why": "refused", "text": "/x is a file"}, "exited", "/x is a file"),
-     ({"kind": "busy", "text": "active work of preflight holds it"}, "not-asked", "holds it")],
+     ({"kind": "busy", "text": "active work of preflight holds it"}, "busy", "holds it")],
 )  # fmt: skip
 def test_nothing_was_begun(line: dict[str, Any], kind: str, told: str) -> None:
     found = assemble("x", [raw(json.dumps({"preflight": "objects/1", **line}))]).host

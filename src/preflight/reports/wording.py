@@ -49,6 +49,7 @@ DOMAINS = {
     "bench": "Benchmarks",
     "io": "Storage as measured",
     "shard": "Data as it is decoded",
+    "objects": "Object stores",
     "storage": "Storage",
     "fs": "File systems",
     "kernel": "Kernel",
