@@ -17,15 +17,17 @@ from preflight.cli.saving import opened_targets
 from preflight.cli.stored import stored
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
+from preflight.estimate.findings import findings
 from preflight.estimate.measured import measured
 from preflight.estimate.run import SHARDINGS, Run
-from preflight.estimate.whole import Estimate, estimate
+from preflight.estimate.whole import estimate
 from preflight.expect.checkpoint_bytes import held, layout
-from preflight.model import Counts, Finding, Missing, Report, Status
+from preflight.model import Counts, Report, Status
 from preflight.redact.secrets import in_arguments
 from preflight.reports import RENDERERS
 from preflight.reports.estimate import estimate_tables
-from preflight.units import format_duration, parse_count, parse_duration, parse_rate
+from preflight.units import parse_count, parse_duration, parse_rate
+from preflight.verdict import verdict_of
 
 _EXAMPLE = "preflight estimate train.json --params 7e9 --tokens 2e12 --gpus 64"
 #: What a number may be: at least, at most.
@@ -52,7 +54,8 @@ _UNITS = {
 
 
 def run(options: Options, streams: Streams) -> int:
-    """Read the reports, reckon, print and save; 3 where the time of the run cannot be told."""
+    """Read the reports, reckon, print and save; 1 where the state does not fit on a GPU, 3 where
+    the time of the run cannot be told."""
     if options.format not in RENDERERS:
         raise UsageError(
             f"--format {options.format!r} is no choice", f"one of {', '.join(RENDERERS)}"
@@ -65,10 +68,10 @@ def run(options: Options, streams: Streams) -> int:
     report = Report(
         command="estimate", argv=tuple(in_arguments(sys.argv[1:])), level="",
         started_at=started_at, elapsed_s=round(time.monotonic() - began, 2),
-        verdict=Status.PASS, counts=Counts(), hosts=(), findings=(_finding(told),),
+        verdict=Status.PASS, counts=Counts(), hosts=(), findings=findings(told),
         measurements=estimate_tables(told), preflight=__version__,
     )  # fmt: skip
-    report.verdict = report.findings[0].status
+    report.verdict = verdict_of(one.status for one in report.findings)
     with opened_targets(options, drawn=False) as targets:
         return finish(shown(report, options), options, streams, targets)
 
@@ -137,18 +140,3 @@ def _number(options: Options, name: str) -> float:
 
 def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
-
-
-def _finding(told: Estimate) -> Finding:
-    """The time of the run, or what it needs to be told."""
-    if isinstance(told.wall_s, Missing):
-        return Finding("estimate.time", Status.ERROR, "INCOMPLETE: the time of the run is not "
-                       "known", fix=(told.wall_s.text,))  # fmt: skip
-    wall = told.wall_s
-    span = ""
-    if wall.low != wall.high:
-        high = format_duration(wall.high) if math.isfinite(wall.high) else "no end"
-        span = f" ({format_duration(wall.low)} to {high})"
-    text = f"{format_duration(wall.likely)}{span} on {told.run.gpus:,} GPUs"
-    without = "" if span else "; no range: each number is stated, or known only once"
-    return Finding("estimate.time", Status.PASS, f"{text}{without}")

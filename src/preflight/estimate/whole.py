@@ -15,7 +15,7 @@ from preflight.estimate.compute import (
     lost_share,
 )
 from preflight.estimate.figures import Figure, computed, first_missing, stated
-from preflight.estimate.hosts import Room
+from preflight.estimate.hosts import Room, room_of
 from preflight.estimate.measured import Measured
 from preflight.estimate.run import Run
 from preflight.estimate.speeds import Speeds, speeds, training_s
@@ -82,7 +82,7 @@ def estimate(run: Run, told: Measured) -> Estimate:
             lambda whole, work: max(whole - work * run.gpus / 3600, 0.0), hours, steps
         ),
         energy_kwh=_scaled(lambda whole, watts: whole * watts / 1e3, hours, rates.power_w),
-        room=told.room,
+        room=room_of(rates.product, told.room, told.products),
         notes=(*told.notes, *_of_another_model(run, told)),
     )  # fmt: skip
 

@@ -224,6 +224,7 @@ def _lacking(told: Estimate) -> list[Row]:
         ("restart", told.restart_s),
         ("waiting", told.waiting_s),
         ("energy", rates.power_w),
+        ("whether the state fits on a GPU", told.room.gpu_bytes),
         *((line.name, line.cost) for line in bill(told) if not line.of_which),
     )
     found: dict[str, dict[str, None]] = {}

@@ -56,7 +56,7 @@ def _fits(told: Estimate) -> Iterator[str]:
             how = "that does not fit"
         else:
             how = "that fits with gradients in 2 B and activations computed twice, or nearly so"
-        yield f"one GPU of the reports has {_size(has)}: {how}"
+        yield f"one GPU has {_size(has)} by {told.room.gpu_source}: {how}"
     if not isinstance(host := told.room.host_bytes, Missing):
         can = "can" if offload_bytes(told.run.params) <= host else "cannot"
         yield f"a host of the reports has {_size(host)} free: it {can} take what is offloaded"

@@ -1,0 +1,87 @@
+"""What an estimate concludes: how long the run takes, and whether its state fits on a GPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from preflight.estimate.memory import activations_bytes, states
+from preflight.estimate.run import SHARDINGS, Run
+from preflight.estimate.whole import Estimate
+from preflight.model import Finding, Missing, Status
+from preflight.units import format_bytes, format_duration
+
+#: Of an optimizer, the one that keeps less.
+_SMALLER = {"adamw": "adamw-8bit"}
+
+
+def findings(told: Estimate) -> tuple[Finding, ...]:
+    """The time first; memory where a GPU's is known."""
+    return (_time(told), *_memory(told))
+
+
+def _time(told: Estimate) -> Finding:
+    """The time of the run, or what it needs to be told."""
+    if isinstance(told.wall_s, Missing):
+        return Finding("estimate.time", Status.ERROR, "INCOMPLETE: the time of the run is not "
+                       "known", fix=(told.wall_s.text,))  # fmt: skip
+    wall = told.wall_s
+    span = ""
+    if wall.low != wall.high:
+        high = format_duration(wall.high) if math.isfinite(wall.high) else "no end"
+        span = f" ({format_duration(wall.low)} to {high})"
+    text = f"{format_duration(wall.likely)}{span} on {told.run.gpus:,} GPUs"
+    without = "" if span else "; no range: each number is stated, or known only once"
+    return Finding("estimate.time", Status.PASS, f"{text}{without}")
+
+
+def _memory(told: Estimate) -> Iterator[Finding]:
+    """The least that a GPU must hold against what it has. What lies between least and most is for
+    the table: it hangs on how the run is written."""
+    has = told.room.gpu_bytes
+    if isinstance(has, Missing):
+        return
+    least = least_bytes(told.run)
+    of = "the state" if isinstance(activations_bytes(told.run), Missing) else "state, activations"
+    text = f"{of} by {told.run.sharding}: at least {_size(least)} a GPU, of {_size(has)} "
+    text += f"by {told.room.gpu_source}"
+    if least <= has:
+        yield Finding("estimate.memory", Status.PASS, text)
+        return
+    fix = tuple(_remedies(told.run, has)) or ("a model or batch that is smaller, or larger GPUs",)
+    yield Finding("estimate.memory", Status.FAIL, f"does not fit: {text}", fix=fix)
+
+
+def least_bytes(run: Run) -> float:
+    """Of one GPU: gradients in half precision, and layers computed twice where their shape is
+    stated."""
+    [mine] = [one for one in states(run) if one.sharding == run.sharding]
+    activations = activations_bytes(run)
+    return mine.low_bytes + (0.0 if isinstance(activations, Missing) else activations[0])
+
+
+def _remedies(run: Run, has_bytes: float) -> Iterator[str]:
+    """Each change that makes it fit by itself: sharding, GPUs, optimizer, tokens of a pass."""
+    for way in SHARDINGS[SHARDINGS.index(run.sharding) + 1 :]:
+        if (needs := least_bytes(replace(run, sharding=way))) <= has_bytes:
+            yield f"--sharding {way}: at least {_size(needs)} a GPU"
+            break
+    activations = activations_bytes(run)
+    passing = 0.0 if isinstance(activations, Missing) else activations[0]
+    state = least_bytes(replace(run, sharding="fsdp")) - passing
+    if passing < has_bytes < state + passing:
+        gpus = math.ceil(state * run.gpus / (has_bytes - passing))
+        yield f"--sharding fsdp on {gpus:,} GPUs at least"
+    smaller = _SMALLER.get(run.optimizer)
+    if smaller and (needs := least_bytes(replace(run, optimizer=smaller))) <= has_bytes:
+        yield f"--optimizer {smaller}: at least {_size(needs)} a GPU"
+    alone = least_bytes(run) - passing
+    if passing and run.tokens_per_gpu and alone < has_bytes:
+        fewer = math.floor(run.tokens_per_gpu * (has_bytes - alone) / passing)
+        yield f"--tokens-per-gpu {fewer} at most"
+
+
+def _size(count: float) -> str:
+    return format_bytes(count, decimal=True)

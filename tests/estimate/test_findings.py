@@ -1,0 +1,47 @@
+"""What an estimate concludes, and what it says of options and numbers that it lacks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.command import preflight
+
+BIG = ("estimate", "--params", "70e9", "--tokens", "2e12", "--gpus", "64", "--mfu", "40")
+H100 = ("--gpu", "NVIDIA H100 80GB HBM3")
+
+
+def _told(*more: str, rc: int = 0) -> dict[str, Any]:
+    ran = preflight(*BIG, *more, "--format", "json")
+    assert ran.rc == rc, ran.out + ran.err
+    report: dict[str, Any] = json.loads(ran.out)
+    report["found"] = {one["finding"]: one for one in report["findings"]}
+    report["tables"] = {one["table"]: one for one in report["measurements"]}
+    return report
+
+
+def test_a_state_that_no_gpu_of_the_run_holds_fails_and_names_what_to_change() -> None:
+    found = _told(*H100, "--sharding", "ddp", rc=1)["found"]["estimate.memory"]
+    assert found["status"] == "FAIL"
+    assert "1.12 TB a GPU, of 85.9 GB" in found["subject"]
+    assert found["fix"] == ["--sharding fsdp: at least 17.5 GB a GPU"]
+    few = _told(*H100, "--gpus", "8", rc=1)["found"]["estimate.memory"]
+    assert "--sharding fsdp on 14 GPUs at least" in few["fix"]
+    assert _told(*H100, "--gpus", "14")["found"]["estimate.memory"]["status"] == "PASS"
+
+
+def test_the_tokens_of_a_pass_are_held_against_the_memory_too() -> None:
+    shape = ("--layers", "80", "--width", "8192", "--tokens-per-gpu")
+    found = _told(*H100, *shape, "65536", rc=1)["found"]["estimate.memory"]
+    [fewer] = [one for one in found["fix"] if one.startswith("--tokens-per-gpu")]
+    assert _told(*H100, *shape, fewer.split()[1])["found"]["estimate.memory"]["status"] == "PASS"
+
+
+@pytest.mark.parametrize("name", ["NVIDIA GH200 480GB", "NVIDIA H200"])
+def test_a_name_that_tells_no_memory_of_the_gpu_is_held_against_nothing(name: str) -> None:
+    told = _told("--gpu", name, "--sharding", "ddp")
+    assert "estimate.memory" not in told["found"]
+    lacking = [row["for"] for row in told["tables"]["estimate: not in it"]["rows"]]
+    assert "whether the state fits on a GPU" in lacking
