@@ -45,3 +45,39 @@ def test_a_name_that_tells_no_memory_of_the_gpu_is_held_against_nothing(name: st
     assert "estimate.memory" not in told["found"]
     lacking = [row["for"] for row in told["tables"]["estimate: not in it"]["rows"]]
     assert "whether the state fits on a GPU" in lacking
+
+
+def test_what_is_not_known_is_no_zero_and_an_option_without_use_is_named() -> None:
+    told = _told(*H100, "--stall", "30s", "--price", "2")
+    assert "idle_gpu_hours_likely" not in told["tables"]["estimate: time"]["numbers"]
+    bill = [row["part"] for row in told["tables"]["estimate: bill"]["rows"]]
+    assert bill == ["GPU-hours", "all of these"]
+    time = told["found"]["estimate.time"]["subject"]
+    assert "not in it: saving, waiting, failures" in time
+    lacking = told["tables"]["estimate: not in it"]["rows"]
+    [row] = [one for one in lacking if "--stall, which is not used" in one["for"]]
+    assert "--interval" in row["needs"]
+    used = _told(*H100, "--stall", "30s", "--interval", "1h", "--price", "2")
+    assert used["tables"]["estimate: time"]["numbers"]["idle_gpu_hours_likely"] > 0
+    assert "not used" not in json.dumps(used["tables"]["estimate: not in it"])
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--restart", "5m"), ("--accumulation", "4"), ("--keep", "5"), ("--transfers", "3"),
+     ("--length", "8192"), ("--layers", "80"), ("--tokens-per-gpu", "8192")],
+)  # fmt: skip
+def test_an_option_that_changes_nothing_is_told(option: tuple[str, str]) -> None:
+    rows = _told(*H100, *option)["tables"]["estimate: not in it"]["rows"]
+    assert any(f"{option[0]}, which is not used" in row["for"] for row in rows)
+
+
+def test_failures_without_a_restart_say_so() -> None:
+    told = _told(*H100, "--mtbf", "2d", "--interval", "1h")["tables"]["estimate: time"]
+    [row] = [one for one in told["rows"] if one["part"] == "failures"]
+    assert "without restarts" in row["how"]
+
+
+def test_a_stated_mfu_lacks_nothing_of_communication() -> None:
+    rows = _told(*H100)["tables"]["estimate: not in it"]["rows"]
+    assert not [row for row in rows if "communication of" in row["for"]]

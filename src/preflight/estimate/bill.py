@@ -41,7 +41,7 @@ def _lines(told: Estimate) -> Iterator[BillLine]:
     hours, idle = told.gpu_hours, told.idle_gpu_hours
     yield _line("GPU-hours", hours, run.price, "--price", lambda x, p: x * p, "GPU-hours x {}")
     yield _line("of which idle", idle, run.price, "--price", lambda x, p: x * p,
-                "saving, waiting, failures x {}", of_which=True)  # fmt: skip
+                f"{', '.join(told.beside_steps(known=True))} x {{}}", of_which=True)  # fmt: skip
     yield _line("energy", told.energy_kwh, run.price_kwh, "--price-kwh", lambda x, p: x * p,
                 "kWh of the GPUs x {}")  # fmt: skip
     yield _line(

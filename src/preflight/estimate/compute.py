@@ -48,7 +48,7 @@ def exchanges(run: Run) -> Known[float]:
     """How often parameters or gradients go over the network: each pass of ZeRO-3, each step of the
     others."""
     if run.tokens_per_gpu is None:
-        return Missing("not-asked", "needs --tokens-per-gpu, the tokens of one GPU in one pass")
+        return Missing("not-asked", "--tokens-per-gpu, the tokens of one GPU in one pass")
     at_once = run.tokens_per_gpu * (1 if run.sharding == "fsdp" else run.accumulation)
     return run.tokens / (run.gpus * at_once)
 

@@ -33,8 +33,11 @@ def _time(told: Estimate) -> Finding:
         high = format_duration(wall.high) if math.isfinite(wall.high) else "no end"
         span = f" ({format_duration(wall.low)} to {high})"
     text = f"{format_duration(wall.likely)}{span} on {told.run.gpus:,} GPUs"
-    without = "" if span else "; no range: each number is stated, or known only once"
-    return Finding("estimate.time", Status.PASS, f"{text}{without}")
+    if not span:
+        text += "; no range: each number in it is stated, or known only once"
+    if unknown := told.beside_steps(known=False):
+        text += f"; not known, and not in it: {', '.join(unknown)}"
+    return Finding("estimate.time", Status.PASS, text)
 
 
 def _memory(told: Estimate) -> Iterator[Finding]:

@@ -27,6 +27,8 @@ NO_INTERVAL = Missing("not-asked", "--interval; or --mtbf and a speed of writing
 NO_RESTART = Missing("not-asked", "--restart, such as --restart 5m, or a speed of reading")
 NO_WAIT = Missing("not-asked", "--wait PERCENT: queueing, retries by hand, nights without anybody")
 
+NO_IDLE = Missing("not-asked", "saving, waiting and failures: none of them is known")
+
 
 class Estimate(Struct, frozen=True):
     """Seconds of the wall clock where it says _s; `wall_s` holds those parts that are known."""
@@ -51,6 +53,12 @@ class Estimate(Struct, frozen=True):
     energy_kwh: Known[Figure]
     room: Room
     notes: tuple[str, ...]
+
+    def beside_steps(self, *, known: bool) -> tuple[str, ...]:
+        """What adds to the steps, in words: that which is in the wall clock, or that which is not
+        known and so is not in it."""
+        parts = {"saving": self.saving_s, "waiting": self.waiting_s, "failures": self.lost_s}
+        return tuple(one for one, time in parts.items() if isinstance(time, Figure) is known)
 
 
 def estimate(run: Run, told: Measured) -> Estimate:
@@ -78,13 +86,21 @@ def estimate(run: Run, told: Measured) -> Estimate:
         balance_tokens=_balance(run, rates), stall_s=stall, interval_s=interval,
         restart_s=restart, saves=_saves(steps, interval), saving_s=saving, waiting_s=waiting,
         lost_s=lost, failures=failures, wall_s=wall, gpu_hours=hours,
-        idle_gpu_hours=_scaled(
-            lambda whole, work: max(whole - work * run.gpus / 3600, 0.0), hours, steps
-        ),
+        idle_gpu_hours=_idle(run, hours, steps, saving, waiting, lost),
         energy_kwh=_scaled(lambda whole, watts: whole * watts / 1e3, hours, rates.power_w),
         room=room_of(rates.product, told.room, told.products),
         notes=(*told.notes, *_of_another_model(run, told)),
     )  # fmt: skip
+
+
+def _idle(
+    run: Run, hours: Known[Figure], steps: Known[Figure], *beside: Known[Figure]
+) -> Known[Figure]:
+    """What the wall clock has more than the steps; not known, and no 0, where nothing is known of
+    what adds to them."""
+    if not any(isinstance(one, Figure) for one in beside):
+        return NO_IDLE
+    return _scaled(lambda whole, work: max(whole - work * run.gpus / 3600, 0.0), hours, steps)
 
 
 def _of_another_model(run: Run, told: Measured) -> Iterator[str]:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from preflight.estimate.bill import bill
-from preflight.estimate.compute import attention_flops, dense_flops, flops_per_token
+from preflight.estimate.compute import attention_flops, dense_flops, exchanges, flops_per_token
 from preflight.estimate.figures import Figure
+from preflight.estimate.unused import unused
 from preflight.estimate.whole import Estimate
 from preflight.model import Known, Missing
 from preflight.reports.estimate_memory import memory_table
@@ -49,14 +50,14 @@ def _time(told: Estimate) -> Iterator[Row]:
         ("exposed communication", told.exposed_s, _exposed_told(told)),
         ("saving", told.saving_s, "time x stall / interval"),
         ("waiting", told.waiting_s, f"--wait {told.run.wait_percent or 0:g} % of the steps"),
-        ("failures", told.lost_s, "(interval / 2 + restart) / MTBF of the wall clock"),
+        ("failures", told.lost_s, _failing_told(told)),
         ("wall clock", told.wall_s, "all of these"),
     ):
         if isinstance(figure, Figure):
             yield _row(name, figure, format_duration, how)
     amounts: tuple[tuple[str, Known[Figure], Callable[[float], str], str], ...] = (
         ("GPU-hours", told.gpu_hours, number, f"{told.run.gpus:,} GPUs x the wall clock"),
-        ("of which idle", told.idle_gpu_hours, number, "saving, waiting and failures"),
+        ("of which idle", told.idle_gpu_hours, number, ", ".join(told.beside_steps(known=True))),
         ("energy, kWh", told.energy_kwh, number, _energy_told(told)),
         ("failures, number", told.failures, number, "wall clock / MTBF"),
         ("saves", told.saves, number, "the steps / interval"),
@@ -97,6 +98,12 @@ def _exposed_told(told: Estimate) -> str:
 
 def _interval_told(told: Estimate) -> str:
     return "as stated" if told.run.interval_s is not None else "sqrt(2 x stall x MTBF)"
+
+
+def _failing_told(told: Estimate) -> str:
+    if isinstance(told.restart_s, Missing):
+        return "interval / 2 / MTBF of the wall clock, without restarts: they are not known"
+    return "(interval / 2 + restart) / MTBF of the wall clock"
 
 
 def _balance_told(told: Estimate) -> str:
@@ -216,8 +223,7 @@ def _lacking(told: Estimate) -> list[Row]:
     parts: tuple[tuple[str, Known[Any]], ...] = (
         ("computing", told.compute_s),
         ("attention", attention_flops(told.run)),
-        ("communication of this many GPUs", rates.busbw_gbps),
-        ("communication of this many GPUs", _tokens_stated(told)),
+        *_sending_lacks(told),
         ("saving", told.stall_s),
         ("interval of saves", told.interval_s),
         ("failures", told.lost_s),
@@ -226,6 +232,7 @@ def _lacking(told: Estimate) -> list[Row]:
         ("energy", rates.power_w),
         ("whether the state fits on a GPU", told.room.gpu_bytes),
         *((line.name, line.cost) for line in bill(told) if not line.of_which),
+        *unused(told),
     )
     found: dict[str, dict[str, None]] = {}
     for name, part in parts:
@@ -234,10 +241,11 @@ def _lacking(told: Estimate) -> list[Row]:
     return [{"for": ", ".join(names), "needs": text} for text, names in found.items()]
 
 
-def _tokens_stated(told: Estimate) -> Known[float]:
-    if told.run.tokens_per_gpu is None:
-        return Missing("not-asked", "--tokens-per-gpu, the tokens of one GPU in one pass")
-    return told.run.tokens_per_gpu
+def _sending_lacks(told: Estimate) -> Iterator[tuple[str, Known[Any]]]:
+    """Of a stated MFU nothing: that holds communication already."""
+    if told.run.mfu_percent is None:
+        yield "communication of this many GPUs", told.speeds.busbw_gbps
+        yield "communication of this many GPUs", exchanges(told.run)
 
 
 def _numbers(told: Estimate) -> dict[str, float]:
