@@ -104,3 +104,11 @@ def test_what_is_no_model_is_refused_before_anything_is_written(
     assert ran.rc == 2
     assert "error:" in ran.err and "hint:" in ran.err
     assert "writes files" not in ran.err
+
+
+@pytest.mark.parametrize("asked", [MODEL, ("--ranks", "8"), ("--interval", "30m")])
+def test_no_checkpoint_is_projected_onto_an_object_store(asked: tuple[str, ...]) -> None:
+    ran = preflight("io-bench", "--url", "s3://bucket/prefix", *asked)
+    assert ran.rc == 2
+    assert f"error: {asked[0]} is of a checkpoint in files" in ran.err
+    assert "hint:" in ran.err

@@ -81,3 +81,21 @@ def test_failures_without_a_restart_say_so() -> None:
 def test_a_stated_mfu_lacks_nothing_of_communication() -> None:
     rows = _told(*H100)["tables"]["estimate: not in it"]["rows"]
     assert not [row for row in rows if "communication of" in row["for"]]
+
+
+def test_a_stated_mfu_that_sending_rules_out_warns() -> None:
+    """6 x 70e9 B at 1 GB/s take 420 s of a pass, whose 8192 tokens compute for 8.7 s."""
+    sending = (*H100, "--busbw", "1", "--tokens-per-gpu")
+    found = _told(*sending, "8192")["found"]["estimate.communication"]
+    assert found["status"] == "WARN"
+    assert f"{420 / (6 * 70e9 * 8192 / (0.4 * 989.4e12)):.1f} times" in found["subject"]
+    assert "estimate.communication" not in _told(*sending, "400000")["found"]
+
+
+@pytest.mark.parametrize("name", ["NVIDIA GeForce RTX 4090", "AMD Instinct MI300X"])
+def test_the_peak_of_a_gpu_that_has_no_known_one_can_be_stated(name: str) -> None:
+    [fix] = _told("--gpu", name, rc=3)["found"]["estimate.time"]["fix"]
+    assert "--peak" in fix
+    numbers = _told("--gpu", name, "--peak", "165")["tables"]["estimate: time"]["numbers"]
+    assert numbers["compute_s_likely"] == pytest.approx(6 * 70e9 * 2e12 / (64 * 0.4 * 165e12))
+    assert preflight(*BIG, "--peak", "nan").rc == 2

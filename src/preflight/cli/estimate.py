@@ -34,8 +34,8 @@ _EXAMPLE = "preflight estimate train.json --params 7e9 --tokens 2e12 --gpus 64"
 _BOUNDS = {
     "params": (1, 1e16), "active_params": (1, 1e16), "tokens": (1, 1e18), "gpus": (1, 1e7),
     "layers": (1, 1e5), "width": (1, 1e7), "length": (1, 1e9), "tokens_per_gpu": (1, 1e12),
-    "accumulation": (1, 1e6), "mfu": (0.01, 100), "busbw": (1e-6, 1e6), "write_speed": (1e-6, 1e9),
-    "read_speed": (1e-6, 1e9), "power": (1, 1e5), "mtbf": (1, 1e10), "restart": (0, 1e7),
+    "accumulation": (1, 1e6), "mfu": (0.01, 100), "peak": (0.1, 1e5), "busbw": (1e-6, 1e6),
+    "write_speed": (1e-6, 1e9), "read_speed": (1e-6, 1e9), "power": (1, 1e5), "mtbf": (1, 1e10), "restart": (0, 1e7),
     "interval": (1e-3, 1e9), "stall": (1e-6, 1e7), "wait": (0, 1e4), "price": (0, 1e9),
     "price_kwh": (0, 1e9), "price_storage": (0, 1e9), "price_transfer": (0, 1e9),
     "price_requests": (0, 1e9), "keep": (0, 1e9), "transfers": (0, 1e9), "vocab": (1, 1e9),
@@ -47,7 +47,7 @@ _READ: dict[str, Callable[[str], float]] = {
 }
 #: Names of options that Run has with a unit.
 _UNITS = {
-    "mfu": "mfu_percent", "busbw": "busbw_gbps", "write_speed": "write_gbps",
+    "mfu": "mfu_percent", "peak": "peak_tflops", "busbw": "busbw_gbps", "write_speed": "write_gbps",
     "read_speed": "read_gbps", "power": "power_w", "mtbf": "mtbf_s", "restart": "restart_s",
     "interval": "interval_s", "stall": "stall_s", "wait": "wait_percent",
 }  # fmt: skip

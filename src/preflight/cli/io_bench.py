@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from preflight.cli.judging import judge_and_report
 from preflight.cli.options import STORE, Options
 from preflight.cli.plan import OBJECTS, Question
-from preflight.cli.projecting import projection
+from preflight.cli.projecting import hold_none, projection
 from preflight.cli.shards import plan_of as shard_of
 from preflight.cli.storing import plan_of
 from preflight.cli.streams import Streams
@@ -29,6 +29,7 @@ def _question(options: Options) -> Question:
     if options.url is not None:
         from preflight.cli.objects import plan_of as plan_of_objects
 
+        hold_none(options)
         return Question("io-bench", (OBJECTS,), ("objects.*",), objects=plan_of_objects(options))
     decodes = shard_of(options)
     if decodes is not None:

@@ -15,10 +15,25 @@ _FLAGS = {"optimizer": "--optimizer", "model_ranks": "--ranks", "interval": "--i
 Tables = Sequence[dict[str, Any]]
 
 
+def hold_none(options: Options) -> None:
+    """Of an object store no checkpoint is projected: its ways to put are no save of a file. Raises
+    UsageError where one is asked for."""
+    for name in _given(options):
+        flag = _FLAGS.get(name, "--model-params")
+        raise UsageError(
+            f"{flag} is of a checkpoint in files, and --url measures objects",
+            "leave one of them out; `preflight estimate --write-speed RATE` takes what was measured"
+        )  # fmt: skip
+
+
+def _given(options: Options) -> list[str]:
+    return [name for name in PROJECT if getattr(options, name) != getattr(_DEFAULTS, name)]
+
+
 def projection(options: Options) -> Callable[[Tables], Tables] | None:
     """What makes one more table of those that were measured; None where no model is stated. Raises
     UsageError before anything is written."""
-    given = [name for name in PROJECT if getattr(options, name) != getattr(_DEFAULTS, name)]
+    given = _given(options)
     if not given:
         return None
     if options.model_params is None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from preflight.estimate.memory import activations_bytes, states
 from preflight.estimate.run import SHARDINGS, Run
-from preflight.estimate.whole import Estimate
+from preflight.estimate.whole import Estimate, sent_s
 from preflight.model import Finding, Missing, Status
 from preflight.units import format_bytes, format_duration
 
@@ -18,8 +18,8 @@ _SMALLER = {"adamw": "adamw-8bit"}
 
 
 def findings(told: Estimate) -> tuple[Finding, ...]:
-    """The time first; memory where a GPU's is known."""
-    return (_time(told), *_memory(told))
+    """The time first; memory where a GPU's is known; sending where it rules a stated MFU out."""
+    return (_time(told), *_memory(told), *_sending(told))
 
 
 def _time(told: Estimate) -> Finding:
@@ -55,6 +55,25 @@ def _memory(told: Estimate) -> Iterator[Finding]:
         return
     fix = tuple(_remedies(told.run, has)) or ("a model or batch that is smaller, or larger GPUs",)
     yield Finding("estimate.memory", Status.FAIL, f"does not fit: {text}", fix=fix)
+
+
+def _sending(told: Estimate) -> Iterator[Finding]:
+    """A step is no shorter than what it sends, were all of that hidden: an MFU that needs it to be
+    is none of this run."""
+    run, whole, sent = told.run, told.compute_s, sent_s(told.run, told.speeds)
+    if run.mfu_percent is None or isinstance(whole, Missing) or isinstance(sent, Missing):
+        return
+    if sent.low <= whole.high:
+        return
+    reached = run.mfu_percent * whole.high / sent.low
+    text = (
+        f"--mfu {run.mfu_percent:g} cannot be reached: what {run.sharding} sends takes "
+        f"{sent.low / whole.high:.1f} times as long as the steps would"
+    )
+    fix = ("more tokens between two exchanges: --tokens-per-gpu"
+           + ("" if run.sharding == "fsdp" else ", --accumulation"),
+           f"--mfu {reached:.2g} is the most at this bus bandwidth")  # fmt: skip
+    yield Finding("estimate.communication", Status.WARN, text, fix=fix)
 
 
 def least_bytes(run: Run) -> float:

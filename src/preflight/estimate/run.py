@@ -25,6 +25,7 @@ class Run(Struct, frozen=True):
     accumulation: int = 1  # passes of a step
     gpu: str | None = None  # as nvidia-smi calls it
     mfu_percent: float | None = None
+    peak_tflops: float | None = None  # of one GPU, dense, in the precision that MFU counts with
     busbw_gbps: float | None = None
     write_gbps: float | None = None
     read_gbps: float | None = None

@@ -13,6 +13,7 @@ from preflight.expect.models import model_of
 from preflight.model import Known, Missing
 
 _NAMED = "such as 'NVIDIA H100 80GB HBM3'"
+_PEAK = "--peak TFLOP/s, its dense bfloat16"
 
 
 class Speeds(Struct, frozen=True):
@@ -34,7 +35,7 @@ def speeds(run: Run, told: Measured) -> Speeds:
     product = run.gpu or (told.products[0] if len(told.products) == 1 else "")
     reached, waiting = told.flops_per_s, told.communication_percent
     if run.mfu_percent is not None:
-        reached = _of_stated_mfu(run.mfu_percent, product)
+        reached = _of_stated_mfu(run.mfu_percent, run.peak_tflops, product)
         waiting = Missing("not-asked", "a stated MFU contains the communication of its run")
     computing = reached
     if isinstance(reached, Figure) and isinstance(waiting, Figure):
@@ -53,15 +54,18 @@ def _either(said: float | None, option: str, found: Known[Figure]) -> Known[Figu
     return found if said is None else stated(said, option)
 
 
-def _of_stated_mfu(mfu_percent: float, product: str) -> Known[Figure]:
-    """MFU x peak of the datasheet."""
+def _of_stated_mfu(mfu_percent: float, said: float | None, product: str) -> Known[Figure]:
+    """MFU x peak in TFLOP/s: what was said, else the datasheet's."""
+    if said is not None:
+        source = f"--mfu {mfu_percent:g} of --peak {said:g} TFLOP/s"
+        return replace(stated(mfu_percent / 100 * said * 1e12, ""), source=source)
     if not product:
-        return Missing("not-asked", f"--mfu needs the GPU's peak: --gpu, {_NAMED}")
+        return Missing("not-asked", f"--mfu needs the GPU's peak: --gpu, {_NAMED}, or {_PEAK}")
     model = model_of(product)
     peak = model if isinstance(model, Missing) else model.half_tflops
     if isinstance(peak, Missing):
         takes = f"--gpu takes the name that `nvidia-smi -L` has, {_NAMED}"
-        return Missing(peak.kind, f"no peak is known of {product!r}: {takes}")
+        return Missing(peak.kind, f"no peak is known of {product!r}: {_PEAK}; {takes}")
     source = f"--mfu {mfu_percent:g} of {peak:g} TFLOP/s, the datasheet's of {product}"
     return replace(stated(mfu_percent / 100 * peak * 1e12, ""), source=source)
 

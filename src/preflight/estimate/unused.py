@@ -37,6 +37,8 @@ def _shaping(told: Estimate) -> Missing | None:
 
 #: Field of Run, option, and why it is of no use; None where it is used.
 _RULES: tuple[tuple[str, str, Callable[[Estimate], Missing | None]], ...] = (
+    ("peak_tflops", "--peak",
+     lambda told: _needs("--mfu PERCENT") if told.run.mfu_percent is None else None),
     ("stall_s", "--stall", lambda told: _if_missing(told.interval_s, NO_INTERVAL)),
     ("restart_s", "--restart", lambda told: NO_MTBF if told.run.mtbf_s is None else None),
     ("layers", "--layers", _shaping),

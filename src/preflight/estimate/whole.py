@@ -131,17 +131,24 @@ def _training(run: Run, rates: Speeds) -> tuple[Known[Figure], Known[Figure]]:
     compute = training_s(run, rates.computing_flops_per_s)
     if isinstance(compute, Missing):
         return compute, compute
-    share, busbw, times = rates.communication_percent, rates.busbw_gbps, exchanges(run)
+    share, sent = rates.communication_percent, sent_s(run, rates)
     if isinstance(share, Missing):  # of a stated MFU
         return compute, share
-    lacking = first_missing(busbw, times)
-    if lacking is not None:
+    if isinstance(sent, Missing):
         as_measured = computed(lambda time, lost: time * lost / (100 - lost), compute, share)
         return compute, as_measured
-    assert isinstance(busbw, Figure) and isinstance(times, float)
-    whole = BUS_BYTES[run.sharding] * run.params * times
-    sent = computed(lambda rate: whole / (rate * 1e9), busbw, falling="-")
     return compute, _exposed(compute, sent)
+
+
+def sent_s(run: Run, rates: Speeds) -> Known[Figure]:
+    """What the whole run's sending takes by itself, hidden or not."""
+    busbw, times = rates.busbw_gbps, exchanges(run)
+    if isinstance(busbw, Missing):
+        return busbw
+    if isinstance(times, Missing):
+        return times
+    whole = BUS_BYTES[run.sharding] * run.params * times
+    return computed(lambda rate: whole / (rate * 1e9), busbw, falling="-")
 
 
 def _exposed(compute: Figure, sent: Figure) -> Figure:

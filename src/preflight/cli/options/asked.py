@@ -114,6 +114,7 @@ class Options(Struct):
     optimizer: str | None = None
     tokens_per_gpu: str | None = None
     mfu: float | None = None
+    peak: float | None = None
     busbw: float | None = None
     write_speed: str | None = None
     read_speed: str | None = None

@@ -7,8 +7,8 @@ from preflight.cli.options.option import Option
 ESTIMATE = (
     "params", "active_params", "tokens", "gpus", "gpu", "layers", "width", "heads", "vocab",
     "length", "sharding",
-    "optimizer", "tokens_per_gpu", "accumulation", "mfu", "busbw", "write_speed", "read_speed",
-    "power", "mtbf", "restart", "interval", "stall", "wait", "price", "price_kwh",
+    "optimizer", "tokens_per_gpu", "accumulation", "mfu", "peak", "busbw", "write_speed",
+    "read_speed", "power", "mtbf", "restart", "interval", "stall", "wait", "price", "price_kwh",
     "price_storage", "price_transfer", "price_requests", "keep", "transfers",
 )  # fmt: skip
 
@@ -41,6 +41,10 @@ OPTIONS: dict[str, Option] = {
         str, ("--tokens-per-gpu",), "Tokens of one GPU in one pass, for communication.", "N"
     ),
     "mfu": Option(float, ("--mfu",), "MFU, in place of a report of micro-train.", "PERCENT"),
+    "peak": Option(
+        float, ("--peak",), "Peak of one GPU for --mfu, dense bfloat16; else its datasheet's.",
+        "TFLOP/s",
+    ),
     "busbw": Option(
         float, ("--busbw",), "Bus bandwidth in GB/s, in place of a report of nccl-bench.", "GB/s"
     ),
