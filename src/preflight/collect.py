@@ -16,6 +16,7 @@ from preflight.faults import CONNECTION
 from preflight.judge.causes import attribute
 from preflight.judge.evaluate import judge
 from preflight.judge.evidence import Lines, attach
+from preflight.judge.of_all import name_all
 from preflight.judge.readings import Reading, Readings, readings
 from preflight.model import Check, Command, HostReport, Missing, MissingProbe, Raw, Result
 from preflight.units import format_bytes, format_duration
@@ -104,7 +105,9 @@ def examine_one_of_many(
     if drawn:
         _draw(report, assembled.host)
     found = readings(assembled.host, checks, lines, told)
-    return Examined(report, found, _measured(assembled.host, results))
+    measured = _measured(assembled.host, results)
+    name_all(results, assembled.host, checks)
+    return Examined(report, found, measured)
 
 
 def _faults(raws: Sequence[Raw]) -> Iterator[MissingProbe]:

@@ -111,11 +111,22 @@ def _size(text: str) -> int:
     return max(0, int(match[2]) - int(match[1])) // int(match[3] or 1) + 1
 
 
+#: A subject that begins so is about no single one of them.
+ALL_HOSTS = "all hosts"
+
+
+def of_all(subject: str) -> bool:
+    """Whether it is about what all hosts did together."""
+    return subject.startswith(f"{ALL_HOSTS} ")
+
+
 def hosts_named(subject: str, known: AbstractSet[str]) -> set[str]:
     """`node[03,07] gpu3, node09` -> those of `known` that it names, with or without a device: the
     hosts that a result over the fleet is about."""
     if subject in known:
         return {subject}
+    if of_all(subject):
+        return set()
     # What no node set can hold stands in a folded text as it is, spaces included.
     spaced = {name for name in known if " " in name}
     found = {name for name in spaced if re.search(_AT.format(re.escape(name)), subject)}

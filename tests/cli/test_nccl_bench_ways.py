@@ -30,7 +30,8 @@ def test_the_lines_of_a_bench_hold_its_log(tmp_path: Path, job: Job, status: str
     path.write_text(on_gpus(450.0, logged(job, 0)), encoding="utf-8")
     ran = preflight("nccl-bench", "--from", str(path), "--from", IBSTAT, "--format", "json")
     found = statuses(ran.out, "input")
-    assert found["collectives.busbw", "all_reduce"] == "PASS"
+    fleet = {one["check"]: (one["subject"], one["status"]) for one in json.loads(ran.out)["fleet"]}
+    assert fleet["collectives.busbw"] == ("all hosts all_reduce", "PASS")
     assert found["nccl.network", "node-01"] == status
     assert ran.rc == (status == "FAIL"), ran.out
 

@@ -96,7 +96,7 @@ def test_a_level_that_falls_fails_with_the_time_at_which_it_did(count: int, loss
     assert abs(change.at_s - at) <= 1
     assert run.drop_percent == pytest.approx(100 * loss, abs=5)
     found = judged(text)
-    assert (found.status, found.subject) == (Status.FAIL, run.name)
+    assert (found.status, found.subject) == (Status.FAIL, f"all hosts {run.name}")
     # Processors do other work besides.
     assert judged(written(slower)).status is (Status.FAIL if loss > 0.6 else Status.WARN)
 

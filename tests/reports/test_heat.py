@@ -137,6 +137,28 @@ def test_only_the_host_that_led_tells_it() -> None:
         assert bool(heat_tables(assemble(host, [raw]).host)) == (host == "node-001")
 
 
+def test_a_slow_link_between_others_than_the_host_that_led_is_marked(tmp_path: Path) -> None:
+    lead = bench(4, ((1, 3),))
+    begin = json.loads(next(line for line in lead.splitlines() if '"kind": "begin"' in line))
+    texts = {"node-001": lead} | {
+        one: json.dumps({**begin, "host": one}) + "\n" for one in names(4)[1:]
+    }
+    each = told_to_each(texts)
+    given = []
+    for host, text in texts.items():
+        path = tmp_path / f"{host}.jsonl"
+        kept = [line for line in text.splitlines() if '"located"' not in line]
+        path.write_text("\n".join([*kept, json.dumps(each[host])]) + "\n", encoding="utf-8")
+        given += ["--from", f"{host}={path}"]
+    files = [tmp_path / "all.json", tmp_path / "heat.svg"]
+    ran = preflight("nccl-bench", *given, *(word for one in files for word in ("--save", str(one))))
+    assert "slow: node-002 to node-004 (40%)" in ran.out and "*18.4" in ran.out
+    (entry,) = [one for one in json.loads(files[0].read_text("utf-8"))["measurements"]
+                if "heat" in one]  # fmt: skip
+    assert entry["heat"]["culprits"] == [{"name": "node-002 to node-004", "kind": "link"}]
+    assert "slow: node-002 to node-004" in files[1].read_text("utf-8")
+
+
 def test_every_form_of_the_report_shows_it(tmp_path: Path) -> None:
     given = tmp_path / "bench.jsonl"
     given.write_text(bench(5, ((1, 3),)), encoding="utf-8")

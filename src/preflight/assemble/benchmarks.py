@@ -69,6 +69,14 @@ def benchmark_facts(found: Mapping[str, Any], *, asked: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def whose_job(found: Mapping[str, Any]) -> dict[str, bool]:
+    """Whether a bench speaks for several hosts, and whether this one ended it."""
+    answer = found.get("nccl-bench")
+    if not isinstance(answer, Bench):
+        return {}
+    return {"speaks_for_all": answer.speaks_for_all, "ended_job": answer.ended_job}
+
+
 def _part(answer: Known[Bench], name: str, *, asked: bool) -> Any:
     """A part of what the bench told, or why there is none."""
     if answer is NOT_IN_INPUT:

@@ -13,7 +13,7 @@ from preflight.assemble.accelerators import accelerator_facts
 from preflight.assemble.answers import read
 from preflight.assemble.answers import site as site_answer
 from preflight.assemble.asked import diag_of, log_of_job, told_once, training_of, watch_of
-from preflight.assemble.benchmarks import benchmark_facts
+from preflight.assemble.benchmarks import benchmark_facts, whose_job
 from preflight.assemble.bindings import bindings_of
 from preflight.assemble.compared import (
     gpu_product,
@@ -123,7 +123,7 @@ def assemble(name: str, raws: Iterable[Raw], nics: str = "") -> Assembled:
     ports = by_place(host.nic_ports, host.topology, host.nics)
     host = replace(host, nic_ports=ports_by_choice(ports, host.nic_choice))
     host = replace(host, bindings=bindings_of(host))
-    host = replace(host, stress=joined(host))
+    host = replace(host, stress=joined(host), **whose_job(found))
     return Assembled(host, _unanswered(found, site))
 
 

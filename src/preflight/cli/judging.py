@@ -26,6 +26,7 @@ from preflight.errors import ToldInterrupt
 from preflight.examiner import FIRST_HOSTS, Examiner, examine_all
 from preflight.judge.causes import attribute_fleet
 from preflight.judge.drill import drills_told
+from preflight.judge.of_all import taken_out
 from preflight.model import (
     Check,
     HostReport,
@@ -37,6 +38,7 @@ from preflight.model import (
     Status,
 )
 from preflight.redact.secrets import in_arguments
+from preflight.reports.heat import marked
 from preflight.verdict import count, report_verdict, with_fleet
 
 if TYPE_CHECKING:
@@ -56,6 +58,10 @@ def judge_and_report(
         from preflight.cli.dry_run import dry_run
 
         return dry_run(question, plan, options, streams)
+    if question.stores is not None and plan.stores is not None and not _elsewhere(options):
+        from preflight.cli.looking import looked
+
+        looked(plan.stores, plan.python, options)
     then = earlier(options)
     captures = Captures(capture_paths(options.save), options.redact)
     with opened_targets(options, drawn=bool(plan.facts) or question.pairs) as targets:
@@ -84,7 +90,7 @@ def judge_and_report(
             raise
         hosts, fleet = _judged(plan, options, found, many)
         report = _report(question, plan, options, hosts, fleet, started_at, began)
-        report.measurements = tuple(table for one in found for table in one.measured)
+        report.measurements = marked((table for one in found for table in one.measured), hosts)
         if question.more_tables is not None:
             report.measurements += tuple(question.more_tables(report.measurements))
         if options.slurm:
@@ -97,6 +103,10 @@ def judge_and_report(
         status = finish(report, options, streams, targets, captures, told)
         _write_lock(report, options, streams)
         return Exit.INTERRUPTED if many and many.interrupted.is_set() else status
+
+
+def _elsewhere(options: Options) -> bool:
+    return bool(options.hosts or options.hostfile or options.slurm or options.from_)
 
 
 def _write_lock(report: Report, options: Options, streams: Streams) -> None:
@@ -149,13 +159,14 @@ def _judged(
     """Every host, and what only their comparison shows."""
     checks = _checks_of(plan, options, many)
     hosts = [one.report for one in found]
+    shared = taken_out(hosts)
     read = [one.readings for one in found if one.readings and one.readings.of]
-    if not read:
+    if not read and not shared:
         return hosts, []
     from preflight.judge.fleet import judge_fleet
 
     fleet = judge_fleet([one.readings for one in found if one.readings], checks)
-    fleet = as_recorded(fleet, plan.beyond)
+    fleet = [*shared, *as_recorded(fleet, plan.beyond)]
     attribute_fleet(fleet, hosts)
     with_fleet(hosts, fleet, _compared(found, fleet))
     return hosts, fleet

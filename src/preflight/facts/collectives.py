@@ -240,3 +240,5 @@ class Bench(Collectives, frozen=True):
     unmet: str = ""  # why the hosts did not come together
     interrupted: bool = False
     leads: bool = True  # the host that tells what all of them measured
+    speaks_for_all: bool = False  # it does, and there are others
+    ended_job: bool = False  # what stopped the job was this host's own

@@ -6,7 +6,7 @@ so a stored report shows the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from typing import Any
 
@@ -14,11 +14,13 @@ from msgspec import Struct
 
 from preflight.facts.collectives import Localisation
 from preflight.facts.host import Host
-from preflight.model import Missing
+from preflight.model import HostReport, Missing, Status
 from preflight.units import format_bytes
 
 #: From so much of the healthy level on a pair is as fast as the others.
 SOUND = 0.95
+#: The checks whose findings are marked, and what each finds.
+_KINDS = {"collectives.host": "host", "collectives.link": "link"}
 #: What stands for a pair that was not measured, and for a host with itself.
 UNKNOWN, ITSELF = "?", "-"
 
@@ -59,6 +61,25 @@ def heat_tables(host: Host) -> tuple[dict[str, Any], ...]:
     culprits = [{"name": one.name, "kind": one.kind} for one in found.culprits]
     heat = {"level_gbps": level, "hosts": list(_hosts(found)), "culprits": culprits}
     return ({"table": title, "host": host.name, "rows": rows, "heat": heat},) if rows else ()
+
+
+def marked(
+    tables: Iterable[dict[str, Any]], hosts: Iterable[HostReport]
+) -> tuple[dict[str, Any], ...]:
+    """The tables, the maps among them with what any host was found to be: whoever led a search
+    knows of itself and of its own links only."""
+    found = {
+        one.subject: {"name": one.subject, "kind": _KINDS[one.check]}
+        for host in hosts for one in host.results
+        if one.check in _KINDS and one.status is Status.FAIL
+    }  # fmt: skip
+    return tuple(_with(table, found) if "heat" in table else table for table in tables)
+
+
+def _with(table: dict[str, Any], found: dict[str, dict[str, str]]) -> dict[str, Any]:
+    heat = table["heat"]
+    known = {one["name"]: one for one in heat["culprits"]}
+    return {**table, "heat": {**heat, "culprits": list((known | found).values())}}
 
 
 def _hosts(found: Localisation) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from preflight.model import HostReport, Report, Status
-from preflight.nodesets import hosts_named
+from preflight.nodesets import hosts_named, of_all
 from preflight.reports.silent import answered, machines, unverified
 
 _BAD = (Status.FAIL, Status.ERROR)
@@ -21,14 +21,20 @@ def split_hosts(report: Report, *, strict: bool = False) -> tuple[list[str], lis
     A host fails that failed, that gave no answer, that could not be determined, of which nothing
     was verified, be it only of its GPUs where those of most hosts were, or that a failure over the
     fleet names; with `strict` also one that is warned of. A failure over the fleet that names no
-    host is about all of them.
+    host is about all of them, save where it is of what they did together and a host has failed in
+    that itself: it is the one without which they can go on.
     """
     bad = (*_BAD, Status.WARN) if strict else _BAD
     hosts = machines(report.hosts)
     names = list(dict.fromkeys(host.host for host in hosts))
     failed = {host.host for host in hosts if not _usable(host, bad)} | lacking(hosts).keys()
+    at_fault = {
+        one.check.partition(".")[0] for host in hosts for one in host.results
+        if one.status is Status.FAIL
+    }  # fmt: skip
     for result in report.fleet:
-        if result.status in bad:
+        explained = result.check.partition(".")[0] in at_fault and of_all(result.subject)
+        if result.status in bad and not explained:
             failed |= hosts_named(result.subject, set(names)) or set(names)
     return [name for name in names if name not in failed], [n for n in names if n in failed]
 

@@ -60,7 +60,8 @@ def _facts(told: Told) -> Bench:
         few_gpus=_why(told) == "few-gpus",
         settings=settings(told), lasting=lasting(told), growth=growth(told),
         fault=_fault(told), unmet=_unmet(told), interrupted=bool(told.of["interrupted"]),
-        leads=_leads(told),
+        leads=_leads(told), speaks_for_all=_leads(told) and len(told.plan.get("hosts") or ()) > 1,
+        ended_job=_ended_job(told),
         probe=PROBE,
     )  # fmt: skip
 
@@ -69,6 +70,17 @@ def _leads(told: Told) -> bool:
     """Whether this host tells what all of them measured; one alone does."""
     hosts = told.plan.get("hosts")
     return not hosts or hosts[0] == told.begin.get("host")
+
+
+def _ended_job(told: Told) -> bool:
+    """Whether what stopped it was this host's own: its fault, or a rank of it that is gone. One
+    that failed or waits may do so for another."""
+    host = str(told.begin.get("host", ""))
+    stops = (one for one in _of_tables(told) if one["kind"] in _STOPS)
+    first = next(stops, None)
+    if _fault(told) or first is None or first.get("of", host) != host:
+        return bool(_fault(told))
+    return first["kind"] == "died" or bool(first.get("stopped"))
 
 
 def _stack(told: Told) -> Known[BenchStack]:
