@@ -183,7 +183,8 @@ def _unmeasured(check: Check, one: Reached, missing: Missing) -> Result:
     """Of a value that is not there. What a command is for is undetermined where nobody asked for a
     size by which it can be judged."""
     found = undetermined(check, one.subject, missing, device=one.device)
-    if check.needs_bound and check.row.get("asked") and missing.kind == "not-asked":
+    measured = bool(getattr(one.element, "rows", ()))
+    if measured and missing.kind == "not-asked" and check.needs_bound and check.row.get("asked"):
         found.status = Status.ERROR
         found.reason = f"INCOMPLETE: not judged: {found.reason}"
         found.fix = learned_by(check, found.reason, missing.kind)
