@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from preflight.errors import ParseError
 from preflight.facts.collectives import Bench, BenchStack, Collective, Side, SizeRow
 from preflight.model import Known, Missing
-from preflight.probes.collectives.derived import largest, numbered, shape_of, sides, small
+from preflight.probes.collectives.derived import largest, numbered, rough, shape_of, sides, small
 from preflight.probes.collectives.growth import growth
 from preflight.probes.collectives.inside import inside
 from preflight.probes.collectives.lasting import lasting
@@ -130,6 +130,7 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
     hosts = tuple(map(str, plan.get("hosts") or ()))
     gpu = plan.get("device") == "cuda"
     busbw, at = largest(rows, f"preflight nccl-bench -e 1G --collective {name}")
+    rough_gbps, rough_bytes = rough(rows)
     shown = [side.busbw_gbps for one in rows for side in sides(one)]
     first = lines[0]["line"] if lines else told.begin["line"]
     return Collective(
@@ -142,6 +143,8 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
         wrong=sum(int(one["wrong"]) for one in lines if "wrong" in one) if rows else _NO_SIZE,
         average_gbps=sum(shown) / len(shown) if shown else _NO_SIZE,
         busbw_gbps=busbw if gpu else _PROCESSORS, at_bytes=at if gpu else _PROCESSORS,
+        rough_gbps=rough_gbps if gpu else _PROCESSORS,
+        rough_bytes=rough_bytes if gpu else _PROCESSORS,
         small_us=small(rows, f"preflight nccl-bench -b 8 --collective {name}") if gpu
         else _PROCESSORS,
         shape=shape_of(rows, name, first, PROBE) if gpu else _PROCESSORS,
