@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import typer
 
 from preflight import datafiles, runbooks
-from preflight.cli.app import COMMANDS
+from preflight.cli.app import COMMANDS, build
+from preflight.judge import learn
 from preflight.reports.wording import typed as as_typed
 
 #: What is typed to change something.
@@ -50,6 +53,36 @@ def test_every_command_of_preflight_that_is_named_exists() -> None:
     ]
     assert len(named) > 1
     assert [(name, word) for name, word in named if word not in known] == []
+
+
+def typed_commands() -> Iterator[tuple[str, str]]:
+    """Where it stands, and what follows `preflight `, to the end of what is typed."""
+    places = [*texts(), ("learn.py", Path(learn.__file__).read_text(encoding="utf-8"))]
+    for name, text in places:
+        for match in re.finditer(
+            r"(?:`|^ {4,}|[:|;] |- \"|^ +\"|sudo )preflight ([a-z][\w-]* [^`\n]*)",
+            text,
+            re.MULTILINE,
+        ):
+            yield name, re.split(r"[|;&>#`\"()\[{]|   ", match[1])[0]
+
+
+def test_every_option_of_preflight_that_is_named_exists() -> None:
+    """Placeholders are not values: what is asked is whether the command takes the option."""
+    group = typer.main.get_command(build())
+    known = {
+        name: {flag for one in found.params for flag in (*one.opts, *one.secondary_opts)}
+        for name, found in group.commands.items()  # type: ignore[attr-defined]
+    }
+    named = [
+        (name, command, word)
+        for name, typed in typed_commands()
+        for command, *words in [typed.split()]
+        if command in known
+        for word in re.findall(r"(?<!\S)--[a-z][\w-]*", " ".join(words))
+    ]
+    assert len(named) > 50
+    assert [one for one in named if one[2] not in known[one[1]]] == []
 
 
 def test_what_changes_something_is_typed_with_sudo() -> None:

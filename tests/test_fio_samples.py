@@ -17,7 +17,9 @@ from tests.conftest import SAMPLES, sample, sample_bytes
 JUDGED: dict[str, tuple[str, ...]] = {
     "cloud_disk_clat_hist.json": ("PASS",),
     "cloud_disk_multi_job_sample.json": ("PASS",),
-    "floppy_randwrite_pathological.json": ("FAIL", "FAIL io.latency iotest 17112760.32"),
+    "floppy_randwrite_pathological.json": (
+        "FAIL", "FAIL io.latency iotest 17112760.32", "FAIL io.longest iotest 40959849.566",
+    ),
     "hdd_7k2_randread_qd16.json": ("FAIL", "FAIL io.latency random-read 2936012.8"),
     "nvme_randrw_libaio_fio3.16.json": ("PASS",),
     "raid5_8x2tb_mdadm_randwrite.json": ("FAIL", "FAIL io.latency iotest 1216348.16"),

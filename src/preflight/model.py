@@ -14,6 +14,7 @@ T = TypeVar("T")
 MissingKind = Literal[
     "not-applicable",  # the device or host says it has none
     "not-asked",  # needs an option or a level that was not given
+    "busy",  # active work stood back for somebody's
     "not-in-input",  # recorded text without that section
     "no-tool",
     "denied",
@@ -53,6 +54,7 @@ SEVERITY = (Status.FAIL, Status.ERROR, Status.WARN, Status.PASS, Status.SKIP)
 STATUS_OF_MISSING: dict[MissingKind, Status] = {
     "not-applicable": Status.SKIP,
     "not-asked": Status.SKIP,
+    "busy": Status.SKIP,
     "not-in-input": Status.SKIP,
     "no-tool": Status.ERROR,
     "denied": Status.ERROR,

@@ -31,10 +31,30 @@ from preflight.errors import UsageError
 )
 def test_a_job_that_leads_elsewhere_is_refused(text: str, words: str) -> None:
     with pytest.raises(UsageError) as raised:
-        held(text, "my.fio", 4 << 30)
+        held(text, "my.fio", 4 << 30, 60.0)
     assert words in raised.value.what
 
 
 def test_files_that_several_jobs_share_count_once() -> None:
-    text = "[global]\nfilename=x\nsize=3g\n[a]\nrw=write\n[b]\nrw=read\nnumjobs=4\n"
-    assert held(text, "my.fio", 4 << 30) == text
+    text = "[global]\nfilename=x\nsize=3g\nruntime=1m\n[a]\nrw=write\n[b]\nrw=read\nnumjobs=4\n"
+    assert held(text, "my.fio", 4 << 30, 60.0) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        # It ends in time by itself.
+        ("[a]\nsize=1m\nruntime=6\n", ""),
+        ("[a]\nsize=1m\nruntime=1\n[b]\nstonewall\nsize=1m\nruntime=5s\n", ""),
+        ("[a]\nsize=1m\nruntime=10h\ntime_based\n", "[a]\nruntime=6000ms\nsize=1m\ntime_based\n"),
+        ("[global]\nruntime=10h\n[a]\nsize=1m\n",
+         "[global]\nruntime=10h\n[a]\nruntime=6000ms\nsize=1m\n"),
+        # One after the other they share the time.
+        ("[a]\nsize=1m\nruntime=1\n[b]\nstonewall\nsize=1m\nRunTime = 1h\n",
+         "[a]\nsize=1m\nruntime=1\n[b]\nruntime=3000ms\nstonewall\nsize=1m\n"),
+        # On a slow device its bytes may take for ever.
+        ("[a]\nsize=1m\n", "[a]\nruntime=6000ms\nsize=1m\n"),
+    ],
+)  # fmt: skip
+def test_jobs_are_held_to_the_time(text: str, runs: str) -> None:
+    assert held(text, "my.fio", 4 << 30, 6.0) == (runs or text)

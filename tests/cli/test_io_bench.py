@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from preflight.capture import Reader
@@ -53,7 +54,10 @@ def test_every_figure_is_fios_own_and_the_job_file_is_kept(tmp_path: Path) -> No
     ran = bench(data, "--size", "64M", "--runtime", "6s", "--patterns", "fio", "--format", "json",
                 "--save", str(tmp_path / "x.capture.gz"))  # fmt: skip
     assert ran.rc in (0, 1), ran.err
-    assert f"writes at most 64 MiB into {data}, removed afterwards; about 6 s" in ran.err
+    assert (
+        f"files of at most 64 MiB into {data}, again and again, removed afterwards; about 6 s"
+        in ran.err
+    )
     assert list(data.iterdir()) == []
     [table] = json.loads(ran.out)["measurements"]
     again = preflight("io-bench", "--from", str(tmp_path / "x.capture.gz"), "--format", "json")
@@ -121,11 +125,35 @@ def test_a_file_is_never_written_to(tmp_path: Path) -> None:
     needs_fio()
     (tmp_path / "file").write_text("x")
     ran = preflight("io-bench", "--dir", str(tmp_path / "file"))
-    assert ran.rc == 3
-    assert "is a file, which is never written to" in " ".join(ran.out.split())
+    assert ran.rc == 2
+    assert "is a file, which is never written to" in " ".join(ran.err.split())
     assert (tmp_path / "file").read_text() == "x"
     refused = bench(tmp_path, "--job", job_of(tmp_path, "[a]\nsize=1m\nfilename=/etc/x\n"))
     assert (refused.rc, "my.fio:3: filename=/etc/x is not taken" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("/nosuch", "/nosuch: No such file or directory hint: mkdir -p /nosuch, or another --dir"),
+        ("/dev/null", "/dev/null is a device, which is never written to hint: --dir DIR"),
+        ("/proc", "/proc is proc, which has no room for files hint: another --dir"),
+    ],
+)
+def test_a_directory_that_cannot_be_is_refused_before_anything(place: str, said: str) -> None:
+    ran = preflight("io-bench", "--dir", place, "--size", "64M")
+    assert (ran.rc, ran.out) == (2, "")
+    assert said in " ".join(ran.err.split())
+    assert "writes files" not in ran.err
+
+
+def test_a_job_file_that_fio_does_not_take_is_refused_before_anything(tmp_path: Path) -> None:
+    needs_fio()
+    (data := tmp_path / "data").mkdir()
+    ran = bench(data, "--job", job_of(tmp_path, JOB.replace("randread", "randraed", 2)))
+    assert (ran.rc, ran.out) == (2, "")
+    assert "fio refuses the job file: fio: failed parsing rw=randraed" in ran.err
+    assert "writes files" not in ran.err
 
 
 def test_another_ones_work_is_left_alone(tmp_path: Path) -> None:
@@ -135,6 +163,43 @@ def test_another_ones_work_is_left_alone(tmp_path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX)
         ran = preflight("io-bench", "--dir", str(tmp_path), PREFLIGHT_LOCK=str(lock))
     assert "active work of preflight holds" in ran.out
+    # Who asked for it by name has no answer.
+    assert (ran.rc, "wait until it has ended" in ran.out) == (3, True), ran.out
+
+
+@pytest.mark.parametrize("at", [0, 1], ids=["what watches it", "what measures"])
+def test_killed_as_for_want_of_memory_it_does_not_pass(tmp_path: Path, at: int) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    words = [sys.executable, "-m", "preflight", "io-bench", "--dir", str(data), "--size", "64M",
+             "--runtime", "20s", "--patterns", "small-files,checkpoint"]  # fmt: skip
+    env = {**os.environ, "PREFLIGHT_LOCK": str(tmp_path / "lock")}
+    pipe, null = subprocess.PIPE, subprocess.DEVNULL
+    run = subprocess.Popen(words, text=True, env=env, stdout=pipe, stderr=null)
+    try:
+        wait_for(lambda: any(data.glob(".preflight-io.*/small-files/0")), 20)
+        _chain(run.pid)[at].kill()
+        out, _ = run.communicate(timeout=20)
+    finally:
+        run.kill()
+    assert (run.returncode, "signal 9" in out, "fio alone" in out) == (3, True, False), out
+
+
+def _chain(pid: int) -> list[psutil.Process]:
+    """The process that watches the bench, and the one that does it, in its own directory."""
+    found = [one for one in psutil.Process(pid).children(recursive=True)
+             if one.cmdline()[1:4] == ["-I", "-", "io"]]  # fmt: skip
+    first = next(one for one in found if one.ppid() not in {each.pid for each in found})
+    works = [one for one in found if one.ppid() == first.pid and any(map(_is_folder, _open(one)))]
+    return [first, *works]
+
+
+def _open(one: psutil.Process) -> list[str]:
+    return [str(each.readlink()) for each in Path(f"/proc/{one.pid}/fd").iterdir()]
+
+
+def _is_folder(target: str) -> bool:
+    return Path(target).name.startswith(".preflight-io.")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -30,6 +30,6 @@ def test_what_is_asked_for_alone_is_tried_alone(tmp_path: Path, command: tuple[s
     found = statuses(ran)
     assert found.pop("storage.proof.other_hosts") == "SKIP"  # this one is alone
     assert found == {f"storage.proof.{name}": "PASS" for name in TRIED}
-    assert "writes at most 1.0 MiB" in ran.err or "writes at most 1 MiB" in ran.err
+    assert "of at most 1.0 MiB" in ran.err or "of at most 1 MiB" in ran.err
     assert json.loads(ran.out).get("measurements", []) == []
     assert list(folder.iterdir()) == []

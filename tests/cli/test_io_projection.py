@@ -82,9 +82,13 @@ def test_what_is_not_measured_is_named_and_not_made_up(tmp_path: Path) -> None:
     found = _numbers(tmp_path, report(small, cached, large("read", 4000.0)))
     assert "save_s" not in found and "share_percent" not in found
     assert found["load_s"] == pytest.approx(245, rel=1e-3)
-    assert "no speed of writing was measured" in found["rows"]
-    memory = bench(*_both(9000.0, 9000.0), memory=True)
-    assert "save_s" not in _numbers(tmp_path, memory)
+    assert "what was measured is of: page cache, which does not count" in found["rows"]
+    read = _numbers(tmp_path, report(large("read", 4000.0)))
+    assert "no speed of writing was measured" in read["rows"]
+    memory = _numbers(tmp_path, bench(*_both(9000.0, 9000.0), memory=True))
+    assert "save_s" not in memory
+    assert "what was measured is of: memory, which does not count" in memory["rows"]
+    assert "no speed of" not in memory["rows"]
 
 
 @pytest.mark.parametrize(
@@ -99,4 +103,4 @@ def test_what_is_no_model_is_refused_before_anything_is_written(
     ran = preflight("io-bench", "--dir", str(tmp_path), *wrong)
     assert ran.rc == 2
     assert "error:" in ran.err and "hint:" in ran.err
-    assert "writes at most" not in ran.err
+    assert "writes files" not in ran.err

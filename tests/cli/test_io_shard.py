@@ -152,3 +152,39 @@ def test_hdf5_is_told_with_its_locks_where_hosts_share_the_file() -> None:
     assert "HDF5_USE_FILE_LOCKING" in notes()
     assert "HDF5_USE_FILE_LOCKING" not in notes(shared=False, fs="ext4")
     assert "after the fork" in notes(shared=False)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_rubbish_behind_the_streams_is_damage_and_zeros_are_not(form: str, tmp_path: Path) -> None:
+    _needs(form)
+    packed = FORMATS[form](_records(200))
+    decode = decoders(form)[0].decode
+    if not decoders(form)[0].program:
+        assert b"".join(piece for _, piece in decode(packed + bytes(64))) == _records(200)
+    (tmp_path / "a").write_bytes(packed + b"rubbish of somebody else")
+    ran = preflight("io-bench", "--shard", str(tmp_path / "a"))
+    assert ran.rc == 1, ran.out
+    assert "shard.decodes" in ran.out
+
+
+def test_a_file_of_which_nothing_comes_does_not_pass(tmp_path: Path) -> None:
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b""))
+    ran = preflight("io-bench", "--shard", str(tmp_path / "a.gz"))
+    assert ran.rc == 1
+    assert "0 bytes" in " ".join(ran.out.split())
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_line_that_is_no_json_is_named(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    lines = _records(2000).splitlines(keepends=True)
+    lines[16] = b'{"id": 16, "text": [\n'
+    (tmp_path / "a").write_bytes(pack(b"".join(lines)))
+    ran = preflight("io-bench", "--shard", str(tmp_path / "a"))
+    assert ran.rc == 1, ran.out
+    assert "line 17 is no JSON; 1 of the 2000" in " ".join(ran.out.split())
+
+
+def test_a_sample_is_told_to_be_one_and_advice_is_of_what_takes_the_time() -> None:
+    found = _read(told(decoder(json_bytes=10**8, json_s=10.0), size_bytes=10 << 30))
+    assert found.decoded == "the first 64 MiB of 10 GiB"
+    assert found.workers_said == "most of it is json.loads"

@@ -45,7 +45,11 @@ CHECKS = load(("network", "collectives")).checks
          "the same with --sudo, or as root"),
         ("unreadable", "not for 5 %: preflight nccl-bench --set collectives.host=5",
          "preflight nccl-bench --set collectives.host=5"),
-        ("unreadable", "'x' is no number", "preflight capture --save there.capture.gz"),
+        ("exited", "/x: No such file or directory: mkdir -p /x, or another --dir",
+         "the same with another --dir"),
+        ("exited", "fio refuses the job file: fio: failed parsing rw=wrtie: fio --parse-only FILE "
+         "tells more", "fio --parse-only FILE"),
+        ("unreadable", "'x' is no number", "the same with --save there.capture.gz"),
     ],
 )  # fmt: skip
 def test_it_is_by_the_reason(kind: MissingKind, reason: str, step: str) -> None:

@@ -33,6 +33,11 @@ class Store(Struct):
     slow_s: float = 0.0
     #: Every n-th object that is got has a byte that is another.
     corrupts: int = 0
+    #: Every n-th request on an object finds its connection closed in place of an answer.
+    drops: int = 0
+    dropped: int = 0
+    #: Every n-th small object that is put is acknowledged and not kept.
+    loses: int = 0
     #: Of every listing so many keys are left out.
     forgets: int = 0
     #: Operations that are not allowed: delete, put, uploads.
@@ -82,6 +87,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         body = self._body()
+        if "/small-" in self.path and self.store.nth("drop", self.store.drops):
+            self.store.dropped += 1
+            self.close_connection = True
+            return
         url = urlsplit(self.path)
         bucket, _, key = unquote(url.path).lstrip("/").partition("/")
         asked = {name: values[0] for name, values in parse_qs(url.query, True).items()}
@@ -118,7 +127,8 @@ class _Handler(BaseHTTPRequestHandler):
         getattr(self, f"_{operation}")(key, asked, body)
 
     def _put(self, key: str, _: dict[str, str], body: bytes) -> None:
-        self.store.objects[key] = body
+        if "/small-" not in key or not self.store.nth("lose", self.store.loses):
+            self.store.objects[key] = body
         self._send(200, b"", ETag=_etag(body))
 
     def _get(self, key: str, __: dict[str, str], ___: bytes) -> None:

@@ -73,11 +73,12 @@ def test_one_that_becomes_full(tmp_path: Path) -> None:
 def test_one_without_inodes_and_one_that_is_read_only(tmp_path: Path) -> None:
     out = told(tmp_path, """
         i=0; while touch "$AT/$i" 2>/dev/null; do i=$((i + 1)); done
-        bench; rm "$AT"/[0-9]*; mount -o remount,ro "$AT"; bench
+        bench; rm "$AT"/[0-9]*; mount -o remount,ro "$AT"
+        "$PREFLIGHT" io-bench --dir "$AT" --size 64M 2>&1 || echo "status $?"
         """, READS, "mkfs.ext4 -q -N 32")  # fmt: skip
     assert "No space left on device" in out
     assert "is mounted read-only" in out
-    assert out.count("status 3") == 2
+    assert [out.count(f"status {number}") for number in (2, 3)] == [1, 1]
     assert out.endswith("left:")
 
 

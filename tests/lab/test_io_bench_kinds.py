@@ -40,7 +40,8 @@ for kind in ext4 xfs btrfs tmpfs overlay; do
             mkdir "$AT/ext4/up" "$AT/ext4/work" "$AT/low"
             mount -t overlay -o "lowerdir=$AT/low,upperdir=$AT/ext4/up,workdir=$AT/ext4/work" none "$AT/overlay" ;;
         *)  truncate -s 320M "$IMAGE.$kind"; mkfs.$kind -q "$IMAGE.$kind" >/dev/null
-            mount -o loop "$IMAGE.$kind" "$AT/$kind" ;;
+            mount -o loop "$IMAGE.$kind" "$AT/$kind"
+            losetup --direct-io=on "$(findmnt -no SOURCE "$AT/$kind")" ;;
     esac
     "$PYTHON" -c "$BENCH" "$AT/$kind" >"$IMAGE.$kind.lines" &
 done
@@ -104,6 +105,7 @@ _RATE_BYTES, _RATE_IOPS = 8 << 20, 40
 _THROTTLED = """\
 set -eu
 truncate -s 100M "$IMAGE"; mkfs.ext4 -q "$IMAGE"; mkdir "$AT"; mount -o loop "$IMAGE" "$AT"
+losetup --direct-io=on "$(findmnt -no SOURCE "$AT")"
 group=/sys/fs/cgroup/blkio/preflight-test-$$; mkdir $group
 trap 'umount -l "$AT"; rmdir $group' EXIT
 bench() {

@@ -45,6 +45,7 @@ def test_quick_writes_nothing(tmp_path: Path) -> None:
 def test_what_would_write_says_where_it_cannot(tmp_path: Path) -> None:
     done = _sealed(tmp_path, "io-bench", "--dir", "/tmp", "--only", "io.*")
     assert done.returncode == 3, done.stderr
-    assert "no folder takes the payload: $TMPDIR: Read-only file system" in " ".join(
-        done.stdout.split()
-    )
+    told = " ".join(done.stdout.split())
+    assert "no folder takes the payload: $TMPDIR: " in told
+    assert "/tmp: Read-only file system" in told
+    assert "df -h /tmp /dev/shm" in told

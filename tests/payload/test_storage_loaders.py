@@ -173,6 +173,18 @@ def test_small_files_are_counted_by_what_was_done_to_them(tmp_path: Path) -> Non
         assert told["read"]["through"] == "device"
 
 
+def test_a_directory_that_loses_a_name_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("sound", "lossy"):
+        (tmp_path / name).mkdir()
+    sound = small_files._list
+    assert read(tmp_path / "sound", "small-files", seconds=1.0)["list"]["wrong"] == 0
+    monkeypatch.setattr(small_files, "_list", lambda path: sound(path)[1:])
+    told = read(tmp_path / "lossy", "small-files", seconds=1.0)["list"]
+    assert told["wrong"] == told["count"] > 0
+
+
 def test_of_a_share_it_is_told_who_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_files, "is_shared", lambda _: True)
     told = small_files._through(Room(str(tmp_path), 0, 0.0, memory=False, plan=Plan()))

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from preflight.assemble.host import assemble
+from preflight.collect import examine
 from preflight.errors import ParseError
 from preflight.facts.fio import FioJob, FioRun
 from preflight.facts.host import Host
-from preflight.model import Missing, Raw
+from preflight.judge.load import load
+from preflight.model import Missing, Raw, Result, Status
 from preflight.probes.fio.bench import io_bench
 from preflight.recognise import recognise
 from tests.fio_text import bench, job
@@ -49,9 +51,27 @@ def test_a_file_system_in_memory_is_no_device() -> None:
 
 
 @pytest.mark.parametrize(
+    ("of", "step"),
+    [("memory", "tmpfs is memory: another --dir"), ("cached image", "losetup --direct-io=on"),
+     ("not known", "findmnt -T DIR")],
+)  # fmt: skip
+def test_what_is_no_device_is_said_of_jobs_and_patterns(of: str, step: str) -> None:
+    saved = {"kind": "pattern", "name": "checkpoint", "part": "save", "way": "write",
+             "through": "device", "trouble": ""}  # fmt: skip
+    told = results(bench(job(), of=of) + json.dumps(saved) + "\n", 0)
+    for one in (told["io.cache", "rand-read"], told["io.pattern.cache", "checkpoint save"]):
+        assert (one.status, one.measured) == (Status.WARN, of)
+        assert step in one.fix[0]
+        assert not any("direct=1 " in each for each in one.fix)
+    sound = results(bench(job()) + json.dumps(saved) + "\n", 0)
+    assert sound["io.cache", "rand-read"].status is Status.PASS
+    assert sound["io.pattern.cache", "checkpoint save"].status is Status.PASS
+
+
+@pytest.mark.parametrize(
     ("text", "kind", "words"),
     [
-        (only(kind="busy", text="GPU 0 holds process 7"), "not-asked", "holds process 7"),
+        (only(kind="busy", text="GPU 0 holds process 7"), "busy", "holds process 7"),
         (only(kind="cannot", why="no-fio", text="fio is not here"), "no-tool", "is not here"),
         (only(kind="cannot", why="refused", text="/x is a file"), "exited", "is a file"),
         (only(kind="begin"), "exited", "ended before its first job"),
@@ -96,6 +116,50 @@ def test_cut_or_interrupted_it_tells_what_came() -> None:
     told = host_of(text + '{"kind":"interrupted"}\n', 130).fio_jobs
     assert isinstance(told, tuple)
     assert [one.name for one in told] == ["rand-read", "log"]
+
+
+KILLED = '{"kind":"killed","text":"ended by signal 9 (memory?) while files were read,"}\n'
+PLAN = {"patterns": ["fio", "dataloader", "checkpoint"], "demand_mbps": 100.0}
+
+
+def results(text: str, rc: int | None) -> dict[tuple[str, str], Result]:
+    raws = [Raw("x", "io-bench", ("python3",), rc, text, elapsed_s=4.0, limit_s=60.0)]
+    report = examine("x", raws, load(["io"]).checks)
+    return {(one.check, one.subject): one for one in report.results}
+
+
+@pytest.mark.parametrize(
+    ("more", "rc", "said"),
+    [
+        (KILLED, 0, "ended by signal 9 (memory?)"),  # the process that measures
+        ("", 137, "killed by signal 9 after 4 s (memory?)"),  # the one beside it, and with it all
+        ("", 0, "was ended"),  # a file that lacks its end
+    ],
+)
+@pytest.mark.parametrize("jobs", [0, 1, 2])
+def test_what_a_bench_that_was_killed_did_not_come_to_is_open(
+    more: str, rc: int, said: str, jobs: int
+) -> None:
+    first, *rest = bench(end=False, plan=PLAN).splitlines(keepends=True)
+    loaded = json.dumps({"kind": "pattern", "name": "dataloader", "part": "read", "way": "read",
+                         "through": "device", "done_bytes": 9 << 20, "elapsed_s": 0.1, "count": 9,
+                         "trouble": ""}) + "\n"  # fmt: skip
+    sections = json.dumps({"kind": "job", "text": "[global]\n[rand-read]\n[log]\n"}) + "\n"
+    reports = [*rest[1:], loaded]
+    told = results(first + sections + "".join(reports[: jobs + (jobs == 2)]) + more, rc)
+    unknown = {key: one for key, one in told.items() if one.status is Status.ERROR}
+    open_ = {key for key, one in unknown.items() if said in one.reason}
+    loader = "dataloader the rest" if jobs > 1 else "dataloader"
+    ended = {"io.pattern.ended": {"checkpoint", loader},
+             "io.ended": {0: {"x"}, 1: {"log"}}.get(jobs, set())}  # fmt: skip
+    for check, subjects in ended.items():
+        assert {name for one, name in open_ if one == check} == subjects
+
+
+def test_what_was_not_asked_for_is_not_open_after_a_kill() -> None:
+    told = results(only(kind="begin", plan={"patterns": ["checkpoint"]}) + KILLED, 0)
+    assert told["io.ended", "x"].status is Status.SKIP
+    assert told["io.pattern.ended", "checkpoint"].status is Status.ERROR
 
 
 def test_hung_by_its_own_report_is_not_its_end() -> None:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from preflight.assemble.host import assemble
+from preflight.collect import examine
 from preflight.facts.host import Host
 from preflight.facts.patterns import Pattern
-from preflight.model import Missing, Raw
+from preflight.judge.load import load
+from preflight.model import Missing, Raw, Status
 from preflight.reports.patterns import pattern_tables
 from tests.loader_text import row, text
 
@@ -34,9 +36,24 @@ def test_reads_and_maps_past_the_page_cache_are_told_apart() -> None:
 
 
 def test_a_page_cache_that_keeps_everything_is_no_read() -> None:
-    host = host_of(row("read", through="page cache"), row("mmap", through="page cache"))
+    warm = row("read", through="page cache"), row("mmap", through="page cache")
+    host = host_of(*warm, plan={})
     assert isinstance(host.loader_reads, Missing)
     assert host.loader_reads.kind == "not-applicable"
+
+
+@pytest.mark.parametrize("through", ["page cache", "memory"])
+def test_a_demand_that_no_device_was_held_against_is_open(through: str) -> None:
+    raws = [Raw("x", "io-bench", ("python3",), 0, text(row("read", through=through)))]
+    told = {one.check: one for one in examine("x", raws, load(["io"]).checks).results}
+    for check in ("io.pattern.demand", "io.pattern.demand.map"):
+        assert told[check].status is Status.ERROR
+        assert "what was said to be needed was not measured" in told[check].reason
+    assert through in told["io.pattern.demand"].reason
+    unstated = text(row("read", through=through), plan={})
+    raws = [Raw("x", "io-bench", ("python3",), 0, unstated)]
+    told = {one.check: one for one in examine("x", raws, load(["io"]).checks).results}
+    assert told["io.pattern.demand"].status is Status.SKIP
 
 
 def test_without_a_stated_demand_none_is_held_against_it() -> None:

@@ -124,6 +124,43 @@ def test_each_fault_is_told(changed: dict[str, Any], wanted: dict[str, str]) -> 
     assert set(found) == set(wanted)
 
 
+@pytest.mark.parametrize(
+    "way", [{"failed": -3}, {"elapsed_s": 1e300}, {"elapsed_s": -1}, {"size_bytes": 10**400}]
+)
+def test_numbers_that_no_bench_tells_are_no_answer(way: dict[str, Any]) -> None:
+    found = assemble("x", [raw(text(get=way))]).host.object_stores
+    assert isinstance(found, Missing)
+    assert found.kind == "unreadable"
+
+
+def test_what_comes_from_memory_is_not_judged() -> None:
+    found = statuses(text(get={"cached": True}))
+    assert found["latency"] == found["get.bandwidth"] == "ERROR"
+
+
+def test_a_recording_without_its_end_tells_no_rate_of_failures() -> None:
+    assert statuses("".join(text().splitlines(keepends=True)[:-1]))["failures"] == "ERROR"
+
+
+def test_what_is_lost_is_a_fault_of_its_content_and_told() -> None:
+    told = text(content={"lost": 2}, get={"lost": 2})
+    assert statuses(told) == {"content": "FAIL"}
+    (table,) = examine_one_of_many("x", [raw(told)], CHECKS).measured
+    assert any(one.startswith("lost: 2 objects were put") for one in table["notes"])
+
+
+def test_removed_is_said_where_it_was_and_else_what_to_type() -> None:
+    (table,) = examine_one_of_many("x", [raw(text())], CHECKS).measured
+    assert table["notes"][0].endswith("removed afterwards")
+    told = text(removed={"left": -1, "text": "no answer"})
+    (table,) = examine_one_of_many("x", [raw(told)], CHECKS).measured
+    assert not any("removed afterwards" in one for one in table["notes"])
+    assert (
+        "what stays there: aws s3 rm --recursive "
+        "s3://training/runs/me/.preflight-objects-1790000000.0.0.1.1" in table["notes"]
+    )
+
+
 def test_what_is_no_network_is_neither_throttled_nor_tried_again() -> None:
     told = text(begin={"protocol": "file"}, exchanges={"seen": 0, "statuses": {}})
     assert statuses(told) == {"throttled": "SKIP", "retries": "SKIP", "parts": "SKIP"}
@@ -134,7 +171,7 @@ def test_what_is_no_network_is_neither_throttled_nor_tried_again() -> None:
     [({"kind": "cannot", "why": "no-library", "text": "python3 has no s3fs: pip install s3fs"},
       "no-tool", "pip install s3fs"),
      ({"kind": "cannot", "why": "refused", "text": "/x is a file"}, "exited", "/x is a file"),
-     ({"kind": "busy", "text": "active work of preflight holds it"}, "not-asked", "holds it")],
+     ({"kind": "busy", "text": "active work of preflight holds it"}, "busy", "holds it")],
 )  # fmt: skip
 def test_nothing_was_begun(line: dict[str, Any], kind: str, told: str) -> None:
     found = assemble("x", [raw(json.dumps({"preflight": "objects/1", **line}))]).host

@@ -247,7 +247,7 @@ def test_an_interrupted_run_is_no_recording_that_was_cut() -> None:
     [
         ({"kind": "cannot", "why": "no-torch", "text": "no torch"}, "no-tool"),
         ({"kind": "cannot", "text": "2 devices are asked for, and torch finds 1"}, "exited"),
-        ({"kind": "busy", "text": "GPU 0 holds process 1"}, "not-asked"),
+        ({"kind": "busy", "text": "GPU 0 holds process 1"}, "busy"),
     ],
 )
 def test_a_run_that_could_not_be_is_missing_with_its_reason(

@@ -145,9 +145,10 @@ def _seen_so_far(
     raw: Raw, probe: Probe, why: Missing | None
 ) -> Watch | Stress | Training | Bench | StorageBench | Objects | None:
     """What a watch saw until it was interrupted or cut off, where it saw a GPU at all; and how far
-    other work came; a training run has `why` it went no further for its last line."""
+    other work came; training and the bench of storage have `why` they went no further for a last
+    line."""
     text = answer_text(raw, probe)
-    if raw.probe == "micro-train" and why is not None:
+    if raw.probe in ("micro-train", "io-bench") and why is not None:
         text = ended_by(text, why.text)
     try:
         found = probe.parse(text)
@@ -160,7 +161,9 @@ def _seen_so_far(
         return found if begun else None
     if isinstance(found, Objects):
         return found if found.stores else None
-    if isinstance(found, (Bench, StorageBench)):
+    if isinstance(found, StorageBench):
+        return found if found.runs or found.patterns else None
+    if isinstance(found, Bench):
         return found if found.runs else None
     seen = isinstance(found, Watch) and not isinstance(found.gpus, Missing)
     return found if seen else None

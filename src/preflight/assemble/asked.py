@@ -40,7 +40,7 @@ def training_of(training: Known[Training], *, asked: bool) -> Known[Training]:
     if isinstance(training, Missing):
         return training
     if training.busy:  # active work never competes
-        return Missing("not-asked", training.busy)
+        return Missing("busy", training.busy)
     if not training.cannot:
         return training
     # Without torch what there is to tell is how to get it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -31,6 +31,7 @@ _NO_FIO = Missing("not-asked", "fio was not asked for: --patterns fio")
 _LOADING = {"loader_reads": "read", "loader_maps": "mmap"}
 _NO_LOADER = Missing("not-asked", "no loader was asked for: --patterns dataloader")
 _NOT_COLD = Missing("not-applicable", "no loader read past the page cache: it does not let go here")
+_UNMEASURED = Missing("exited", "what was said to be needed was not measured")
 _IDLE = Missing("exited", "no job of it moved anything")
 #: Of each report, and why there is none of it.
 _PARTS = {
@@ -56,9 +57,8 @@ def _patterns(found: Mapping[str, Any], *, asked: bool) -> Known[tuple[Pattern, 
     if isinstance(answer, Missing):
         return answer
     rows = {one.name: one for one in answer.patterns}
-    return tuple(rows.values()) or (
-        _NO_PATTERNS if answer.runs or answer.lacks_fio else _why(answer)
-    )
+    alone = answer.runs or answer.lacks_fio or answer.asked == ("fio",)
+    return tuple(rows.values()) or (_NO_PATTERNS if alone else _why(answer))
 
 
 def _loading(patterns: Known[tuple[Pattern, ...]]) -> dict[str, Any]:
@@ -68,11 +68,27 @@ def _loading(patterns: Known[tuple[Pattern, ...]]) -> dict[str, Any]:
     ours = [one for one in patterns if one.pattern == "dataloader"]
     if not ours:
         return dict.fromkeys(_LOADING, _NO_LOADER)
+    if not isinstance(ours[0].demand_mbps, Missing):
+        return {name: _held(ours, part) for name, part in _LOADING.items()}
     cold = [one for one in ours if one.through in ("device", "memory")]
     return {
         name: tuple(one for one in cold if one.part == part) or _NOT_COLD
         for name, part in _LOADING.items()
     }
+
+
+def _held(ours: Sequence[Pattern], part: str) -> Known[tuple[Pattern, ...]]:
+    """What a stated demand is held against: nothing that did not come from a device counts."""
+    rows = [one for one in ours if one.part == part]
+    return tuple(map(_counted, rows)) or _UNMEASURED
+
+
+def _counted(one: Pattern) -> Pattern:
+    if one.through == "device":
+        return one
+    through = one.through.text if isinstance(one.through, Missing) else one.through
+    why = f"{_UNMEASURED.text}: what was read came from: {through}"
+    return replace(one, bandwidth_mbps=Missing("unreadable", why))
 
 
 def _telling(totals: Known[tuple[FioTotal, ...]]) -> dict[str, Any]:
@@ -127,12 +143,13 @@ def _why(answer: Known[Fio]) -> Missing:
     if isinstance(answer, Missing):
         return answer
     if isinstance(answer, Bench) and answer.busy:  # active work never competes
-        return Missing("not-asked", answer.busy)
+        return Missing("busy", answer.busy)
     if isinstance(answer, Bench) and answer.cannot:
         return Missing("no-tool" if answer.lacks_fio else "exited", answer.cannot)
-    if isinstance(answer, Bench) and answer.patterns and not answer.interrupted:
+    if isinstance(answer, Bench) and answer.patterns and "fio" not in answer.asked:
         return _NO_FIO
-    return Missing("exited", "the bench of storage was ended before its first job")
+    cut = answer.cut if isinstance(answer, Bench) else ""
+    return Missing("exited", f"{cut or 'the bench of storage was ended'} before its first job")
 
 
 def _placed(run: FioRun, probe: str, again: str, memory: Known[HostMemory]) -> FioRun:

@@ -22,7 +22,7 @@ def object_facts(found: Known[Objects], *, asked: bool) -> dict[str, Any]:
     elif isinstance(found, Missing):
         why = found
     elif found.busy:  # active work never competes
-        why = Missing("not-asked", found.busy)
+        why = Missing("busy", found.busy)
     elif found.cannot:
         why = Missing("no-tool" if found.lacks else "exited", found.cannot)
     else:

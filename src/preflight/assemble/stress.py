@@ -37,7 +37,7 @@ def stress_of(stress: Known[Stress], *, asked: bool) -> Known[Stress]:
     if isinstance(stress, Missing):
         return stress
     if stress.busy:  # active work never competes
-        return Missing("not-asked", stress.busy)
+        return Missing("busy", stress.busy)
     if not stress.cannot:
         return stress
     return Missing("no-tool" if stress.lacks_torch else "exited", stress.cannot)

@@ -247,7 +247,8 @@ def _no_file(words: str) -> str:
 
 
 def _symptom(words: str, checks: list[Check]) -> Iterator[str]:
-    found = runbooks.search(words, 9)
+    # The name of a file is no symptom, whatever word it holds.
+    found = [] if _no_file(words) else runbooks.search(words, 9)
     if not found:
         raise UsageError(
             f"nothing is known about {_short(words)!r}{_no_file(words)}",

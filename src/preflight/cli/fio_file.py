@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from preflight.cli.fio_time import in_time
 from preflight.errors import UsageError
 from preflight.probes.fio.options import Asked
 from preflight.units import format_bytes
@@ -45,9 +46,9 @@ _SECTION = re.compile(r"\[([^\]\n]{1,200})\]")
 _HINT = "its files are made in --dir; a filename= is a name without a path"
 
 
-def held(text: str, source: str, size_bytes: int) -> str:
-    """The text, if nothing in it leaves the directory, and no more than `size_bytes` are written.
-    Raises UsageError."""
+def held(text: str, source: str, size_bytes: int, seconds: float) -> str:
+    """The text, if nothing in it leaves the directory, and its files are no more than `size_bytes`;
+    with runtimes by which its jobs end in about `seconds`. Raises UsageError."""
     shared: dict[str, str] = {}
     sections: dict[str, dict[str, str]] = {}
     for number, section, name, value in _options(text, source):
@@ -61,7 +62,7 @@ def held(text: str, source: str, size_bytes: int) -> str:
     if not sections:
         raise UsageError(f"{source}: no job in it", "[name], and below it rw=, bs=, size=")
     _hold_sizes(sections, source, size_bytes)
-    return text
+    return in_time(text, sections, seconds)
 
 
 def _options(text: str, source: str) -> Iterator[tuple[int, str, str, str]]:

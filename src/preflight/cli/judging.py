@@ -58,6 +58,10 @@ def judge_and_report(
         from preflight.cli.dry_run import dry_run
 
         return dry_run(question, plan, options, streams)
+    if question.stores is not None and plan.stores is not None and not _elsewhere(options):
+        from preflight.cli.looking import looked
+
+        looked(plan.stores, plan.python, options)
     then = earlier(options)
     captures = Captures(capture_paths(options.save), options.redact)
     with opened_targets(options, drawn=bool(plan.facts) or question.pairs) as targets:
@@ -99,6 +103,10 @@ def judge_and_report(
         status = finish(report, options, streams, targets, captures, told)
         _write_lock(report, options, streams)
         return Exit.INTERRUPTED if many and many.interrupted.is_set() else status
+
+
+def _elsewhere(options: Options) -> bool:
+    return bool(options.hosts or options.hostfile or options.slurm or options.from_)
 
 
 def _write_lock(report: Report, options: Options, streams: Streams) -> None:

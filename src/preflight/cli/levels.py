@@ -8,14 +8,15 @@ from preflight.assemble.asked import NO_TRAINING
 from preflight.assemble.benchmarks import NO_BENCH, NO_SEARCH, NO_WIRE
 from preflight.assemble.fio import NO_STORAGE
 from preflight.assemble.objects import NO_OBJECTS
+from preflight.assemble.shard import NO_SHARD
 from preflight.assemble.storage import NO_PROOF
 from preflight.assemble.stress import NO_STRESS
 from preflight.model import NOT_IN_INPUT, Result, Status
 
 _UNRECORDED = {
     one.text
-    for one in (NOT_IN_INPUT, NO_BENCH, NO_OBJECTS, NO_PROOF, NO_SEARCH, NO_STORAGE, NO_STRESS,
-                NO_TRAINING, NO_WIRE)
+    for one in (NOT_IN_INPUT, NO_BENCH, NO_OBJECTS, NO_PROOF, NO_SEARCH, NO_SHARD, NO_STORAGE,
+                NO_STRESS, NO_TRAINING, NO_WIRE)
 }  # fmt: skip
 
 

@@ -22,6 +22,10 @@ _SECONDS, _LEAST_S, _MOST_S = 30.0, 2.0, 3600.0
 _URL = re.compile(r"[a-z][a-z0-9+.-]{0,30}://[^\s]{1,1000}")
 #: A listing takes these for a pattern; behind ? and # are versions, signatures and tokens.
 _NO_NAME = re.compile(r"[*?#\[\]{}]")
+_SECRET = re.compile(r"(?i)(key|token|signature|sig|secret|password|sas)=")
+_FILES = ("file", "local", "memory")
+#: What fsspec reads out of other files, or makes of other stores.
+_NO_STORES = ("zip", "tar", "dir", "data", "cached", "simplecache", "reference", "libarchive")
 _EXAMPLE = "--url s3://BUCKET/PREFIX"
 
 
@@ -48,6 +52,13 @@ def _held(url: str) -> str:
     if protocol in ("http", "https"):
         raise UsageError(f"--url {protocol}://: nothing can be put there by fsspec",
                          f"the endpoint of a store is AWS_ENDPOINT_URL; {_EXAMPLE}")  # fmt: skip
+    if protocol not in _FILES and rest.startswith("/"):
+        raise UsageError(f"--url {protocol}:///: expected a bucket behind {protocol}://", _EXAMPLE)
+    if _SECRET.search(rest):
+        raise UsageError("--url: a prefix without keys, tokens and signatures: every user of the "
+                         "host would see them (ps)", _EXAMPLE)  # fmt: skip
+    if protocol in _NO_STORES:
+        raise UsageError(f"--url {protocol}://: that is no store of objects", _EXAMPLE)
     if re.match(r"[^/]*:[^/]*@", rest):
         raise UsageError(
             "--url with a password in it: every user of the host would see it (ps)",

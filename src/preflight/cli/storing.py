@@ -15,7 +15,7 @@ from preflight.model import Check, Command
 from preflight.units import format_bytes, format_duration, parse_bytes, parse_duration
 
 #: What `run --level standard` does.
-QUICK: dict[str, Any] = {"size_bytes": 1 << 30, "seconds": 9.0}
+QUICK: dict[str, Any] = {"size_bytes": 1 << 30, "seconds": 8.0}
 #: What tries a directory and measures nothing.
 TRIAL: dict[str, Any] = {"size_bytes": 1 << 20, "seconds": 2.0, "measure": False}
 #: By default, and the least.
@@ -46,7 +46,9 @@ def plan_of(options: Options) -> dict[str, Any]:
     if options.job is not None:
         from preflight.cli.fio_file import held
 
-        plan["job_file"] = held(_read(options.job), options.job, plan["size_bytes"])
+        plan["job_file"] = held(
+            _read(options.job), options.job, plan["size_bytes"], plan["seconds"]
+        )
     return plan
 
 
@@ -136,7 +138,8 @@ def store_question(plan: dict[str, Any], python: tuple[str, ...]) -> Command:
 def estimate(plan: dict[str, Any]) -> str:
     """What it takes, for --dry-run."""
     where = plan.get("dir") or "the first of $TMPDIR, /tmp, /var/tmp, $HOME on a local disk"
-    return (f"writes at most {format_bytes(plan['size_bytes'])} into {where}, removed afterwards; "
+    return (f"writes files of at most {format_bytes(plan['size_bytes'])} into {where}, again and "
+            "again, removed afterwards; "
             f"about {format_duration(plan['seconds'])}")  # fmt: skip
 
 
@@ -155,8 +158,8 @@ def told_of(told: dict[str, Any]) -> str:
     """A line of the payload in words for a terminal; "" for one that is no news."""
     if told.get("preflight") == "io-bench/1" and told.get("kind") == "begin":
         size = told.get("size_bytes")
-        written = format_bytes(size) if isinstance(size, int) else "files"
-        return f"writes at most {written} into {told.get('dir')} ({told.get('fs')})"
+        written = format_bytes(size) if isinstance(size, int) else "a size that is not told"
+        return f"writes files of at most {written} into {told.get('dir')} ({told.get('fs')})"
     if told.get("kind") == "pattern":
         return f"{told.get('name')} {told.get('part', '')} is done"
     return f"{told.get('name')} is done" if told.get("kind") == "fio" else ""

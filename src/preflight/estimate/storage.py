@@ -29,7 +29,7 @@ _LEAST_BYTES = 64 << 10
 #: Beyond these a figure is no speed of storage.
 _LEAST_MBPS, _MOST_MBPS = 1e-3, 1e12
 #: What is not of storage that holds a checkpoint.
-_NOT_STORAGE = ("page cache", "memory", "no device")
+_NOT_STORAGE = ("page cache", "memory", "cached image", "no device")
 
 
 class Speed(Struct, frozen=True):
@@ -48,8 +48,7 @@ class Speed(Struct, frozen=True):
 def nearest(table: Row, kind: Kind) -> list[Speed]:
     """The rows of one table that are the nearest to what is looked for."""
     numbers, cached = numbers_of(table), left_out(table)
-    told = table.get("ways")
-    ways = told if isinstance(told, dict) else {}
+    ways = _ways(table)
     fits = {
         job: of for job, of in numbers.items()
         if job not in cached and ways.get(job, kind.way) == kind.way and _fits(job, of)
@@ -78,6 +77,22 @@ def left_out(table: Row) -> dict[str, str]:
     rows = [row for row in table.get("rows") or () if isinstance(row, dict)]
     told = {str(row.get("job", row.get("pattern"))): str(row.get("of", "")) for row in rows}
     return {name: of for name, of in told.items() if of in _NOT_STORAGE}
+
+
+def not_storage(tables: Sequence[Row], kind: Kind) -> str:
+    """What rows that do this measured in place of storage: memory, page cache; empty of none."""
+    found = (
+        of for table in tables for job, of in left_out(table).items()
+        if _ways(table).get(job, kind.way) == kind.way
+        and any(word in job.lower() for word in kind.words)
+        and not any(word in job.lower() for word in _OTHERS)
+    )  # fmt: skip
+    return ", ".join(dict.fromkeys(found))
+
+
+def _ways(table: Row) -> dict[str, Any]:
+    told = table.get("ways")
+    return told if isinstance(told, dict) else {}
 
 
 def _fits(job: str, told: Any) -> bool:

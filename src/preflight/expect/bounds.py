@@ -10,6 +10,7 @@ from preflight.expect.collectives import collective_busbw, collective_nvls, coll
 from preflight.expect.heat import hot_c, too_hot_c
 from preflight.expect.io import (
     io_demand_mbps,
+    io_longest_us,
     io_read_mbps,
     io_reads_per_s,
     io_save_mbps,
@@ -277,6 +278,7 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "rdma_gbits": rdma_gbits,
     "io_read_mbps": io_read_mbps,
     "io_demand_mbps": io_demand_mbps,
+    "io_longest_us": io_longest_us,
     "io_write_mbps": io_write_mbps,
     "io_reads_per_s": io_reads_per_s,
     "io_save_mbps": io_save_mbps,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from preflight.expect.bound import Bound
 from preflight.expect.storage import Rates, device_rates, mount_of, place_rates
-from preflight.facts.fio import FioTotal
+from preflight.facts.fio import FioSide, FioTotal
 from preflight.facts.host import Host
 from preflight.facts.patterns import Pattern
 from preflight.model import Known, Missing
@@ -17,6 +17,9 @@ _FLASH = Missing(
     "not-applicable", "flash has no number that all of its kind reach: shown, not judged; or say "
     "what is enough: --profile nvme-raid, --set io.read.iops=120000",
 )  # fmt: skip
+#: Of a request that nothing is before; of one on a slow disk, by its seek and by its bytes.
+_LONG_S, _SLOW_S, _SLOW_BYTES_PER_S = 10.0, 0.01, 10e6
+_NO_BLOCK = Missing("not-applicable", "its blocks are of several sizes: shown, not judged")
 
 
 def io_read_mbps(host: Host, total: FioTotal) -> Known[Bound]:
@@ -51,6 +54,18 @@ def io_save_mbps(host: Host, pattern: Pattern) -> Known[Bound]:
     if isinstance(found, Missing):
         return found
     return Bound(round(1e3 * found.write_gbps, 1), found.words)
+
+
+def io_longest_us(_host: Host, one: FioSide | Pattern) -> Known[Bound]:
+    """Microseconds in which a request is answered by whatever still is a store: some seconds, and
+    what all in flight take on a slow disk."""
+    many = one.processes if isinstance(one, Pattern) else one.in_flight
+    block = one.block_bytes
+    if isinstance(many, Missing) or isinstance(block, Missing):
+        return many if isinstance(many, Missing) else _NO_BLOCK
+    queue_s = many * max(_SLOW_S, block / _SLOW_BYTES_PER_S)
+    text = f"{_LONG_S:.0f} s, and {queue_s:.3g} s for {many} in flight on a slow disk"
+    return Bound(round(1e6 * (_LONG_S + queue_s)), text)
 
 
 def io_demand_mbps(_host: Host, pattern: Pattern) -> Known[Bound]:

@@ -34,7 +34,8 @@ class FioSide(Struct, frozen=True):
     block_bytes: Known[int] = NOT_IN_INPUT  # Missing also where blocks are of several sizes
     random: Known[bool] = NOT_IN_INPUT
     in_flight: Known[int] = NOT_IN_INPUT  # requests at most at once
-    #: What the figures are of: device | page cache | no device.
+    #: What the figures are of: device | page cache | no device; of our own bench besides memory |
+    #: cached image | not known.
     through: Known[str] = NOT_IN_INPUT
     file_bytes: Known[int] = NOT_IN_INPUT  # of all files that it works on
     #: Bandwidth is so far from IOPS x block, beyond what the last digits of both allow.

@@ -31,7 +31,7 @@ class Pattern(Struct, frozen=True):
     bandwidth_mbps: Known[float] = NOT_IN_INPUT
     rate: Known[float] = NOT_IN_INPUT  # blocks, files or calls a second
     latency: FioLatency = FioLatency()
-    through: Known[str] = NOT_IN_INPUT  # device | page cache | memory
+    through: Known[str] = NOT_IN_INPUT  # device | page cache | memory | cached image | not known
     slowest_mbps: Known[float] = NOT_IN_INPUT  # the slowest process
     wrong: Known[int] = NOT_IN_INPUT  # blocks that are not what was written
     # Of saves, else not applicable.
@@ -70,3 +70,5 @@ class Bench(Fio, frozen=True):
     busy: str = ""  # whose work it did not disturb
     lacks_fio: bool = False
     interrupted: bool = False
+    asked: tuple[str, ...] = ()  # of PATTERNS, what its plan measures
+    cut: str = ""  # by what it was ended before its end

@@ -17,6 +17,10 @@ class Decoder(Struct, frozen=True):
     taken_mbps: Known[float] = NOT_IN_INPUT  # of the file
     times: Known[float] = NOT_IN_INPUT  # so many bytes come of one
     json_mbps: Known[float] = NOT_IN_INPUT  # of records, by Python's json; Missing where none are
+    #: Lines that are no JSON among lines that are, and the number of the first, from 1.
+    json_wrong: Known[int] = NOT_IN_INPUT
+    json_wrong_line: Known[int] = NOT_IN_INPUT
+    json_lines: Known[int] = NOT_IN_INPUT  # so many were looked at
     #: Processes that do nothing else, for the demand.
     workers: Known[int] = NOT_IN_INPUT
 
@@ -33,11 +37,17 @@ class Shard(Struct, frozen=True):
     processors: Known[int] = NOT_IN_INPUT
     demand_mbps: Known[float] = NOT_IN_INPUT
     decoders: tuple[Decoder, ...] = ()
-    #: By those that are here; Missing where none is.
+    #: By those that are here; Missing where none is. What of it was, in words, or "damaged".
     decodes: Known[bool] = NOT_IN_INPUT
+    decoded: Known[str] = NOT_IN_INPUT
+    decoded_said: str = ""
     trouble: str = ""
-    #: With the fastest of them.
+    #: Lines that are no JSON; Missing where its lines are of something else.
+    wrong_records: Known[int] = NOT_IN_INPUT
+    wrong_records_said: str = ""
+    #: With the fastest of them, and what takes most of their time.
     workers: Known[int] = NOT_IN_INPUT
+    workers_said: str = ""
     line: int = 1
     probe: str = ""
 

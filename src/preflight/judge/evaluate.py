@@ -126,7 +126,7 @@ def _judge_one(host: Host, check: Check, one: Reached) -> Result:
             break
     status, wanted = verdict
     found = result(
-        check, one.subject, status, short(one.value), wanted.expected, reason=_said(one),
+        check, one.subject, status, short(one.value), wanted.expected, reason=_said(one, check),
         unit=parsed(check.fact).unit, device=one.device, evidence=one.evidence,
     )  # fmt: skip
     return _fitted(host, check, one, found)
@@ -166,10 +166,10 @@ def _at_top(host: Host, check: Check, one: Reached) -> bool:
     return bool(hard[one.subject] == one.value)
 
 
-def _said(one: Reached) -> str:
+def _said(one: Reached, check: Check) -> str:
     """A GPU that does not answer has a sentence of the driver in place of its name; what happened
-    once has a time."""
-    for name in _IN_WORDS:
+    once has a time. What `x` of an element means may stand beside it, as `x_said`."""
+    for name in (f"{check.fact.rpartition('.')[2]}_said", *_IN_WORDS):
         if told := getattr(one.element, name, ""):
             return str(told)
     trouble = getattr(one.element, "trouble", "")

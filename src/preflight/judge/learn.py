@@ -22,8 +22,8 @@ _BY_REASON = (
      r"|[Pp]ermission denied|[Nn]ot permitted|hidepid|[Ii]nsufficient [Pp]ermissions",
      "the same with --sudo, or as root"),
     (r"; (export [A-Z_]+=[A-Za-z]+)", "{0}   # as the reason says, then the same again"),
-    (r"holds process|active work of preflight holds",
-     "wait until it has ended, or beside it: --even-if-busy"),
+    (r"active work of preflight holds", "wait until it has ended, then the same again"),
+    (r"holds process|% in use, by a process", "wait until it has ended, or --even-if-busy"),
     (r"no torch; (--python [\w./-]+)$", "the same with {0}"),
     (r"no torch|torch that is not whole|cannot import|built without (?:nccl|gloo)",
      "the same with --python 'PATH/OF/python3' of the environment that trains"),
@@ -36,6 +36,8 @@ _BY_REASON = (
      "1024 between them; or --interface NAME"),
     (r"not measured from then on|the search did not come to its end|was lost|is gone|gave no sign",
      "the same again without the host that is named, until it is mended"),
+    (r"another --dir$|--dir DIR names", "the same with another --dir"),
+    (r"fio refuses the job file", "fio --parse-only FILE   # the job file there"),
     (r"no such program|--python", "the same with --python 'PATH/OF/python3'"),
     (r"^(?:not asked|.*\bdid not end within|.*limit of [\d.]+ ?s)|hung for",
      "the same with --host-timeout 5m; again? the tool by hand there: does it hang?"),
@@ -44,6 +46,8 @@ _BY_REASON = (
      "record all of it, to its end, and the same again"),
     (r"no NVIDIA GPU",
      "lspci -d 10de:; nvidia-smi -L   # none? of a container: docker run --gpus all"),
+    (r"no folder takes the payload",
+     "df -h /tmp /dev/shm $HOME   # there; export TMPDIR=DIR names another that can be written"),
     (r"^(\S*[a-z]\S*(?: -\S+)*) exited with", "{0}   # by hand there: what does it say?"),
 )  # fmt: skip
 #: Of other reasons, by the kind of what is missing.
@@ -53,9 +57,7 @@ _BY_KIND = {
     "timeout": "the same with --host-timeout 5m",
     "unreachable": "ping -c 3 HOST; is it up? look at its console or BMC",
 }
-_PRINTED = (
-    "preflight capture --save there.capture.gz; zcat there.capture.gz   # what the tools print"
-)
+_PRINTED = "the same with --save there.capture.gz; zcat there.capture.gz   # what the tools print"
 
 
 def learned_by(check: Check, reason: str, kind: str = "") -> tuple[str, ...]:

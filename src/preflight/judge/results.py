@@ -76,13 +76,14 @@ def undetermined(
 ) -> Result:
     """The result where the fact is missing: SKIP or ERROR by the kind, never PASS.
 
-    `optional` turns an absent tool into a SKIP, unless the check was asked for by name. A
-    threshold that the user stated is never skipped.
+    `optional` turns an absent tool into a SKIP, unless the check was asked for by name; so is work
+    that stood back for somebody's. A threshold that the user stated is never skipped.
     """
     status = STATUS_OF_MISSING[missing.kind]
     if check.optional and missing.kind == "no-tool" and not check.row.get("asked"):
         status = Status.SKIP
-    if check.row.get("stated"):
+    # Active work never competes; who typed its name has no answer.
+    if check.row.get("stated") or (missing.kind == "busy" and check.row.get("asked")):
         status = Status.ERROR
     return result(check, subject, status, None, expected, reason=missing.text, device=device,
                   kind=missing.kind)  # fmt: skip

@@ -11,6 +11,7 @@ from preflight.errors import ParseError
 from preflight.facts.shard import Decoder, Shard, ShardAnswer
 from preflight.model import Known, Missing
 from preflight.probes.spec import probe
+from preflight.units import format_bytes
 
 PROBE = "shard"
 FORM = "shard/1"
@@ -68,14 +69,53 @@ def _shard(first: Line, lines: Sequence[Line]) -> Shard:
     found = [_decoder(one, form, demand) for one in lines if one["kind"] == "decoder"]
     ended = any(one["kind"] == "end" for one in lines)
     decodes, trouble = _decodes(form, found, ended=ended)
+    size, sample = _whole(first.get("size_bytes")), _whole(first.get("sample_bytes"))
+    wrong, wrong_said = _wrong(found)
     return Shard(
-        str(first.get("path", "")), form, _whole(first.get("size_bytes")),
-        _whole(first.get("sample_bytes")),
+        str(first.get("path", "")), form, size, sample,
         first["shared"] if isinstance(first.get("shared"), bool) else _UNTOLD,
         str(first.get("fs", "")), _whole(first.get("processors")),
-        _NO_DEMAND if demand is None else demand, tuple(found), decodes, trouble,
-        _workers(found, demand, decodes), first["line"], PROBE,
+        _NO_DEMAND if demand is None else demand, tuple(found), decodes,
+        _decoded(decodes, size, sample), trouble, trouble, wrong, wrong_said,
+        _workers(found, demand, decodes), _dearest(form, found), first["line"], PROBE,
     )  # fmt: skip
+
+
+def _decoded(decodes: Known[bool], size: Known[int], sample: Known[int]) -> Known[str]:
+    """How much of the file was looked at, in words."""
+    if isinstance(decodes, Missing):
+        return decodes
+    if not decodes:
+        return "damaged"
+    if isinstance(size, Missing) or isinstance(sample, Missing):
+        return "its beginning, of a size that is not told"
+    if sample < size:
+        return f"the first {format_bytes(sample)} of {format_bytes(size)}"
+    return f"what was read of {format_bytes(size)}"
+
+
+def _wrong(found: Sequence[Decoder]) -> tuple[Known[int], str]:
+    """Lines that are no JSON, by the decoder that came to the most lines."""
+    told = [(one.json_lines, one.json_wrong, one.json_wrong_line) for one in found]
+    known = [each for each in told if not any(isinstance(part, Missing) for part in each)]
+    if not known:
+        return _NO_RECORDS, ""
+    lines, wrong, first = max(known)
+    return wrong, f"line {first} is no JSON; {wrong} of the {lines} lines that were looked at"
+
+
+def _dearest(form: str, found: Sequence[Decoder]) -> str:
+    """What takes most of the time of the fastest."""
+    known = [one for one in found if not isinstance(one.workers, Missing)]
+    if not known:
+        return ""
+    best = min(known, key=lambda one: one.workers)  # type: ignore[arg-type,return-value]
+    decoded, records = best.decoded_mbps, best.json_mbps
+    if isinstance(records, Missing):
+        return f"decoding {form} takes all of it"
+    if isinstance(decoded, Missing) or records < decoded:
+        return "most of it is json.loads"
+    return f"most of it is decoding {form}"
 
 
 def _decodes(form: str, found: Sequence[Decoder], *, ended: bool) -> tuple[Known[bool], str]:
@@ -105,9 +145,12 @@ def _decoder(line: Line, form: str, demand: float | None) -> Decoder:
     by, trouble = str(line.get("by", ""))[:100], str(line.get("trouble", ""))[:300]
     records = _rate(line.get("json_bytes"), line.get("json_s"))
     records = _NO_RECORDS if "json_bytes" not in line else records
+    lines = (_whole(line.get("json_wrong")), _whole(line.get("json_wrong_line")),
+             _whole(line.get("json_lines")))  # fmt: skip
     if form not in _WHOLE:
         cost = _cost(records)
-        return Decoder(by, _PLAIN, trouble, _PLAIN, _PLAIN, _PLAIN, records, _count(demand, cost))
+        return Decoder(by, _PLAIN, trouble, _PLAIN, _PLAIN, _PLAIN, records, *lines,
+                       _count(demand, cost))  # fmt: skip
     enough, cpu_s = line.get("enough") is True, line.get("cpu_s")
     decoded = _rate(line.get("done_bytes"), cpu_s) if enough else _TOO_LITTLE
     taken = _rate(line.get("taken_bytes"), cpu_s) if enough else _TOO_LITTLE
@@ -116,7 +159,8 @@ def _decoder(line: Line, form: str, demand: float | None) -> Decoder:
         else decoded / taken
     )  # fmt: skip
     cost = _cost(decoded, records)
-    return Decoder(by, not trouble, trouble, decoded, taken, times, records, _count(demand, cost))
+    return Decoder(by, not trouble, trouble, decoded, taken, times, records, *lines,
+                   _count(demand, cost))  # fmt: skip
 
 
 def _cost(*rates: Known[float]) -> Known[float]:

@@ -46,17 +46,17 @@ def _in_order(run: FioRun) -> list[FioSide]:
 
 
 def _row(side: FioSide) -> Row:
-    """Times with four digits: as many as percentiles of fio have (it counts in 64ths)."""
+    """With more digits than are shown: a number is rounded once, as that of a check is."""
     return {
-        "job": side.name, "MB/s": _short(side.bandwidth_mbps), "IOPS": _short(side.iops),
-        "us, mean": _short(side.latency.mean_us), "50 %": _short(side.latency.p50_us),
-        "99 %": _short(side.latency.p99_us), "99.9 %": _short(side.latency.p999_us),
+        "job": side.name, "MB/s": _figure(side.bandwidth_mbps), "IOPS": _figure(side.iops),
+        "us, mean": _figure(side.latency.mean_us), "50 %": _figure(side.latency.p50_us),
+        "99 %": _figure(side.latency.p99_us), "99.9 %": _figure(side.latency.p999_us),
         "block": _block(side), "in flight": _told(side.in_flight), "of": _told(side.through),
     }  # fmt: skip
 
 
-def _short(value: Known[float]) -> float | str:
-    return "" if isinstance(value, Missing) else float(f"{value:.4g}")
+def _figure(value: Known[float]) -> float | str:
+    return "" if isinstance(value, Missing) else float(f"{value:.7g}")
 
 
 def _block(side: FioSide) -> str:
@@ -116,8 +116,17 @@ def _notes(run: FioRun) -> Iterator[str]:
     }
     if sizes:
         yield f"on files of {', '.join(sorted(sizes))}"
+    if written := sum(_bytes_written(run)):
+        yield f"written in all: {format_bytes(written)}"
     if run.cut:
         yield "the report has no end: what is told is of before"
+
+
+def _bytes_written(run: FioRun) -> Iterator[int]:
+    """What wears flash: files that are written again and again count each time."""
+    for one in run.sides:
+        if one.way == "write" and not isinstance(one.done_bytes, Missing):
+            yield one.done_bytes
 
 
 def _cpu(job: FioJob) -> str:

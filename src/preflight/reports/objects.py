@@ -51,7 +51,7 @@ def _numbers(way: ObjectWay) -> dict[str, float]:
 
 
 def _notes(store: ObjectStore) -> Iterator[str]:
-    yield f"by {store.library}, in one process; MB/s of 1e6 bytes; removed afterwards"
+    yield f"by {store.library}, in one process; MB/s of 1e6 bytes{_removed(store)}"
     yield from _failures(store)
     yield _wire(store)
     if not isinstance(store.parts_put_mbps, Missing) and not isinstance(
@@ -63,8 +63,19 @@ def _notes(store: ObjectStore) -> Iterator[str]:
         yield "all that was put was listed right after"
     if not isinstance(store.read, Missing) and not isinstance(store.wrong, Missing):
         yield f"other bytes than were put: {store.wrong} of {store.read:,} objects"
+    if store.lost:
+        yield f"lost: {store.lost:,} objects were put and acknowledged, and are not there any more"
+    if store.folder and store.left != 0:
+        scheme = store.name.partition("://")[0]
+        known = {"s3": "aws s3 rm --recursive s3://", "gs": "gcloud storage rm -r gs://",
+                 "file": "rm -r "}  # fmt: skip
+        yield f"what stays there: {known.get(scheme, f'{scheme}://')}{store.folder}"
     if store.swept:
         yield f"removed what {store.swept} earlier run(s) had left there"
+
+
+def _removed(store: ObjectStore) -> str:
+    return "; removed afterwards" if store.left == 0 else ""
 
 
 def _failures(store: ObjectStore) -> Iterator[str]:

@@ -32,12 +32,17 @@ def pattern_tables(host: Host) -> tuple[Row, ...]:
 
 def _row(one: Pattern) -> Row:
     return {
-        "pattern": one.name, "MB/s": _short(one.bandwidth_mbps),
-        "slowest": _short(one.slowest_mbps), "per s": _short(one.rate),
-        "us, 50 %": _short(one.latency.p50_us), "99 %": _short(one.latency.p99_us),
-        "99.9 %": _short(one.latency.p999_us),
+        "pattern": one.name, "MB/s": _figure(one.bandwidth_mbps),
+        "slowest": _figure(one.slowest_mbps), "per s": _figure(one.rate),
+        "us, 50 %": _figure(one.latency.p50_us), "99 %": _figure(one.latency.p99_us),
+        "99.9 %": _figure(one.latency.p999_us),
         "of": "" if isinstance(one.through, Missing) else one.through,
     }  # fmt: skip
+
+
+def _figure(value: Known[float]) -> float | str:
+    """With more digits than are shown: it is rounded once, as what a check tells is."""
+    return "" if isinstance(value, Missing) else float(f"{value:.7g}")
 
 
 def _short(value: Known[float]) -> float | str:

@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from preflight.estimate.storage import READS, WRITES, Together, together
+from preflight.estimate.storage import READS, WRITES, Kind, Together, not_storage, together
 from preflight.expect.checkpoint_bytes import NO_READ, NO_WRITE, Projection, project
-from preflight.model import Known
+from preflight.model import Known, Missing
 from preflight.reports.projection import projection_table
 from preflight.units import number
 
@@ -35,10 +35,22 @@ class Wanted(Struct, frozen=True):
 def projected(wanted: Wanted, tables: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One more table, of what the others measured."""
     write, read = together(tables, WRITES), together(tables, READS)
-    told = wanted.at(write.gbps if write else NO_WRITE, read.gbps if read else NO_READ)
+    told = wanted.at(
+        write.gbps if write else _none(tables, WRITES, NO_WRITE),
+        read.gbps if read else _none(tables, READS, NO_READ),
+    )
     of = "; ".join(filter(None, (_told("to save", write), _told("to load", read))))
     several = len({table.get("host") for table in tables}) > 1
     return projection_table(told, of=of, alone=bool(of) and not several)
+
+
+def _none(tables: Sequence[dict[str, Any]], kind: Kind, none: Missing) -> Missing:
+    """Why there is no speed: what was measured may be of no storage."""
+    of = not_storage(tables, kind)
+    text = (
+        f"what was measured is of: {of}, which does not count: --dir on the storage that is meant"
+    )
+    return Missing("not-applicable", text) if of else none
 
 
 def _told(what: str, found: Together | None) -> str:

@@ -34,9 +34,9 @@ def save_tables(host: Host) -> Iterator[Row]:
 
 def _save(one: Pattern) -> Row:
     return {
-        "save": one.part, "bytes": _bytes(one.done_bytes), "durable s": _short(one.durable_s),
-        "stall s": _short(one.stall_s), "fsync s": _short(one.sync_s),
-        "in memory": _bytes(one.cached_bytes), "reader %": _short(one.reader_kept_percent),
+        "save": one.part, "bytes": _bytes(one.done_bytes), "durable s": _figure(one.durable_s),
+        "stall s": _figure(one.stall_s), "fsync s": _figure(one.sync_s),
+        "in memory": _bytes(one.cached_bytes), "reader %": _figure(one.reader_kept_percent),
         "wrong": "" if isinstance(one.wrong, Missing) else one.wrong,
         "read from": "" if isinstance(one.read_back, Missing) else one.read_back,
     }  # fmt: skip
@@ -51,6 +51,8 @@ def _notes(saves: Sequence[Pattern]) -> Iterator[str]:
     if beside:
         yield (f"a reader of 128 KiB at random: {_short(beside.reader_alone_mbps)} MB/s alone, "
                f"{_short(beside.reader_mbps)} MB/s beside the save")  # fmt: skip
+    if len({one.done_bytes for one in saves if not isinstance(one.done_bytes, Missing)}) > 1:
+        yield "saves are of unlike size: compare their MB/s, not their seconds"
     if any(one.read_back == "page cache" for one in saves):
         yield "read back from the page cache: it is not shown that the device has the same"
 
@@ -71,6 +73,11 @@ def _of_hosts(rows: Sequence[Pattern]) -> Iterator[str]:
     apart = [one.apart_s for one in rows if not isinstance(one.apart_s, Missing)]
     if apart:
         yield f"they began within {max(apart):.2g} s, by their clocks"
+
+
+def _figure(value: Known[float]) -> float | str:
+    """With more digits than are shown: it is rounded once, as what a check tells is."""
+    return "" if isinstance(value, Missing) else float(f"{value:.7g}")
 
 
 def _short(value: Known[float]) -> float | str:

@@ -3,6 +3,7 @@ row."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,9 +13,12 @@ from preflight.reports.heat import heat_of
 from preflight.reports.heat_text import heat_lines
 from preflight.reports.layout import Line, Span, cells, flow
 from preflight.reports.wording import value
+from preflight.units import number
 
 #: A last column of text is broken where it has this room.
 _LEAST_TEXT = 30
+#: 100,000 and more.
+_LARGE, _MILLION = re.compile(r"-?\d{3},\d{3}|-?\d{1,3}(,\d{3}){2,}"), 999_500
 
 
 def gridded(table: dict[str, Any]) -> tuple[str, list[str], list[list[str]]]:
@@ -33,8 +37,10 @@ def measurement(table: dict[str, Any], view: View) -> Iterator[Line]:
         yield from heat_lines(heat, view.width)
         return
     yield from _told(above(table), view)
-    widths = [max(map(cells, column)) for column in zip(columns, *grid, strict=True)]
     rows = _rows(table)
+    if _too_wide(columns, grid, view.width):
+        grid = [list(map(_in_short, line)) for line in grid]
+    widths = [max(map(cells, column)) for column in zip(columns, *grid, strict=True)]
     texts = [any(isinstance(row.get(column), str) for row in rows) for column in columns]
     before = sum(widths[:-1]) + 2 * len(widths)
     fits = before + sum(widths[-1:]) <= view.width
@@ -46,6 +52,20 @@ def measurement(table: dict[str, Any], view: View) -> Iterator[Line]:
             text = ", ".join(f"{column} {told}" for column, told in zip(columns, row, strict=True))
             yield from flow([Span("  ")], [Span(text)], hang=4, width=view.width)
     yield from _told(notes(table), view)
+
+
+def _too_wide(columns: Sequence[str], grid: Sequence[Sequence[str]], width: int) -> bool:
+    taken = (2 + max(map(cells, column)) for column in zip(columns, *grid, strict=True))
+    return sum(taken) > width
+
+
+def _in_short(told: str) -> str:
+    """17.1M for 17,110,000: of so many digits the first three are what is compared."""
+    if not _LARGE.fullmatch(told):
+        return told
+    count = float(told.replace(",", ""))
+    power = 2 if count >= _MILLION else 1
+    return f"{number(count / 1000**power)}{' kM'[power]}"
 
 
 def _told(texts: Sequence[str], view: View) -> Iterator[Line]:

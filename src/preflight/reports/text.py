@@ -252,9 +252,12 @@ def _row(*parts: str) -> list[Span]:
 
 def _skipped(report: Report, view: View) -> Iterator[Line]:
     by_reason: dict[str, list[Entry]] = {}
+    told_already = {one.reason for _, one in entries(report) if one.status is Status.ERROR}
     for entry in entries(report):
         if entry[1].status is Status.SKIP:
-            by_reason.setdefault(entry[1].reason, []).append(entry)
+            what, _, why = entry[1].reason.partition(": ")
+            reason = what if why in told_already else entry[1].reason
+            by_reason.setdefault(reason, []).append(entry)
     for reason in list(by_reason):
         # `brand is not known: not in the input` is one more of `not in the input`.
         tail = reason.rpartition(": ")[2]

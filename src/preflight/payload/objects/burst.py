@@ -28,6 +28,7 @@ class Burst:
         self.taken_us: list[int] = []
         self.done: list[str] = []
         self.failed, self.hung = 0, 0
+        self.lost = 0  # of what is got: not there
         self.said: dict[str, None] = {}
         self.elapsed_s = 0.0
         self._queue: Iterator[str] = iter(names)
@@ -72,7 +73,10 @@ class Burst:
         except Exception as error:  # noqa: BLE001 - a library may raise anything
             with self._lock:
                 self._last_s = time.monotonic()
-                self.failed += 1
+                if _is_gone(error):
+                    self.lost += 1
+                else:
+                    self.failed += 1
                 if len(self.said) < _SAID:
                     self.said[words(error)] = None
             return
@@ -82,6 +86,11 @@ class Burst:
             self.taken_us.append(round((ended_s - began_s) * 1e6))
             self.done.append(name)
         self.look(name, found)
+
+
+def _is_gone(error: Exception) -> bool:
+    """The store answers, and has no such object."""
+    return isinstance(error, FileNotFoundError) and not words(error).startswith("no such bucket: N")
 
 
 def _join(threads: Sequence[threading.Thread], until_s: float) -> None:

@@ -13,6 +13,7 @@ class Content:
         self._bytes = os.urandom(most_bytes)
         self.wrong: list[str] = []
         self.read = 0
+        self.lost = 0  # put and acknowledged, and not there
 
     def of(self, name: str, size: int) -> bytes:
         """`size` bytes, the first 32 of which are the name's."""

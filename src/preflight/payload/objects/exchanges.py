@@ -31,6 +31,11 @@ class Exchanges:
         except ImportError:
             return
         trace = aiohttp.TraceConfig()
+        # Every try has a connection of the pool, or a new one. A second try of one request is
+        # aiohttp's own: the server had closed the connection in place of an answer.
+        trace.on_connection_reuseconn.append(self._tried)
+        trace.on_connection_create_start.append(self._tried)
+        trace.on_request_redirect.append(self._redirected)
         trace.on_request_end.append(self._ended)
         trace.on_request_exception.append(self._failed)
         opened = aiohttp.ClientSession.__init__
@@ -41,6 +46,15 @@ class Exchanges:
             opened(session, *given, **named)
 
         aiohttp.ClientSession.__init__ = watched
+
+    async def _tried(self, _session: Any, context: Any, _told: Any) -> None:
+        context.tries = getattr(context, "tries", 0) + 1
+        if context.tries > 1:
+            self.statuses[_NONE] += 1
+            self.said = "the connection was closed in place of an answer"
+
+    async def _redirected(self, _session: Any, context: Any, _told: Any) -> None:
+        context.tries = 0
 
     async def _ended(self, _session: Any, _context: Any, told: Any) -> None:
         self.statuses[int(told.response.status)] += 1

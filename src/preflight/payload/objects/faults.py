@@ -19,6 +19,7 @@ _KINDS: tuple[tuple[str, tuple[type[BaseException], ...], tuple[str, ...]], ...]
         "AccessDenied", "Forbidden", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken",
         "401", "403",
     )),
+    ("no such object", (), ("NoSuchKey", "key does not exist")),
     ("no such bucket", (FileNotFoundError, NotADirectoryError), ("NoSuchBucket", "NotFound")),
     ("no answer", (NoAnswerError, TimeoutError), ("ReadTimeout", "TimeoutError")),
     ("no connection", (ConnectionError,), (

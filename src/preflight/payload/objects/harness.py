@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from ..storage.cached import dropped
 from .burst import GRACE_S, Burst
 from .content import Content
 from .faults import words
@@ -37,6 +39,7 @@ def harness(plan: Plan, tell: Tell) -> None:
     with own_folder(store, plan.url, partial(_removed, tell)) as own:
         tell({"preflight": FORM, "kind": "begin", "plan": asdict(plan), "folder": own.path,
               "library": store.library, "protocol": store.protocol})  # fmt: skip
+        own.names.append(f"{own.path}/first")
         own.reached = _reached(store, own.path, tell)
         if own.reached:
             _measured(plan, store, own, tell)
@@ -45,7 +48,7 @@ def harness(plan: Plan, tell: Tell) -> None:
 
 def hold_place(store: Store, size_bytes: int) -> None:
     """Files are put only where any other bench may write them. Raises CannotError."""
-    if store.protocol not in ("file", "local"):
+    if not store.is_files:
         return
     from ..storage.place import RefusedError, held
 
@@ -118,8 +121,12 @@ def _measured(plan: Plan, store: Store, own: Own, tell: Tell) -> None:
     if answers and not store.is_local:
         own.names.append(f"{own.path}/in-parts")
         left_s = max(1.0, until_s - time.monotonic()) + GRACE_S
-        _in_parts(store, f"{own.path}/in-parts", parts(plan.size_bytes), content, left_s, tell)
-    tell({"kind": "content", "read": content.read, "wrong": len(content.wrong)})
+        own.uploads = True
+        own.uploads = not _in_parts(
+            store, f"{own.path}/in-parts", parts(plan.size_bytes), content, left_s, tell
+        )
+    tell({"kind": "content", "read": content.read, "wrong": len(content.wrong),
+          "lost": content.lost})  # fmt: skip
     tell(store.exchanges.line(before))
 
 
@@ -129,23 +136,42 @@ def _phase(
     """What was put, and whether everything was answered. Reading has what is left of the time, and
     half of it at least."""
     (store, content), size = of, phase.size_bytes
-    put = Burst(names, store.fs.pipe_file, lambda name: content.of(name, size), lambda *_: None)
+    put = Burst(names, partial(_put, store), lambda name: content.of(name, size), lambda *_: None)
     put.run(phase.at_once, seconds / 2)
+    put.failed, put.lost = put.failed + put.lost, 0
     tell(_line("put", phase, put))
     if put.hung:
         return put.done, False
+    cached = store.is_local and not _past_cache(store, put.done)
     # By its range, as a loader reads a shard: without it s3fs asks for the size first.
     got = Burst(put.done, lambda name, _: store.fs.cat_file(name, start=0, end=size),
                 lambda _: None, lambda name, found: content.look(name, size, found))  # fmt: skip
     got.run(phase.at_once, max(seconds - put.elapsed_s, seconds / 2))
-    tell(_line("get", phase, got))
+    content.lost += got.lost
+    tell(_line("get", phase, got) | {"cached": cached})
     return put.done, not got.hung
+
+
+def _put(store: Store, name: str, content: bytes) -> None:
+    """A file counts once it is on its device."""
+    store.fs.pipe_file(name, content)
+    if store.is_files:
+        fd = os.open(name, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def _past_cache(store: Store, names: list[str]) -> bool:
+    """Whether what is got comes from a device, and not from this host's memory."""
+    return store.is_files and dropped(names)
 
 
 def _line(op: str, phase: Phase, burst: Burst) -> dict[str, Any]:
     return {"kind": "way", "op": op, "size_bytes": phase.size_bytes, "at_once": phase.at_once,
-            "asked": len(burst.names), "failed": burst.failed, "hung": burst.hung,
-            "said": list(burst.said), "elapsed_s": round(burst.elapsed_s, 6),
+            "asked": len(burst.names), "failed": burst.failed, "lost": burst.lost,
+            "hung": burst.hung, "said": list(burst.said), "elapsed_s": round(burst.elapsed_s, 6),
             "taken_us": list(burst.taken_us)}  # fmt: skip
 
 
@@ -163,14 +189,16 @@ def _listed(store: Store, path: str, put: list[str], tell: Tell) -> None:
 
 def _in_parts(
     store: Store, name: str, count: int, content: Content, seconds: float, tell: Tell
-) -> None:
-    """An object as a checkpoint is written: in parts, of which none counts before the last."""
+) -> bool:
+    """An object as a checkpoint is written: in parts, of which none counts before the last. Whether
+    it is whole."""
     line: dict[str, Any] = {"kind": "parts", "parts": count, "part_bytes": PART_BYTES}
     try:
         line |= within(seconds, lambda: _put_and_got(store, name, count, content))
     except Exception as error:  # noqa: BLE001 - a library may raise anything
         line |= {"ok": False, "text": words(error)}
     tell(line)
+    return line["ok"] is True
 
 
 def _put_and_got(store: Store, name: str, count: int, content: Content) -> dict[str, Any]:

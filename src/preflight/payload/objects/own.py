@@ -46,6 +46,8 @@ class Own:
     def __init__(self, path: str) -> None:
         self.path = path
         self.reached = False
+        #: An upload in parts was begun, and may not have ended.
+        self.uploads = False
         #: What was put, or may have been: a list may tell less.
         self.names: list[str] = []
 
@@ -60,7 +62,7 @@ def own_folder(store: Store, url: str, tell: Callable[[Removed], None]) -> Itera
         yield own
     finally:
         limit_s = _REMOVES_S if own.reached else _TRIES_S
-        found = removed(store, own.path, limit_s, own.names)
+        found = removed(store, own.path, limit_s, own.names, uploads=own.uploads)
         if found.left == 0 and keeper:
             keeper.dismiss()
         tell(found)

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from . import folders
 from .faults import words
 from .limit import within
 from .store import Store
@@ -21,17 +22,26 @@ class Removed(NamedTuple):
     said: str = ""
 
 
-def removed(store: Store, path: str, seconds: float, known: Sequence[str] = ()) -> Removed:
+def removed(
+    store: Store, path: str, seconds: float, known: Sequence[str] = (), *, uploads: bool = True
+) -> Removed:
     """Everything below `path`, which is one run's own folder, with what is known to be there. Waits
-    so long at most."""
+    so long at most. `uploads`: one may have been begun that did not end."""
     try:
-        return within(seconds, lambda: _removed(store, path, known))  # type: ignore[no-any-return]
+        return within(seconds, lambda: _removed(store, path, known, uploads=uploads))  # type: ignore[no-any-return]
     except Exception as error:  # noqa: BLE001 - a library may raise anything
         return Removed(-1, words(error))
 
 
-def _removed(store: Store, path: str, known: Sequence[str] = ()) -> Removed:
-    listed = names_below(store, path)
+def _removed(
+    store: Store, path: str, known: Sequence[str] = (), *, uploads: bool = True
+) -> Removed:
+    if store.is_files:
+        return Removed(*folders.remove(path))
+    try:
+        listed = names_below(store, path)
+    except Exception as error:  # noqa: BLE001 - what is known by name can be removed all the same
+        return _by_name(store, known, words(error))
     hidden = sorted(set(known).difference(listed))
     said = ""
     for _ in range(_TRIES):
@@ -44,8 +54,20 @@ def _removed(store: Store, path: str, known: Sequence[str] = ()) -> Removed:
     if not store.is_flat:
         with contextlib.suppress(Exception):
             store.fs.rm(path, recursive=True)
-    uploads, why = _aborted(store, path)
-    return Removed(len(names_below(store, path)) + uploads, said or why)
+    left = len(names_below(store, path))
+    stay, why = _aborted(store, path)
+    if why and uploads and not left:
+        return Removed(-1, why)
+    return Removed(left + stay, said or why)
+
+
+def _by_name(store: Store, known: Sequence[str], why: str) -> Removed:
+    """Where the list tells nothing nobody knows what stays."""
+    if not known:
+        return Removed(-1, why)
+    said = _remove(store, known)
+    told = said or f"{len(known)} were removed by their names, and none can be looked for"
+    return Removed(-1, f"the list: {why}; {told}")
 
 
 def _remove(store: Store, names: Sequence[str]) -> str:
@@ -111,6 +133,8 @@ def swept(store: Store, begins: str, is_left: Callable[[str], bool]) -> int:
     more; how many there were."""
     store.fs.invalidate_cache()
     left = [one for one in _folders(store, begins) if is_left(one)]
+    if store.is_files:
+        left = [one for one in left if folders.is_mine(f"{store.root}/{one}")]
     for one in left:
         _removed(store, f"{store.root}/{one}")
     return len(left)
@@ -119,8 +143,10 @@ def swept(store: Store, begins: str, is_left: Callable[[str], bool]) -> int:
 def _folders(store: Store, begins: str) -> set[str]:
     call = getattr(store.fs, "call_s3", None)
     if call is None:
-        listed = store.fs.ls(store.root, detail=False)
-        return {str(one).rstrip("/").rpartition("/")[2] for one in listed}
+        listed = [
+            one for one in store.fs.ls(store.root, detail=True) if one.get("type") == "directory"
+        ]  # no links
+        return {str(one["name"]).rstrip("/").rpartition("/")[2] for one in listed}
     # A bucket may hold more than can be listed: those that begin so alone, and what only uploads
     # are in, which is not listed.
     bucket, key, _ = store.fs.split_path(f"{store.root}/{begins}")

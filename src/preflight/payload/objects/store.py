@@ -15,6 +15,9 @@ from .masked import masked
 #: Stores without folders: what is put there needs none, and to make one could make a bucket.
 _FLAT = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "memory")
 _LOCAL = ("file", "local", "memory")
+_S3 = ("s3", "s3a")
+#: So many requests are under way at once: botocore has 10 connections unless it is told otherwise.
+_CONNECTIONS = 16
 #: Within so long a store is opened: some ask for credentials then.
 _OPENS_S = 20.0
 
@@ -39,6 +42,11 @@ class Store(NamedTuple):
     @property
     def is_local(self) -> bool:
         return self.protocol in _LOCAL
+
+    @property
+    def is_files(self) -> bool:
+        """Of a file system of this host."""
+        return self.protocol in ("file", "local")
 
     @property
     def is_flat(self) -> bool:
@@ -70,10 +78,21 @@ def opened(url: str) -> Store:
     exchanges.watch()
     core: Any = import_module("fsspec.core")
     try:
-        fs, root = within(_OPENS_S, lambda: core.url_to_fs(url, skip_instance_cache=True))
+        fs, root = within(_OPENS_S, lambda: core.url_to_fs(
+            url, skip_instance_cache=True, **_connections(protocol)
+        ))  # fmt: skip
     except Exception as error:  # noqa: BLE001 - a library may raise anything
         raise CannotError("refused", words(error)) from None
     return Store(fs, protocol, root.rstrip("/"), _library(fs), exchanges)
+
+
+def _connections(protocol: str) -> dict[str, Any]:
+    """As many as ask at once, beside what the configuration of fsspec states."""
+    if protocol not in _S3:
+        return {}
+    stated = dict(import_module("fsspec.config").conf.get(protocol, {}).get("config_kwargs") or {})
+    stated["max_pool_connections"] = max(_CONNECTIONS, stated.get("max_pool_connections", 0))
+    return {"config_kwargs": stated}
 
 
 def _library(fs: Any) -> str:

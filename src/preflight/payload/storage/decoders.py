@@ -32,6 +32,10 @@ MAGIC = {
 WITHIN = {
     "hdf5": b"\x89HDF\r\n\x1a\n", "parquet": b"PAR1", "arrow": b"ARROW1", "zip": b"PK\x03\x04",
 }  # fmt: skip
+#: What may follow a stream: zeros of a tape or a block device, and frames to be passed over, each
+#: with its size (RFC 8878, 3.1.2, which lz4 shares).
+_ZEROS = re.compile(rb"\0*")
+_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18(.{4})", re.DOTALL)
 PIECE = 1 << 20
 _STEP, _SMALL = 1 << 18, 1 << 11
 _MEMORY = 128 << 20  # for the window of a stream; what asks for more is refused
@@ -112,9 +116,10 @@ class _Gzip:
 
 
 def _streamed(make: Callable[[], Any], data: bytes, magic: bytes, size: int = _STEP) -> Pieces:
-    """One stream after the other; what follows them and is none is padding."""
+    """One stream after the other. What follows them and is neither padding nor passed over is
+    damage, though many readers keep quiet about it."""
     view, at = memoryview(data), 0
-    while data.startswith(magic, at):
+    while (at := _next(data, magic, at)) < len(data):
         one, hungry = make(), True
         while not one.eof:
             step = view[at : at + size] if hungry else b""
@@ -125,6 +130,30 @@ def _streamed(make: Callable[[], Any], data: bytes, magic: bytes, size: int = _S
             hungry = one.needs_input or not piece
             yield at, piece
         at -= len(one.unused_data or b"")
+
+
+def _next(data: bytes, magic: bytes, at: int) -> int:
+    """Where the next stream begins; the end of the data where there is none."""
+    while at < len(data) and not data.startswith(magic, at):
+        if not data[at]:
+            at = _ZEROS.match(data, at).end()  # type: ignore[union-attr]
+        elif magic in (MAGIC["zstd"], MAGIC["lz4"]) and (found := _SKIPPABLE.match(data, at)):
+            at += 8 + int.from_bytes(found[1], "little")
+            if at > len(data):
+                raise EOFError("it ends within a frame that is passed over")
+        elif _is_cut(data[at : at + 8], magic):
+            raise EOFError("it ends within the beginning of a stream")
+        else:
+            raise ValueError(f"from byte {at:,} on it is neither a stream of it nor zeros")
+    return at
+
+
+def _is_cut(rest: bytes, magic: bytes) -> bool:
+    """Whether a stream, or a frame that is passed over, may begin here."""
+    skips = magic in (MAGIC["zstd"], MAGIC["lz4"]) and 0x50 <= rest[0] <= 0x5F
+    return (len(rest) < len(magic) and magic.startswith(rest)) or (
+        skips and len(rest) < 8 and b"\x2a\x4d\x18".startswith(rest[1:4])
+    )
 
 
 def _standard_zstd(python: str) -> Decoder | None:

@@ -18,6 +18,7 @@ from .watched import within
 #: Beyond the time of its jobs: it starts, lays files out, syncs at the end.
 _BEYOND_S, _LAST_S = 30.0, 5.0
 _SAID = 4000
+_PARSES_S, _SAID_OF_A_JOB = 10.0, 200
 _BEGIN = re.compile(r'\{\s*"fio version"')
 
 
@@ -34,6 +35,22 @@ class Ran(NamedTuple):
 def program() -> str:
     """Where fio is; "" where it is not."""
     return shutil.which("fio", path=f"{os.environ.get('PATH', '')}:/usr/bin:/usr/local/bin") or ""
+
+
+def refuses(job_file: str) -> str:
+    """What fio finds wrong with the text; "" where nothing, or where there is no fio."""
+    if not program():
+        return ""
+    within(_PARSES_S + _LAST_S, "fio read the job file")
+    try:
+        done = subprocess.run(
+            [program(), "--parse-only", "-"], input=job_file, capture_output=True, text=True,
+            errors="replace", timeout=_PARSES_S, env=_environment(), check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return ""  # what does not end here is told when it runs
+    said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    return "; ".join(said[:2])[:_SAID_OF_A_JOB] or "no reason given" if done.returncode else ""
 
 
 def run(arguments: list[str], folder: str, seconds: float) -> Ran:

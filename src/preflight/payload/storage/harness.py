@@ -14,9 +14,10 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from . import fio
+from .beneath import IN_MEMORY, beneath
 from .jobs import NAMES, WRITES, Sizes, Way, job_file, sizes
 from .meeting import Meeting
-from .mounts import MEMORY, is_shared
+from .mounts import is_shared
 from .patterns import rows, shared
 from .place import Place, RefusedError, chosen, own_folder
 from .plan import Plan
@@ -45,17 +46,23 @@ def harness(plan: Plan, tell: Tell) -> None:
     began = time.monotonic()
     try:
         place = chosen(plan.dir, plan.size_bytes)
+        if plan.job_file and (why := fio.refuses(plan.job_file)):
+            raise RefusedError(f"fio refuses the job file: {why}: fio --parse-only FILE tells more")
+        if plan.look:
+            tell({"preflight": FORM, "kind": "looked"})
+            return
         size = plan.size_bytes // (plan.hosts if is_shared(place.mount) else 1)
         with own_folder(place, lambda text: tell({"kind": "left", "text": text})) as folder:
+            within(_TRIES_S, "it was tried what holds its data")
+            of = beneath(folder, place.mount)
             tell({"preflight": FORM, "kind": "begin", "plan": asdict(plan), "dir": place.path,
-                  "size_bytes": size, **_about(place)})  # fmt: skip
+                  "size_bytes": size, **_about(place, of)})  # fmt: skip
             within(_TRIES_S, "what a checkpoint takes for granted was tried")
             _tried(folder, tell)
             meeting = _met(place, folder, plan, tell)
             if plan.measure:
                 since = began if plan.hosts < 2 else time.monotonic()
-                memory = place.mount.kind in MEMORY
-                room = Room(folder, size, 0.0, memory, plan, meeting)
+                room = Room(folder, size, 0.0, of == IN_MEMORY, plan, meeting)
                 _measured(plan, size, room, tell, since)
                 if meeting:
                     meeting.stay()
@@ -88,10 +95,10 @@ def _text(error: Exception, plan: Plan) -> str:
     return f"{where}: {error.strerror or error}: another --dir"
 
 
-def _about(place: Place) -> dict[str, Any]:
+def _about(place: Place, of: str) -> dict[str, Any]:
     mount = place.mount
     return {"mount": mount.place, "fs": mount.kind, "source": mount.source,
-            "shared": is_shared(mount), "memory": mount.kind in MEMORY}  # fmt: skip
+            "shared": is_shared(mount), "memory": of == IN_MEMORY, "of": of}  # fmt: skip
 
 
 def _tried(folder: str, tell: Tell) -> None:

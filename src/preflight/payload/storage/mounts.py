@@ -19,11 +19,13 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 class Mount(NamedTuple):
-    """`place`: where it is mounted; `kind`: ext4; `source`: /dev/nvme0n1p1."""
+    """`place`: where it is mounted; `kind`: ext4; `source`: /dev/nvme0n1p1; `options`: those of the
+    file system, as the one who mounted it gave them."""
 
     place: str
     kind: str
     source: str
+    options: str = ""
 
 
 def mount_of(path: str, table: str = "/proc/self/mountinfo") -> Mount:
@@ -38,7 +40,11 @@ def mount_of(path: str, table: str = "/proc/self/mountinfo") -> Mount:
             place = _OCTAL.sub(lambda match: chr(int(match[1], 8)), words[4])
             # Of several at one place the last is what is seen.
             if _is_within(path, place) and len(place) >= len(found.place):
-                found = Mount(place, told[0], _OCTAL.sub(lambda m: chr(int(m[1], 8)), told[1]))
+                source, options = (
+                    _OCTAL.sub(lambda match: chr(int(match[1], 8)), word)
+                    for word in (told[1], "".join(told[2:3]))
+                )
+                found = Mount(place, told[0], source, options)
     return found
 
 

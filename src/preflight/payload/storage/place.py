@@ -82,6 +82,9 @@ def held(asked: str, size_bytes: int) -> Place:
         )  # fmt: skip
         raise RefusedError(f"{asked} {why}: another --dir")
     free, whole = free_and_all(path)
+    if not whole:
+        raise RefusedError(f"{asked} is {mount_of(path).kind}, which has no room for files: "
+                           "another --dir")  # fmt: skip
     if free < _FREE_SHARE * whole or free < _BEYOND * size_bytes:
         raise RefusedError(
             f"{asked} has {_size(free)} free of {_size(whole)}; a tenth stays free, and "

@@ -15,7 +15,8 @@ class Plan:
     this job alone, by which several hosts know each other's files (seen.py). `workers` of a
     loader, 0: as many as there are processors, up to 8; `window_bytes`: what they read at once.
     `demand_mbps`: so much each host must be able to read, in 1e6 bytes a second; 0: not stated.
-    `writers` of a checkpoint on each host, 0: as many as there are GPUs."""
+    `writers` of a checkpoint on each host, 0: as many as there are GPUs. With `look` nothing is
+    written: it is told whether directory and job file are taken."""
 
     dir: str = ""
     size_bytes: int = 4 << 30
@@ -30,3 +31,4 @@ class Plan:
     window_bytes: int = 128 << 10
     demand_mbps: float = 0.0
     writers: int = 0
+    look: bool = False

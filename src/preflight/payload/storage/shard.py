@@ -21,6 +21,8 @@ FORM = "shard/1"
 Row = dict[str, Any]
 #: What is read of the file, and what is kept of it decoded to see what it is.
 _SAMPLE, _HEAD = 64 << 20, 4 << 20
+#: So many more lines that are no JSON than lines that are, and it is something else.
+_TO_TELL = 100
 #: Less than this took too little time to tell a speed.
 _LEAST_BYTES = 64 << 10
 
@@ -56,7 +58,8 @@ def harness(plan: Plan, tell: Callable[[Row], None]) -> None:
     for one in found:
         told = _told(one, data, plan.seconds / len(found), whole)
         tell({"kind": "decoder", "by": one.by, **told})
-    if form not in MAGIC and (records := _records(data[:_HEAD])):
+    head = data[:_HEAD]
+    if form not in MAGIC and (records := _records(head, whole=len(head) == size)):
         tell({"kind": "decoder", "by": "", **records})
     tell({"kind": "end"})
 
@@ -96,9 +99,13 @@ def _timed(one: Decoder, data: bytes, seconds: float, whole: bool) -> Row:
             trouble = f"the file is cut: {error}"
     except Exception as error:  # noqa: BLE001  each library has its own
         trouble = f"{type(error).__name__}: {error}"[:300]
+    else:
+        trouble = "" if done or not ended else "nothing comes of it: 0 bytes"
     took_s = _cpu_s(one) - began
+    all_there = whole and ended and not trouble and len(head) == done
     return {"taken_bytes": taken, "done_bytes": done, "cpu_s": round(took_s, 4), "ended": ended,
-            "trouble": trouble, "enough": done >= _LEAST_BYTES, **_records(head)}  # fmt: skip
+            "trouble": trouble, "enough": done >= _LEAST_BYTES,
+            **_records(head, whole=all_there)}  # fmt: skip
 
 
 def _cpu_s(one: Decoder) -> float:
@@ -107,19 +114,31 @@ def _cpu_s(one: Decoder) -> float:
     return told.ru_utime + told.ru_stime
 
 
-def _records(head: bytes) -> Row:
-    """What Python's json takes, where the lines are of JSON; empty where they are not."""
-    lines = head.split(b"\n")[:-1]
-    if not lines or not lines[0].lstrip().startswith((b"{", b"[")):
+def _records(head: bytes, *, whole: bool) -> Row:
+    """What Python's json takes, where the lines are of JSON, which is where most of them are; empty
+    where they are not. `whole`: a last line without its end is one too.
+
+    `json_wrong` lines are none, the first is number `json_wrong_line`; the figure is without them.
+    """
+    lines = head.split(b"\n")
+    last = lines.pop()
+    lines += [last] if whole else []
+    if not head.lstrip().startswith((b"{", b"[")):
         return {}
-    began, done = time.process_time(), 0
-    for line in lines:
+    began, done, right, wrong = time.process_time(), 0, 0, list[int]()
+    for number, line in enumerate(lines, 1):
+        at = time.process_time()
         try:
             json.loads(line)
-        except ValueError:
-            if not done:
+        except (ValueError, RecursionError):
+            began += time.process_time() - at
+            wrong += [number] if line.strip() else []
+            if len(wrong) > right + _TO_TELL:
                 return {}
-            break
-        done += len(line) + 1
+        else:
+            done, right = done + len(line) + 1, right + 1
     took_s = time.process_time() - began
-    return {"json_bytes": done, "json_s": round(took_s, 4)} if took_s > 0 else {}
+    if took_s <= 0 or right <= len(wrong):
+        return {}
+    return {"json_bytes": done, "json_s": round(took_s, 4), "json_lines": right + len(wrong),
+            "json_wrong": len(wrong), "json_wrong_line": wrong[0] if wrong else 0}  # fmt: skip

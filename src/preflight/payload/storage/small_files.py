@@ -11,6 +11,7 @@ import ctypes
 import os
 import time
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -46,7 +47,10 @@ def small_files(room: Room) -> Iterator[Row]:
         asked = [_directories(one) for one in names] if part == "list" else names
         if part == "read":
             through["read"] = _read_from(room, names)
-        told = together(processes, _work(call, asked, seconds), seconds)
+        if part == "list":
+            told = together(processes, _listing(asked, names, seconds), seconds)
+        else:
+            told = together(processes, _work(call, asked, seconds), seconds)
         counts = [int(one.get("count", 0)) for one in told]
         if part == "create":
             names = [one[:count] for one, count in zip(names, counts)]  # noqa: B905
@@ -83,9 +87,9 @@ def _create(path: str) -> None:
         os.close(fd)
 
 
-def _list(path: str) -> int:
+def _list(path: str) -> Sequence[str]:
     with os.scandir(path) as entries:
-        return sum(1 for _ in entries)
+        return [entry.name for entry in entries]
 
 
 def _read(path: str) -> None:
@@ -158,6 +162,31 @@ def _work(call: Call, names: Sequence[Sequence[str]], seconds: float) -> Callabl
     return lambda number: _timed(call, names[number], seconds)
 
 
+def _listing(
+    asked: Sequence[Sequence[str]], names: Sequence[Sequence[str]], seconds: float
+) -> Callable[[int], Told]:
+    """As _work; `wrong`: names that were created and are not listed, or are otherwise."""
+
+    def work(number: int) -> Told:
+        listed: list[Sequence[str]] = []
+        told = _timed(lambda path: listed.append(_list(path)), asked[number], seconds)
+        return {**told, "wrong": _otherwise(asked[number], listed, names[number])}
+
+    return work
+
+
+def _otherwise(
+    places: Sequence[str], listed: Sequence[Sequence[str]], created: Sequence[str]
+) -> int:
+    """Names too few, too many, or told twice, of the directories that were listed."""
+    found: Counter[str] = Counter()
+    for place, each in zip(places, listed):  # noqa: B905  those that there was time for
+        found.update(f"{place}/{name}" for name in each)
+    seen = set(places[: len(listed)])
+    made = Counter(name for name in created if name.rpartition("/")[0] in seen)
+    return sum(((found - made) + (made - found)).values())
+
+
 def _timed(call: Call, names: Sequence[str], seconds: float) -> Told:
     took, now = array("d", bytes(8 * len(names))), time.perf_counter
     done, began, clock = 0, now(), time.monotonic()
@@ -183,5 +212,6 @@ def _row(part: str, told: Sequence[Any], processes: int, through: str) -> Row:
         "part": part, "way": "files", "processes": processes, "count": len(took),
         "elapsed_s": round(elapsed, 6), "us": times(took), "through": through,
         "trouble": next((one["trouble"] for one in told if one.get("trouble")), ""),
+        **({"wrong": sum(one.get("wrong", 0) for one in told)} if part == "list" else {}),
         **({"block_bytes": _FILE_BYTES} if part in _WITH_DATA else {}),
     }  # fmt: skip

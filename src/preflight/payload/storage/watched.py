@@ -48,7 +48,9 @@ def watched(work: Callable[[Tell], None], tell: Tell, form: str) -> None:
     finally:
         os.close(reading)
         status = _ended(pid, told.ending())
-    if status:
+    if status < 0:
+        tell(told.killed(-status))
+    elif status:
         raise RuntimeError(f"the process of the bench ended with status {status}")
 
 
@@ -113,7 +115,15 @@ class _Told:
         text = (f"{self.path} does not answer: nothing for {self.seconds:.0f} s while {self.doing}."
                 f" It is {mount.kind} on {mount.source}, mounted at {mount.place}. What was written"
                 " is removed once it answers")  # fmt: skip
-        return {**({} if self.begun else {"preflight": self.form}), "kind": "hung", "text": text}
+        return self._line("hung", text)
+
+    def killed(self, number: int) -> dict[str, Any]:
+        """What is told of a process that somebody else has killed."""
+        memory = " (memory?)" if number == signal.SIGKILL else ""
+        return self._line("killed", f"ended by signal {number}{memory} while {self.doing},")
+
+    def _line(self, kind: str, text: str) -> dict[str, Any]:
+        return {**({} if self.begun else {"preflight": self.form}), "kind": kind, "text": text}
 
     def ending(self) -> tuple[int, ...]:
         """The signals that end the process: none where it ended, one that it can answer where it
@@ -122,13 +132,16 @@ class _Told:
 
 
 def _ended(pid: int, numbers: tuple[int, ...]) -> int:
-    """Its status, once it has ended. One that the kernel does not let go is not waited for."""
+    """Its status, once it has ended: less than 0 where a signal did that which is none of ours. One
+    that the kernel does not let go is not waited for."""
     for number in numbers or (0,):
         os.kill(pid, number)
         until = time.monotonic() + (_LEFT_S if number == signal.SIGKILL else _ENDS_S)
         while time.monotonic() < until:
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                return 0 if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+                if os.WIFSIGNALED(status):
+                    return 0 if numbers else -os.WTERMSIG(status)
+                return os.WEXITSTATUS(status)
             time.sleep(0.01)
     return 0

@@ -12,9 +12,10 @@ from preflight.errors import ParseError
 from preflight.facts.fio import FioDisk, FioJob, FioRun, FioSide, FioTotal
 from preflight.facts.patterns import Bench, Pattern
 from preflight.model import NOT_IN_INPUT, Known, Missing
+from preflight.probes.fio.cut import asked_of, cut_of, unreached, with_unreached
 from preflight.probes.fio.documents import Document, one_document
 from preflight.probes.fio.jobs import run_of
-from preflight.probes.fio.patterns import patterns_of
+from preflight.probes.fio.patterns import of_device, patterns_of
 from preflight.probes.fio.report import errors_in
 from preflight.probes.spec import probe
 
@@ -36,18 +37,22 @@ def io_bench(text: str) -> Bench:
     told = str(first.get("text", ""))
     if first.get("kind") == "busy":
         return Bench((), 1, PROBE, busy=told)
-    if first.get("kind") == "cannot":
+    if first.get("kind") in ("cannot", "killed"):
         return Bench((), 1, PROBE, cannot=told, lacks_fio=first.get("why") == "no-fio")
+    asked, cut = asked_of(first), cut_of(lines)
+    patterns = _patterns(first, lines)
+    patterns += tuple(unreached(first, patterns, cut, PROBE))
     refused = next((one for one in lines if one.get("kind") in _REFUSED), None)
     if refused and refused.get("why") == "no-fio":
-        return Bench((), 1, PROBE, _patterns(first, lines), str(refused.get("text", "")),
-                     lacks_fio=True)  # fmt: skip
-    run = _run(first, lines)
+        return Bench((), 1, PROBE, patterns, str(refused.get("text", "")), lacks_fio=True,
+                     asked=asked, cut=cut)  # fmt: skip
+    run = with_unreached(_run(first, lines), asked, cut, PROBE)
     if refused:
         run = replace(run, jobs=(*run.jobs, _failed(refused)))
     interrupted = any(one.get("kind") == "interrupted" for one in lines)
     return Bench(
-        (run,) if run.jobs else (), 1, PROBE, _patterns(first, lines), interrupted=interrupted,
+        (run,) if run.jobs else (), 1, PROBE, patterns, interrupted=interrupted, asked=asked,
+        cut=cut,
     )  # fmt: skip
 
 
@@ -78,7 +83,7 @@ def _run(first: Line, lines: list[Line]) -> FioRun:
     jobs, sides, syncs = list[FioJob](), list[FioSide](), list[FioSide]()
     totals, disks, version = list[FioTotal](), dict[str, FioDisk](), ""
     for at, one in enumerate(one for one in lines if one["kind"] == "fio"):
-        run = _of(one, at, str(first.get("dir", "")), memory=first.get("memory") is True)
+        run = _of(one, at, str(first.get("dir", "")), of=of_device(first))
         version = run.version or version
         jobs += run.jobs
         sides += run.sides
@@ -123,7 +128,7 @@ def _hosts(first: Line) -> Known[int]:
     return told if isinstance(told, int) and not isinstance(told, bool) else NOT_IN_INPUT
 
 
-def _of(line: Line, group: int, place: str, *, memory: bool) -> FioRun:
+def _of(line: Line, group: int, place: str, *, of: str) -> FioRun:
     """One job: groups of fio are counted from 0 in each of its runs."""
     errors, number = errors_in(str(line.get("said", ""))), line["line"]
     report = line.get("report")
@@ -134,7 +139,9 @@ def _of(line: Line, group: int, place: str, *, memory: bool) -> FioRun:
     ended = line.get("hung") is not True
 
     def placed(each: Any) -> Any:
-        over = {"through": "memory"} if memory and hasattr(each, "through") else {}
+        through = getattr(each, "through", None)
+        over = {"through": of} if of == "memory" or through == "device" else {}
+        over = {} if through is None else over
         return replace(each, group=f"{group}.{each.group}", line=number, probe=PROBE, **over)
 
     jobs = [placed(one) for one in run.jobs]

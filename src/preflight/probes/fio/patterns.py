@@ -30,10 +30,23 @@ def patterns_of(lines: Iterable[Line], probe: str) -> tuple[Pattern, ...]:
         if one.get("kind") == "begin":
             begin = one
         elif one.get("kind") == "pattern":
-            found.append(
-                replace(_pattern(one, probe), **of_loader(one, begin), **of_save(one, begin))
-            )
+            row = replace(_pattern(one, probe), **of_loader(one, begin), **of_save(one, begin))
+            found.append(_below(row, of_device(begin)))
     return beside_read(tuple(found))
+
+
+def of_device(begin: Line) -> str:
+    """What figures past the page cache are of, where the bench was: most often the device."""
+    told = begin.get("of")
+    if isinstance(told, str) and told:
+        return told
+    return "memory" if begin.get("memory") is True else "device"
+
+
+def _below(row: Pattern, of: str) -> Pattern:
+    """The row with what holds its data in place of the device."""
+    told = {name: of for name in ("through", "read_back") if getattr(row, name) == "device"}
+    return replace(row, **told) if told else row
 
 
 def _pattern(line: Line, probe: str) -> Pattern:

@@ -15,6 +15,12 @@ _NO_DEVICE = Missing("not-applicable", "what its device is given is not told of 
 _NO_READER = Missing("not-applicable", "nobody read beside it")
 _NO_HOSTS = Missing("not-applicable", "it is of one host")
 _UNTOLD = Missing("unreadable", "its line does not tell it")
+#: More than this of what it had alone, and the time alone was a bad one.
+_NO_FASTER_PERCENT = 120
+_UNSTEADY = Missing(
+    "exited", "data was read faster beside the save than alone: the device is not steady, or "
+    "others use it; what a save leaves to a reader is not determined",
+)  # fmt: skip
 #: Numbers, and what it is that has none.
 _NUMBERS = {
     **dict.fromkeys(("durable_s", "stall_s", "sync_s"), _NO_SAVE), "reached_percent": _NO_DEVICE,
@@ -25,9 +31,13 @@ _NUMBERS = {
 
 def of_save(line: Line, begin: Line) -> dict[str, Any]:
     """Fields of a row by its line and the first line of the bench."""
+    told = {name: _number(line.get(name, absent)) for name, absent in _NUMBERS.items()}
+    kept = told["reader_kept_percent"]
+    if not isinstance(kept, Missing) and kept > _NO_FASTER_PERCENT:
+        told |= dict.fromkeys(("reader_kept_percent", "reader_starved_s"), _UNSTEADY)
     cached, origin = line.get("cached_bytes", _NO_SAVE), line.get("read_back", _NO_SAVE)
     return {
-        **{name: _number(line.get(name, absent)) for name, absent in _NUMBERS.items()},
+        **told,
         "cached_bytes": cached if isinstance(cached, (int, Missing)) else _UNTOLD,
         "read_back": origin if isinstance(origin, (str, Missing)) else _UNTOLD,
         "hosts_mbps": tuple(_rates(line.get("hosts_mbps"))),

@@ -20,9 +20,14 @@ _UNREACHED = Missing("not-applicable", "the store was not reached")
 _ENDED = Missing("exited", "the bench was ended before it")
 _NO_WIRE = Missing("not-applicable", "there is no network in between")
 _NONE_ANSWERED = Missing("exited", "no request of it was answered")
+_CACHED = Missing("unreadable", "these files stay in the memory of the host: it would be measured")
 _TIMED = ("per_s", "bandwidth_mbps", "p50_us", "p99_us", "max_us")
 _WHOLE = Missing("not-applicable", "files have no parts")
 _LOCAL = ("file", "local", "memory")
+#: No bench counts so many, or lasts so long.
+_MOST, _LONGEST_S = 1 << 50, 86400
+#: Of a way, what is never below 0.
+_COUNTS = ("failed", "hung", "lost", "size_bytes", "at_once", "asked")
 #: From here on an object tells how much comes through.
 _LARGE_BYTES = 1 << 20
 
@@ -57,7 +62,19 @@ def _lines(text: str) -> Iterator[Line]:
             raise ParseError("expected a line of JSON", number) from None
         if not isinstance(told, dict) or not isinstance(told.get("kind"), str):
             raise ParseError("expected a line of the bench", number)
+        _hold_range(told, number)
         yield {**told, "line": number}
+
+
+def _hold_range(told: Line, number: int) -> None:
+    """Raises ParseError for numbers that no bench tells."""
+    for name in _COUNTS if told["kind"] == "way" else ():
+        count = _count(told.get(name, 0))
+        if count is None or count < 0:
+            raise ParseError(f"{name}: expected a count", number)
+    elapsed = told.get("elapsed_s", 0)
+    if not _is_time(elapsed) or not 0 <= elapsed <= _LONGEST_S:
+        raise ParseError("elapsed_s: expected seconds, a day at most", number)
 
 
 def _store(first: Line, lines: Sequence[Line], ways: Sequence[ObjectWay]) -> ObjectStore:
@@ -65,7 +82,8 @@ def _store(first: Line, lines: Sequence[Line], ways: Sequence[ObjectWay]) -> Obj
     plan = first.get("plan")
     url = str(plan.get("url", "")) if isinstance(plan, dict) else ""
     library = str(first.get("library", ""))
-    about: dict[str, Any] = {"name": url or "object store", "library": library}
+    about: dict[str, Any] = {"name": url or "object store", "library": library,
+                             "folder": str(first.get("folder", ""))}  # fmt: skip
     reached = by_kind.get("reached")
     if reached is None:
         return ObjectStore(reached=_ENDED, **_all(_ENDED), **about)
@@ -80,7 +98,8 @@ def _store(first: Line, lines: Sequence[Line], ways: Sequence[ObjectWay]) -> Obj
     said = (each for one in lines if one["kind"] == "way" for each in _texts(one.get("said")))
     return ObjectStore(
         reached=True, said=tuple(dict.fromkeys(said)), swept=_count(reached.get("left")) or 0,
-        **_requests(ways), **_wire(by_kind.get("exchanges"), ways, library, is_local),
+        **_requests(ways, whole="end" in by_kind),
+        **_wire(by_kind.get("exchanges"), ways, library, is_local),
         **_contents(by_kind), **_in_parts(by_kind.get("parts"), is_local),
         left=_left(by_kind, _ENDED), put_mbps=_best(ways, "put"), get_mbps=_best(ways, "get"),
         **about,
@@ -93,8 +112,8 @@ def _all(why: Missing) -> dict[str, Any]:
     return dict.fromkeys(names, why)
 
 
-def _requests(ways: Sequence[ObjectWay]) -> dict[str, Any]:
-    if not ways:
+def _requests(ways: Sequence[ObjectWay], *, whole: bool) -> dict[str, Any]:
+    if not ways or not whole:  # how many there would have been is not known
         return {"requests": _ENDED, "failed": _ENDED}
     return {"requests": sum(one.requests for one in ways),
             "failed": sum(one.failed for one in ways)}  # fmt: skip
@@ -137,9 +156,9 @@ def _contents(by_kind: dict[str, Line]) -> dict[str, Any]:
         return {"read": _ENDED, "wrong": _ENDED, "unlisted": unlisted}
     read = _count(content.get("read")) or 0
     none = Missing("exited", "no object was got")
-    wrong = _count(content.get("wrong"))
-    return {"read": read, "wrong": none if not read or wrong is None else wrong,
-            "unlisted": unlisted}  # fmt: skip
+    wrong, lost = _count(content.get("wrong")), _count(content.get("lost")) or 0
+    return {"read": read, "wrong": none if not read + lost or wrong is None else wrong + lost,
+            "lost": lost, "unlisted": unlisted}  # fmt: skip
 
 
 def _in_parts(line: Line | None, is_local: bool) -> dict[str, Any]:
@@ -159,7 +178,7 @@ def _left(by_kind: dict[str, Line], unknown: Missing) -> Known[int]:
     count = None if line is None else _count(line.get("left"))
     if count is None or count < 0:
         said = "" if line is None else str(line.get("text", ""))
-        return Missing("exited", said) if said and unknown is _ENDED else unknown
+        return Missing("exited", said) if said else unknown
     return count
 
 
@@ -169,20 +188,24 @@ def _way(line: Line) -> ObjectWay:
     given = line.get("taken_us")
     taken = sorted(one for one in given if _is_time(one)) if isinstance(given, list) else []
     failed = (_count(line.get("failed")) or 0) + (_count(line.get("hung")) or 0)
+    lost = _count(line.get("lost")) or 0
     timed: dict[str, Any] = dict.fromkeys(_TIMED, _NONE_ANSWERED)
-    if taken:
+    if line.get("cached") is True:
+        timed = dict.fromkeys(_TIMED, _CACHED)
+    elif taken:
         timed = {
             "per_s": _per_s(len(taken), elapsed), "p50_us": _at(taken, 0.5),
             "p99_us": _at(taken, 0.99), "max_us": float(taken[-1]),
             "bandwidth_mbps": _rate(size * len(taken), elapsed),
         }  # fmt: skip
     name = f"{op} {format_bytes(size)}, {at_once} at once"
-    return ObjectWay(name, op, size, at_once, len(taken) + failed, failed, **timed,
+    return ObjectWay(name, op, size, at_once, len(taken) + failed + lost, failed, **timed,
                      line=line["line"], probe=PROBE)  # fmt: skip
 
 
 def _is_time(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and 0 <= value <= 1e15  # type: ignore[operator]
 
 
 def _at(ordered: Sequence[float], share: float) -> float:
@@ -192,6 +215,8 @@ def _at(ordered: Sequence[float], share: float) -> float:
 
 def _best(ways: Sequence[ObjectWay], op: str) -> Known[float]:
     large = [one.bandwidth_mbps for one in ways if one.op == op and one.size_bytes >= _LARGE_BYTES]
+    if _CACHED in large:
+        return _CACHED
     rates = [one for one in large if not isinstance(one, Missing)]
     return max(rates) if rates else Missing("exited", f"no large object was {op}")
 
@@ -208,7 +233,9 @@ def _per_s(count: int, seconds: object) -> Known[float]:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    """None for what counts nothing; -1 where the bench does not know it."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and -1 <= value <= _MOST
+    return value if is_count else None  # type: ignore[return-value]
 
 
 def _texts(value: object) -> list[str]:

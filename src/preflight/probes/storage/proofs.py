@@ -29,6 +29,8 @@ _NOT_MADE = {
     "EROFS": "it could not be tried: the file system became read-only",
 }
 _UNTIMED = Missing("not-applicable", "no fsync came back")
+#: Kinds of lines that say why nothing was tried.
+_REFUSED = ("busy", "cannot", "hung", "killed")
 
 
 def proofs_in(text: str, probe: str) -> tuple[Proof, ...]:
@@ -53,7 +55,7 @@ def proofs_in(text: str, probe: str) -> tuple[Proof, ...]:
 def refused(text: str) -> str:
     """Why a bench wrote nothing, in its words; empty where it did. Without fio it only measures
     nothing."""
-    whys = (told for _, told in _lines(text) if told.get("kind") in ("busy", "cannot", "hung"))
+    whys = (told for _, told in _lines(text) if told.get("kind") in _REFUSED)
     return next((str(told.get("text") or "it did not begin") for told in whys), "")
 
 
