@@ -48,7 +48,6 @@ DOMAINS = {
     "wire": "Links",
     "bench": "Benchmarks",
     "io": "Storage as measured",
-    "objects": "Object stores",
     "shard": "Data as it is decoded",
     "objects": "Object stores",
     "storage": "Storage",
