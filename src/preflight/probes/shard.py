@@ -99,7 +99,8 @@ def _wrong(found: Sequence[Decoder]) -> tuple[Known[int], str]:
     told = [(one.json_lines, one.json_wrong, one.json_wrong_line) for one in found]
     known = [each for each in told if not any(isinstance(part, Missing) for part in each)]
     if not known:
-        return _NO_RECORDS, ""
+        some = any(one.json_mbps is not _NO_RECORDS for one in found)
+        return (_UNTOLD if some else _NO_RECORDS), ""
     lines, wrong, first = max(known)
     return wrong, f"line {first} is no JSON; {wrong} of the {lines} lines that were looked at"
 
