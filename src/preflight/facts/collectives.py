@@ -67,6 +67,7 @@ class Collective(Struct, frozen=True):
     #: ranks each host had, where these differ.
     trouble: str = ""
     trouble_ranks: tuple[int, ...] = ()
+    left_out: tuple[tuple[int, str], ...] = ()  # sizes in bytes that were not timed, and why
     together: Known[bool] = NOT_IN_INPUT  # the ranks are of one job
     wrong: Known[int] = NOT_IN_INPUT  # results out of bounds
     reaches_own_limit: Known[bool] = NOT_IN_INPUT  # NCCL_TESTS_MIN_BW

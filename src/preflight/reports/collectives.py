@@ -79,6 +79,8 @@ def _notes(host: Host, run: Collective, judged: Judged) -> Iterator[str]:
         found = judged.get(("collectives.latency", run.name))
         told = _within(run.small_us, collective_latency(host, run), found)
         yield f"8 B to 4 KiB: {run.small_us:g} us: {told}"
+    for size, why in run.left_out:
+        yield f"{format_bytes(size)} was not timed: {why}"
     if run.trouble:
         ranks = ", ".join(map(str, run.trouble_ranks))
         yield f"{run.trouble}{f' (told by rank {ranks})' if ranks else ''}"

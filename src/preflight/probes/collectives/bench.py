@@ -31,6 +31,7 @@ _ONE_HOST = Missing("not-applicable", "one host")
 _NO_SIZE = Missing("unreadable", "no size was measured")
 #: Of a host that measured nothing.
 _NONE, _TOOL = "bench", "torch"
+_STOPPED = Missing("not-applicable", "no size was measured: see collectives.ended")
 _NO_LIMIT = Missing("not-applicable", "the bundled bench has no limit of its own")
 _STOPS = ("failed", "died", "silent", "gone")
 #: Lines of the parts that follow the tables (payload/collectives/parts.py).
@@ -121,6 +122,8 @@ def _runs(told: Told) -> tuple[Collective, ...]:
     found = [_run(told, name, lines) for name, lines in by.items()]
     if found and trouble:  # what came before it was measured
         found[-1] = replace(found[-1], ended=ended, trouble=trouble)
+        if ended is not True and not found[-1].rows:  # one cause, told once
+            found[-1] = replace(found[-1], wrong=_STOPPED)
     return numbered(found)
 
 
@@ -138,6 +141,8 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
         hosts=hosts or _ONE_HOST, host_count=max(1, len(hosts)),
         ranks_per_host=int(plan["ranks"]), even=_even(told), rows=rows,
         reaches_own_limit=_NO_LIMIT,
+        left_out=tuple((int(one["asked_bytes"]), str(one["skipped"])) for one in lines
+                       if "skipped" in one),
         product=_product(told),
         ended=_ended(told), together=True,
         wrong=sum(int(one["wrong"]) for one in lines if "wrong" in one) if rows else _NO_SIZE,
