@@ -56,7 +56,7 @@ test: packages $(READY)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
-	PYTHONDONTWRITEBYTECODE= $(VENV)/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+	PYTHONDONTWRITEBYTECODE= $(VENV)/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # All run, even where one misses its target.
 bench: $(READY)

@@ -65,6 +65,7 @@ SHARED_WITHIN = {
     "probes.spec": "the form of a probe",
     "probes.stack.package_names": "the program that lists packages is sent their names",
     "probes.values": "reads what several tools write alike",
+    "probes.told": "the lines that the payload tells of its work",
     "probes.stack.env_text": "variables within a report of an environment",
     "probes.infiniband.ports": "what several tools tell of a port",
     "probes.infiniband.tables": "addresses and counters of a port in sysfs",

@@ -321,10 +321,13 @@ BASES |= {
     "stressed-hot": {"stress": stressed(under_load(hot=3)), **_LOADED},
 }
 NO_NVLS = Job(hosts=1, gpus=8).text().replace("support is available", "support is not available")
+_SHORT = (8, 1 << 16, 1 << 20, 1 << 27)
 #: A benchmark of eight H100, of two hosts of them; and of one adapter, whose port ibstat tells.
 BASES |= {
     "collective": {"nccl-tests": collective_text.nccl_tests()},
     "collective-slow": {"nccl-tests": collective_text.nccl_tests(200.0)},
+    "collective-short": {"nccl-tests": collective_text.nccl_tests(sizes=_SHORT)},
+    "collective-short-slow": {"nccl-tests": collective_text.nccl_tests(150.0, sizes=_SHORT)},
     "collective-alone": {"nccl-tests": collective_text.nccl_tests(gpus=1) * 2},
     "collective-cut": {"nccl-tests": collective_text.nccl_tests(ends=False, most=1 << 40)},
     "collective-broken": {

@@ -71,3 +71,15 @@ def test_the_host_whose_rank_was_killed_is_the_only_one_left_out(
     hosts = {one["host"]: one["verdict"] for one in json.loads(ran.out)["hosts"]}
     assert [name for name, verdict in hosts.items() if verdict == "FAIL"] == [culprit]
     assert names.with_suffix(".fail").read_text(encoding="utf-8").split() == [culprit]
+    # One cause, told once: that nothing was timed there follows from it.
+    assert "no size was measured" not in {
+        one.get("reason") for host in json.loads(ran.out)["hosts"] for one in host["results"]
+    }
+
+
+def test_sizes_that_were_not_timed_are_told_below_the_table(tmp_path: Path) -> None:
+    late = {"kind": "size", "collective": "all_reduce", "bytes": 1 << 30, "asked_bytes": 1 << 30,
+            "dtype": "float32", "skipped": "it would take about 37 s"}  # fmt: skip
+    path = captured(tmp_path, late, {"kind": "end", "elapsed_s": 1.0})
+    text = preflight("nccl-bench", "--from", path).out
+    assert "1 GiB was not timed: it would take about 37 s" in text

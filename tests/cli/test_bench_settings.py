@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from preflight.cli.bench_settings import settings_of
+from preflight.cli.bench_settings import hold_sweep, settings_of
 from preflight.cli.benches import estimate, plan_of, told_of
 from preflight.cli.options import Options
 from preflight.errors import UsageError
@@ -69,3 +69,10 @@ def test_turns_are_news() -> None:
     told = {"kind": "setting", "name": "NCCL_ALGO", "value": "", "turn": 3}
     assert told_of(told) == "NCCL_ALGO=default, turn 4"
     assert told_of({**told, "turn": -1, "failed": "no"}) == "NCCL_ALGO=default, a trial: no"
+
+
+def test_what_nobody_reads_on_processors_is_refused_there() -> None:
+    with pytest.raises(UsageError, match="--sweep NCCL_ALGO: on processors ranks talk by gloo"):
+        hold_sweep(settings_of(["NCCL_ALGO=Ring"]), on_gpus=False)
+    hold_sweep(settings_of(["NCCL_ALGO=Ring"]), on_gpus=True)
+    hold_sweep(settings_of(["OMP_NUM_THREADS=1,2"]), on_gpus=False)

@@ -45,6 +45,11 @@ def test_what_is_slow_is_asked_for_as_the_checks_have_it() -> None:
         make_plan(asked, replace(finer, set_=["collectives.host=95"]))
 
 
+def test_what_is_named_twice_is_taken_once() -> None:
+    plan = plan_of(Options(interface="eth0, eth0,eth1", collective=["reduce", "reduce"]))
+    assert (plan["interface"], plan["collectives"]) == ("eth0,eth1", ["reduce"])
+
+
 @pytest.mark.parametrize(
     ("asked", "text"),
     [
@@ -54,6 +59,7 @@ def test_what_is_slow_is_asked_for_as_the_checks_have_it() -> None:
         ({"end": "1"}, "--end 1 is out of range"),
         ({"begin": "1G", "end": "1M"}, "-b 1G is more than -e 1M"),
         ({"factor": 1}, "--factor 1 is out of range"),
+        ({"interface": " , "}, "--interface ' , ' names none"),
         ({"repeats": 1}, "--repeats 1 is out of range"),
         ({"pairwise": True, "no_locate": True}, "--pairwise looks for slow links"),
     ],

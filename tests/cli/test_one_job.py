@@ -181,6 +181,9 @@ def test_a_loopback_leads_to_no_other_machine() -> None:
         trained({"a": site("a", **here, boot="1"), "b": site("b", **here, boot="2")})
     _, fleet = trained({"a": site("a", **here, boot="1"), "b": site("b", **here, boot="1")})
     assert plan_of(fleet)["master"] == "127.0.0.1"
+    beside = {"interface": "eth0,lo", "loopbacks": ["lo"]}
+    with pytest.raises(UsageError, match="--interface lo leads from each of the 2 machines"):
+        trained({"a": site("a", **beside, boot="1"), "b": site("b", **beside, boot="2")})
 
 
 def test_it_is_killed_and_resumed_only_where_a_folder_is_shared() -> None:

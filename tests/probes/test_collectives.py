@@ -394,3 +394,69 @@ def test_a_run_is_looked_into_from_its_own_line_on(monkeypatch: pytest.MonkeyPat
     for run in range(200):
         assert run * lines < locate(many, run * lines + 1, "ended") <= (run + 1) * lines
     assert read <= 200 * lines
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "node-01: Test CUDA failure common.cu:1101 'an illegal memory access was encountered'",
+        "mpirun noticed that process rank 3 with PID 0 on node-01 exited on signal 9 (Killed).",
+        "srun: error: node-01: task 3: Exited with exit code 1",
+        "srun: error: node-01: task 3: Bus error (core dumped)",
+        "Aborted (core dumped)",
+        "[node-01:1234] Signal: Segmentation fault (11)",
+        "mpirun: abort is already in progress...hit ctrl-c again to forcibly terminate",
+    ],
+)
+@pytest.mark.parametrize("closed", [True, False])
+def test_what_falls_after_a_whole_table_did_not_end(said: str, *, closed: bool) -> None:
+    log = text.nccl_tests(ends=closed) + f"{said}\n"
+    [raw] = recognise(log.encode(), "x.txt")
+    run = one(str(raw.stdout))
+    assert (run.ended, len(run.rows)) == (False, 6)
+    assert said.endswith(run.trouble)
+    line = locate(log, run.line, "ended")
+    assert log.split("\n")[line - 1] == said
+
+
+def test_a_status_after_a_limit_that_was_missed_is_no_trouble_of_its_own() -> None:
+    log = text.nccl_tests(wrong="3") + "srun: error: node-01: task 3: Exited with exit code 1\n"
+    assert one(log).ended is True
+    fallen = log.replace("Exited with exit code 1", "Segmentation fault (core dumped)")
+    assert one(fallen).ended is False
+
+
+def test_a_launch_that_fails_after_a_table_is_another_run() -> None:
+    log = text.nccl_tests() + "execvp error on file all_gather_perf (No such file or directory)\n"
+    first, second = nccl_tests(log).runs
+    assert first.ended is True
+    assert isinstance(second.ended, Missing)
+    assert second.rows == ()
+
+
+def test_the_slower_side_is_what_a_job_waits_for() -> None:
+    lines = text.nccl_tests(370.0).split("\n")
+    slow = text.nccl_tests(200.0).split("\n")
+    both = [
+        " ".join([*line.split()[:9], *other.split()[9:]]) if line.strip()[:1].isdigit() else line
+        for line, other in zip(lines, slow, strict=True)
+    ]
+    run, slower = one("\n".join(both)), one("\n".join(slow))
+    assert (run.busbw_gbps, run.small_us) == (slower.busbw_gbps, slower.small_us)
+
+
+@pytest.mark.parametrize(
+    ("most", "rough", "kind"),
+    [(1 << 24, False, "not-asked"), (1 << 27, True, "not-applicable"), (GIB, False, "")],
+)
+def test_below_1_gb_it_is_judged_roughly(most: int, kind: str, *, rough: bool) -> None:
+    run = one(text.nccl_tests(sizes=(8, 1 << 20, most)))
+    assert isinstance(run.rough_gbps, float) == rough
+    assert (run.busbw_gbps.kind if isinstance(run.busbw_gbps, Missing) else "") == kind
+
+
+def test_an_end_of_perftest_that_failed_is_told_of_the_test() -> None:
+    """Server and client in one text, and only the second of them died."""
+    [raw] = recognise(sample_bytes("perftest/ib_write_bw_hdr200_8M_loopback.log"), "x.txt")
+    test = rdma(f"{raw.stdout!s}\nCompletion with error at client\n Failed status 12: wr_id 0\n")
+    assert (test.ended, test.trouble) == (False, "Completion with error at client")

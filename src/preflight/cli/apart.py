@@ -76,6 +76,11 @@ def _lines_of(raws: Sequence[Raw], probe: str) -> list[Line]:
     raw = next((one for one in raws if one.probe == probe), None)
     text = raw.stdout if raw else ""
     text = text if isinstance(text, str) else text.decode(errors="replace")
+    return lines_in(text)
+
+
+def lines_in(text: str) -> list[Line]:
+    """The lines that are JSON objects; of others nothing is said."""
     found = []
     for line in text.splitlines():
         try:

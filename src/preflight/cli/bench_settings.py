@@ -24,6 +24,7 @@ _REFUSED = {
     r"CUDA_VISIBLE_DEVICES": "each rank has its GPU by number: --ranks says how many",
 }  # fmt: skip
 _EARLY = re.compile(r"(OMP|MKL|KMP|TORCH|CUDA)_\w+")
+_OF_GPUS = re.compile(r"(TORCH_)?NCCL_|CUDA_")
 _VALUE = re.compile(r"[\x21-\x7e]{1,200}")
 _MOST_VALUES, _MOST_VARIABLES = 8, 8
 _EXAMPLE = "--sweep NCCL_ALGO=Ring,Tree"
@@ -46,6 +47,16 @@ def settings_of(asked: Sequence[str]) -> list[list[str]]:
     if len(found) > _MOST_VARIABLES:
         raise UsageError(f"--sweep of {len(found)} variables", f"{_MOST_VARIABLES} at most")
     return [[name, *values] for name, values in found.items()]
+
+
+def hold_sweep(sweep: Sequence[Sequence[str]], *, on_gpus: bool) -> None:
+    """Refuse what nobody reads there: on processors gloo talks, and not NCCL."""
+    unread = [name for name, *_ in sweep if _OF_GPUS.match(name)]
+    if unread and not on_gpus:
+        raise UsageError(
+            f"--sweep {unread[0]}: on processors ranks talk by gloo, which does not read it",
+            "on hosts with GPUs; on processors --sweep OMP_NUM_THREADS=1,2",
+        )
 
 
 def _hold_name(name: str) -> None:

@@ -45,13 +45,22 @@ def plan_of(options: Options) -> dict[str, Any]:
     plan |= {name: _bytes(name, text) for name, text in sizes.items() if text is not None}
     if plan.get("begin_bytes", 0) > plan.get("end_bytes", _MOST_BYTES):
         raise UsageError(f"-b {options.begin} is more than -e {options.end}", "-b 8 -e 1G")
-    plan |= {"collectives": list(options.collective)} if options.collective else {}
+    plan |= {"interface": each_once(options.interface)} if options.interface else {}
+    plan |= {"collectives": list(dict.fromkeys(options.collective))} if options.collective else {}
     plan |= {"pairwise": True} if options.pairwise else {}
     plan |= {"sweep": settings_of(options.settings)} if options.settings else {}
     plan |= {"lasting_s": _lasting_s(options.lasting)} if options.lasting else {}
     plan |= {"wire": options.wire} if options.wire else {}
     plan |= {"tests": tests} if (tests := tests_of(options)) else {}
     return plan | ({"locate": False} if options.no_locate else {})
+
+
+def each_once(interface: str) -> str:
+    """The interfaces that are named, each once, in their order. Raises UsageError."""
+    names = [one for one in dict.fromkeys(map(str.strip, interface.split(","))) if one]
+    if not names:
+        raise UsageError(f"--interface {interface!r} names none", "--interface eth0")
+    return ",".join(names)
 
 
 def looks_for(checks: Sequence[Check]) -> dict[str, Any]:

@@ -6,7 +6,9 @@ import shlex
 
 from msgspec.structs import replace
 
+from preflight.cli.bench_settings import hold_sweep
 from preflight.cli.benches import plan_of
+from preflight.cli.drills import has_no_gpu
 from preflight.cli.holding import hold
 from preflight.cli.judging import judge_and_report
 from preflight.cli.nccl_tests.asked import hold_folder
@@ -31,6 +33,8 @@ def run(options: Options, streams: Streams) -> int:
     hold_folder(options)
     options = with_engine(options, tuple(shlex.split(options.python)), streams)
     benches = None if options.from_ else plan_of(options)
+    if benches and has_no_gpu(options):
+        hold_sweep(benches.get("sweep", ()), on_gpus=False)
     asked = (*ASKED, "wire.*") if options.wire else ASKED
     question = Question("nccl-bench", DOMAINS, asked, parts=PARTS, pairs=True, benches=benches)
     # Whoever types the name of active work asks for it.

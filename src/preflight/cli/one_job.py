@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from preflight.assemble.same_host import told_apart
 from preflight.cli.apart import left_out, shut_off
+from preflight.cli.bench_settings import hold_sweep
 from preflight.cli.hosts import Asking
 from preflight.cli.together import as_told, benched, gathered, told_of_others
 from preflight.errors import UsageError
@@ -137,6 +138,9 @@ class OneJob(Struct):
         found = {one.host: _left_out(one, train, self.work) for one in left}
         if healthy:
             _hold_way(healthy)
+            if self.work is BENCH:
+                gpus = any(one.told.get("gpus") for one in healthy)
+                hold_sweep(plan.get("sweep", ()), on_gpus=gpus)
             found |= self._together(commands, train, plan, healthy, left)
         # As they were named, and not as they answered: what is saved is read in this order again.
         order = dict.fromkeys([*(one.host for one in sites), *found])
@@ -219,6 +223,12 @@ def _hold_way(sites: Sequence[Site]) -> None:
     """A loopback leads from each machine to itself."""
     first = sites[0].told
     machines = {(one.told.get("boot") or one.host, one.told.get("network", "")) for one in sites}
+    looped = first.get("loopbacks")
+    if len(machines) > 1 and looped:
+        raise UsageError(
+            f"--interface {','.join(looped)} leads from each of the {len(machines)} machines to "
+            "itself alone", "`ip -brief address` on the hosts: --interface eth0",
+        )  # fmt: skip
     if len(machines) > 1 and str(first["address"]).startswith("127."):
         raise UsageError(
             f"the ranks would meet at {first['address']} ({first['interface']}), and each of the "

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from preflight.cli.apart import did_not_meet
+from preflight.cli.apart import did_not_meet, lines_in
 from preflight.cli.hosts import Fleet
 from preflight.faults import CONNECTION
 from preflight.model import Command, Raw
@@ -113,7 +113,7 @@ def _ended_badly(raws: Sequence[Raw]) -> bool:
     if raw is None or raw.missing or raw.rc:
         return True
     return any(
-        one.get("kind") in _BAD and one.get("launch") != _KILLED for one in _lines(_text(raw))
+        one.get("kind") in _BAD and one.get("launch") != _KILLED for one in lines_in(_text(raw))
     )
 
 
@@ -176,7 +176,7 @@ def _lost(raws: Sequence[Raw]) -> str:
     gone = next((one.missing for one in reversed(raws) if one.missing), None)
     if gone is not None:
         return gone.text
-    lines = _lines(_text(raw)) if raw else []
+    lines = lines_in(_text(raw)) if raw else []
     for kind in ("cannot", "busy"):
         text = next((one.get("text") for one in lines if one.get("kind") == kind), None)
         if text:
@@ -203,14 +203,3 @@ def _text(raw: Raw | None) -> str:
 
 def _with(text: str, *lines: Mapping[str, Any]) -> str:
     return text + "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in lines)
-
-
-def _lines(text: str) -> list[dict[str, Any]]:
-    found = []
-    for line in text.splitlines():
-        try:
-            told = json.loads(line)
-        except ValueError:
-            continue
-        found += [told] if isinstance(told, dict) else []
-    return found

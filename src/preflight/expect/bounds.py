@@ -6,7 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from preflight.expect.bound import Bound
-from preflight.expect.collectives import collective_busbw, collective_nvls, collective_one_adapter
+from preflight.expect.collectives import (
+    collective_busbw,
+    collective_nvls,
+    collective_one_adapter,
+    collective_rough,
+)
 from preflight.expect.heat import hot_c, too_hot_c
 from preflight.expect.io import (
     io_demand_mbps,
@@ -275,6 +280,7 @@ BOUNDS: dict[str, Callable[[Host, Any], Known[Bound]]] = {
     "collective_latency": collective_latency,
     "collective_nvls": collective_nvls,
     "collective_one_adapter": collective_one_adapter,
+    "collective_rough": collective_rough,
     "rdma_gbits": rdma_gbits,
     "io_read_mbps": io_read_mbps,
     "io_demand_mbps": io_demand_mbps,

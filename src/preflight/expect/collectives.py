@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from preflight.expect.between import ADAPTER, BOARD, RING, judged_kind, outside
 from preflight.expect.bound import Bound
 from preflight.expect.models import Model, model_of
-from preflight.facts.collectives import Collective
+from preflight.facts.collectives import Collective, Side
 from preflight.facts.host import Host
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.units import format_bytes
@@ -71,6 +71,13 @@ def collective_busbw(host: Host, run: Collective) -> Known[Bound]:
     return Bound(round(value, 1), told)
 
 
+def collective_rough(host: Host, run: Collective) -> Known[Bound]:
+    """The same at the largest size of a run that measured none of 1 GB."""
+    return collective_busbw(host, replace(
+        run, at_bytes=run.rough_bytes, busbw_gbps=run.rough_gbps
+    ))  # fmt: skip
+
+
 def compared_busbw(host: Host, run: Collective, hosts: int, size_bytes: int) -> Known[Bound]:
     """GB/s of the all-reduce of so many of the hosts of a run, as a search compares them."""
     each = run.ranks_per_host
@@ -108,7 +115,7 @@ def collective_nvls(host: Host, run: Collective) -> Known[Bound]:
 def _beyond(host: Host, run: Collective) -> Missing | None:
     """What to say of a figure that no link of this hardware carries: line rates, and of adapters
     twice those where sums may be made within hosts or in a switch."""
-    model, busbw = _model(run), run.busbw_gbps
+    model, busbw = _model(run), _quicker(run)
     assert not isinstance(model, Missing)
     if isinstance(busbw, Missing):
         return None
@@ -128,6 +135,15 @@ def _beyond(host: Host, run: Collective) -> Missing | None:
         "tells, are not of this run: add `ibstat` of one of its hosts, without --nics"
     )
     return Missing("unreadable", text)
+
+
+def _quicker(run: Collective) -> Known[float]:
+    """GB/s of the better side of the size that is judged: neither may be more than can be."""
+    if isinstance(run.busbw_gbps, Missing):
+        return run.busbw_gbps
+    both = [side for row in run.rows if row.size_bytes == run.at_bytes
+            for side in (row.out_of_place, row.in_place)]  # fmt: skip
+    return max([run.busbw_gbps, *(one.busbw_gbps for one in both if isinstance(one, Side))])
 
 
 def _line_rate(model: Model, run: Collective) -> Bound:

@@ -27,9 +27,29 @@ def rdma_gbits(host: Host, test: RdmaTest) -> Known[Bound]:
     if isinstance(rate, Missing):
         return rate
     ways = 2 if test.bidirectional else 1
+    if beyond := _beyond(test, rate * ways):
+        return beyond
     told_ways = " x 2 ways" if ways == 2 else ""
     told_share = f"{share:.1%} of data at MTU {test.mtu_bytes}"
     return Bound(round(rate * share * ways, 2), f"{rate:g} Gb/s x {told_share}{told_ways}")
+
+
+#: Times a port's rate that no figure of it is: what clocks and rounding may add; in loopback, where
+#: no cable is, more.
+_TOO_GOOD, _TOO_GOOD_IN_LOOPBACK = 1.03, 1.5
+
+
+def _beyond(test: RdmaTest, most_gbits: float) -> Missing | None:
+    """What to say of a figure that the port cannot carry."""
+    told = test.average_gbits
+    allowed = _TOO_GOOD_IN_LOOPBACK if test.loopback else _TOO_GOOD
+    if isinstance(told, Missing) or told <= most_gbits * allowed:
+        return None
+    text = (
+        f"{told:g} Gb/s is {told / most_gbits:.1f} times the {most_gbits:g} of the port: the "
+        "figure, or the port that the input tells, is not of this test: add `ibstat` of its host"
+    )
+    return Missing("unreadable", text)
 
 
 def payload_share(link_layer: str, mtu_bytes: int) -> float:

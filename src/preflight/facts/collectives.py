@@ -67,14 +67,18 @@ class Collective(Struct, frozen=True):
     #: ranks each host had, where these differ.
     trouble: str = ""
     trouble_ranks: tuple[int, ...] = ()
+    left_out: tuple[tuple[int, str], ...] = ()  # sizes in bytes that were not timed, and why
     together: Known[bool] = NOT_IN_INPUT  # the ranks are of one job
     wrong: Known[int] = NOT_IN_INPUT  # results out of bounds
     reaches_own_limit: Known[bool] = NOT_IN_INPUT  # NCCL_TESTS_MIN_BW
     average_gbps: Known[float] = NOT_IN_INPUT  # of all sizes, as nccl-tests prints it
-    #: At the largest size, where that is 1 GB or more: the better of both sides.
+    #: At the largest size, where that is 1 GB or more: the worse of both sides.
     busbw_gbps: Known[float] = NOT_IN_INPUT
     at_bytes: Known[int] = NOT_IN_INPUT
-    #: The median over the sizes from 8 B to 4 KiB, of each the quicker side.
+    #: The same where that is 64 MiB or more, and below 1 GB.
+    rough_gbps: Known[float] = NOT_IN_INPUT
+    rough_bytes: Known[int] = NOT_IN_INPUT
+    #: The median over the sizes from 8 B to 4 KiB, of each the slower side.
     small_us: Known[float] = NOT_IN_INPUT
     shape: Known[Shape] = NOT_IN_INPUT
     variables: tuple[str, ...] = ()  # NCCL_ALGO=Ring: those of its ranks, where the tool tells them

@@ -115,7 +115,7 @@ def _judge_one(host: Host, check: Check, one: Reached) -> Result:
     if reason:
         return result(check, one.subject, Status.SKIP, short(one.value), reason=reason)
     if isinstance(one.value, Missing) and not _absent(check, one.value):
-        return undetermined(check, one.subject, one.value, device=one.device)
+        return _unmeasured(check, one, one.value)
     verdict = Status.PASS, Wanted("")
     for status, wanted in _thresholds(host, check, one.element):
         if wanted.missing is not None:
@@ -177,6 +177,18 @@ def _said(one: Reached, check: Check) -> str:
         return str(trouble)
     product = getattr(one.element, "product", None)
     return product.text if one.value is False and isinstance(product, Missing) else ""
+
+
+def _unmeasured(check: Check, one: Reached, missing: Missing) -> Result:
+    """Of a value that is not there. What a command is for is undetermined where nobody asked for a
+    size by which it can be judged."""
+    found = undetermined(check, one.subject, missing, device=one.device)
+    measured = bool(getattr(one.element, "rows", ()))
+    if measured and missing.kind == "not-asked" and check.needs_bound and check.row.get("asked"):
+        found.status = Status.ERROR
+        found.reason = f"INCOMPLETE: not judged: {found.reason}"
+        found.fix = learned_by(check, found.reason, missing.kind)
+    return found
 
 
 def _unresolved(check: Check, one: Reached, missing: Missing) -> Result:

@@ -21,6 +21,8 @@ _SIOCGIFFLAGS, _SIOCGIFADDR = 0x8913, 0x8915
 #: Of the flags that it is set up, and that the kernel finds it working (linux/if.h, and
 #: Documentation/networking/operstates.rst: without carrier, or dormant, it is not running).
 _UP, _RUNNING = 0x1, 0x40
+#: That it leads nowhere but to the host itself.
+_LOOPBACK = 0x8
 #: An address of documentation (RFC 5737): nothing is sent, the kernel only chooses the way.
 _SOMEWHERE = ("192.0.2.1", 9)
 #: Ports in a row: one for each launch of the ranks, and one where the hosts meet before.
@@ -42,7 +44,7 @@ def site(interface: str, job: str, *, even_if_busy: bool) -> dict[str, Any]:
         **({"fault": "interface"} if unusable and interface else {}),
         "busy": alone.others(job, gpus=gpus > 0, even_if_busy=even_if_busy),
         "gpus": gpus, "cores": len(os.sched_getaffinity(0)), "address": address,
-        "interface": interface or interface_of(address),
+        "interface": interface or interface_of(address), "loopbacks": loopbacks(interface),
         "port": free_port(address) if address else 0, "boot": _boot(), "network": _network(),
     }  # fmt: skip
 
@@ -55,10 +57,15 @@ def not_usable(interface: str) -> str:
     if not whys:
         return ""
     usable = [name for _, name in socket.if_nameindex() if not _why_not(name)]
-    usable.sort(key=lambda name: (name == "lo", name))  # which leads to nobody else
+    usable = sorted(set(usable) - set(loopbacks(",".join(usable))))
     have = [f"{name} ({_address_on(name)})" for name in usable]
     hint = f"there are: {', '.join(have)}: --interface NAME" if have else "`ip -brief address`"
     return f"{'; '.join(whys)}; {hint}"
+
+
+def loopbacks(interface: str) -> list[str]:
+    """Those of the interfaces that lead to nobody else."""
+    return [name for name in interface.split(",") if (_flags(name) or 0) & _LOOPBACK]
 
 
 def _why_not(interface: str) -> str:

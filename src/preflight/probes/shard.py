@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from preflight.errors import ParseError
 from preflight.facts.shard import Decoder, Shard, ShardAnswer
 from preflight.model import Known, Missing
 from preflight.probes.spec import probe
+from preflight.probes.told import Line, lines_of
 from preflight.units import format_bytes
 
 PROBE = "shard"
 FORM = "shard/1"
-Line = dict[str, Any]
 
 _UNTOLD = Missing("unreadable", "its line does not tell it")
 _TOO_LITTLE = Missing("not-applicable", "too little was decoded to tell how fast")
@@ -35,31 +33,14 @@ _WHOLE = ("gzip", "zstd", "lz4", "xz", "bzip2")
 @probe(PROBE, ["python3", "-I", "-", "shard"], timeout_s=120)
 def shard(text: str) -> ShardAnswer:
     """Raises ParseError for what is none."""
-    lines = list(_lines(text))
-    first = lines[0] if lines else {}
-    if first.get("preflight") != FORM:
-        raise ParseError(f"expected the line of {FORM}", 1)
+    lines = lines_of(text, FORM)
+    first = lines[0]
     told = str(first.get("text", ""))
     if first.get("kind") == "busy":
         return ShardAnswer(busy=told, probe=PROBE)
     if first.get("kind") == "cannot":
         return ShardAnswer(cannot=told, probe=PROBE)
     return ShardAnswer((_shard(first, lines),), probe=PROBE)
-
-
-def _lines(text: str) -> Iterator[Line]:
-    """A last one that is cut is left out."""
-    rows = text.splitlines()
-    for number, row in enumerate(rows, 1):
-        try:
-            told = json.loads(row)
-        except (ValueError, RecursionError):
-            if number == len(rows):
-                return
-            raise ParseError("expected a line of JSON", number) from None
-        if not isinstance(told, dict) or not isinstance(told.get("kind"), str):
-            raise ParseError("expected a line about a shard", number)
-        yield {**told, "line": number}
 
 
 def _shard(first: Line, lines: Sequence[Line]) -> Shard:

@@ -7,7 +7,7 @@ from typing import Any
 
 from preflight.expect.between import carriers
 from preflight.expect.bound import Bound
-from preflight.expect.collectives import EXCELLENT, collective_busbw
+from preflight.expect.collectives import EXCELLENT, collective_busbw, collective_rough
 from preflight.expect.latency import collective_latency
 from preflight.expect.rdma import rdma_gbits
 from preflight.facts.collectives import Collective, RdmaTest, Side, SizeRow
@@ -69,12 +69,18 @@ def _notes(host: Host, run: Collective, judged: Judged) -> Iterator[str]:
         found = judged.get(("collectives.busbw", run.name))
         yield f"{reached}: {_held(run.busbw_gbps, collective_busbw(host, run), found)}"
         yield from _without_link(host, run)
+    elif not isinstance(run.rough_gbps, Missing) and not isinstance(run.rough_bytes, Missing):
+        reached = f"{run.rough_gbps:g} GB/s at {format_bytes(run.rough_bytes)}"
+        found = judged.get(("collectives.rough", run.name))
+        yield f"{reached}: {_roughly(run.rough_gbps, collective_rough(host, run), found)}"
     if run.variables:
         yield f"variables of its ranks: {', '.join(run.variables)}"
     if not isinstance(run.small_us, Missing):
         found = judged.get(("collectives.latency", run.name))
         told = _within(run.small_us, collective_latency(host, run), found)
         yield f"8 B to 4 KiB: {run.small_us:g} us: {told}"
+    for size, why in run.left_out:
+        yield f"{format_bytes(size)} was not timed: {why}"
     if run.trouble:
         ranks = ", ".join(map(str, run.trouble_ranks))
         yield f"{run.trouble}{f' (told by rank {ranks})' if ranks else ''}"
@@ -106,6 +112,14 @@ def _held(value: float, bound: Known[Bound], found: Result | None) -> str:
     praised = share >= EXCELLENT and (found is None or found.status is Status.PASS)
     word = ", excellent" if praised else ""
     return f"{share:.0%} of {bound.value:g}{word} ({bound.formula}){_missed(found)}"
+
+
+def _roughly(value: float, bound: Known[Bound], found: Result | None) -> str:
+    """The share of what latency and links give: too small a size for praise."""
+    if isinstance(bound, Missing):
+        return _without(bound, found)
+    share = f"{value / bound.value:.0%} of {bound.value:g} ({bound.formula})"
+    return f"{share}{_missed(found)}; closely judged is 1 GB and more"
 
 
 def _within(small_us: float, bound: Known[Bound], found: Result | None) -> str:

@@ -8,6 +8,8 @@ from preflight.model import Report, Status
 _QUESTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "nccl-bench": ("bandwidth", ("collectives.busbw", "rdma.bandwidth", "wire.bandwidth")),
 }
+#: What finds only what is grossly slow: it answers where it does not pass.
+_ROUGH = "collectives.rough"
 
 
 def unanswered(report: Report) -> list[str]:
@@ -17,6 +19,9 @@ def unanswered(report: Report) -> list[str]:
     found = [(host.host, one) for host in report.hosts for one in host.results
              if one.check in checks]  # fmt: skip
     if not found or any(one.status is not Status.SKIP for _, one in found):
+        return []
+    rough = [one for host in report.hosts for one in host.results if one.check == _ROUGH]
+    if any(one.status not in (Status.PASS, Status.SKIP) for one in rough):
         return []
     measured = {table.get("host") for table in report.measurements}
     # Of a host that measured, where there is one: the others say that it tells for them.

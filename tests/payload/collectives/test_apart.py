@@ -183,7 +183,7 @@ def test_an_interface_is_to_be_there_and_to_work(
     monkeypatch.setattr(sites, "_address_on", lambda name: known[name][1])
     monkeypatch.setattr(socket, "if_nameindex", lambda: [(1, "lo")])
     told = site("lo,eth1", "", even_if_busy=True)
-    assert told["cannot"] == (f"{why}; there are: lo (127.0.0.1): --interface NAME" if why else "")
+    assert told["cannot"] == (f"{why}; `ip -brief address`" if why else "")
     assert told.get("fault") == ("interface" if why else None)
 
 

@@ -115,6 +115,14 @@ def test_what_cannot_be_is_one_sentence(asked: dict[str, Any], text: str) -> Non
     assert line["text"].startswith(text)
 
 
+def test_the_last_size_is_the_one_that_was_asked_for() -> None:
+    from preflight.payload.collectives.work import Sizes
+
+    assert list(Sizes(1 << 10, 1 << 20, 1 << 7, 0.2)) == [1 << 10, 1 << 17, 1 << 20]
+    assert list(Sizes(1 << 10, 1 << 24, 1 << 7, 0.2)) == [1 << 10, 1 << 17, 1 << 24]
+    assert list(Sizes(8, 8, 2, 0.2)) == [8]
+
+
 def test_a_size_that_would_take_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     from preflight.payload.collectives import work
 

@@ -22,7 +22,8 @@ TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.b
 
 @dataclass(frozen=True)
 class Sizes:
-    """From .. to, each so many times the one before; a size is repeated for so many seconds."""
+    """From .. to, each so many times the one before, and the last whatever it is; a size is
+    repeated for so many seconds."""
 
     begin: int
     end: int
@@ -31,9 +32,10 @@ class Sizes:
 
     def __iter__(self) -> Iterator[int]:
         size = self.begin
-        while size <= self.end:
+        while size < self.end:
             yield size
             size *= self.factor
+        yield self.end
 
 
 #: Where none are asked for. On a CPU what is timed is memory and scheduler: a few suffice.

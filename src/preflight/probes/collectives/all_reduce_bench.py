@@ -9,7 +9,7 @@ from statistics import median
 from preflight.errors import ParseError
 from preflight.facts.collectives import Collective, Collectives, Side, SizeRow
 from preflight.model import NOT_IN_INPUT, Known, Missing
-from preflight.probes.collectives.derived import largest, numbered, ranks_of, shape_of, small
+from preflight.probes.collectives.derived import largest, numbered, ranks_of, rough, shape_of, small
 from preflight.probes.collectives.labels import Labelled, labelled
 from preflight.probes.spec import probe
 
@@ -117,12 +117,13 @@ def _row(size: int, algbw: float, busbw: float, line: int) -> SizeRow:
 def _of(rows: tuple[SizeRow, ...], ranks: Known[int], product: Known[str], line: int) -> Collective:
     ranks = ranks_of(rows, "all_reduce") if isinstance(ranks, Missing) else ranks
     busbw, at_bytes = largest(rows, _AGAIN)
+    rough_gbps, rough_bytes = rough(rows)
     return Collective(
         "all_reduce", TOOL, "all_reduce", ranks,
         _NO_HOSTS, _NO_HOSTS, _NO_HOSTS, _NO_HOSTS, product,
         rows=rows, ended=True, together=ranks if isinstance(ranks, Missing) else ranks > 1,
         wrong=_NOT_CHECKED, reaches_own_limit=Missing("not-applicable", "it knows no limit"),
-        busbw_gbps=busbw, at_bytes=at_bytes,
+        busbw_gbps=busbw, at_bytes=at_bytes, rough_gbps=rough_gbps, rough_bytes=rough_bytes,
         small_us=small(rows, "all_reduce_perf -b 8 -e 8G -f 2"),
         shape=shape_of(rows, "all_reduce", line, TOOL),
         line=line, probe=TOOL,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from preflight.errors import ParseError
 from preflight.facts.collectives import Bench, BenchStack, Collective, Side, SizeRow
 from preflight.model import Known, Missing
-from preflight.probes.collectives.derived import largest, numbered, shape_of, sides, small
+from preflight.probes.collectives.derived import largest, numbered, rough, shape_of, sides, small
 from preflight.probes.collectives.growth import growth
 from preflight.probes.collectives.inside import inside
 from preflight.probes.collectives.lasting import lasting
@@ -31,6 +31,7 @@ _ONE_HOST = Missing("not-applicable", "one host")
 _NO_SIZE = Missing("unreadable", "no size was measured")
 #: Of a host that measured nothing.
 _NONE, _TOOL = "bench", "torch"
+_STOPPED = Missing("not-applicable", "no size was measured: see collectives.ended")
 _NO_LIMIT = Missing("not-applicable", "the bundled bench has no limit of its own")
 _STOPS = ("failed", "died", "silent", "gone")
 #: Lines of the parts that follow the tables (payload/collectives/parts.py).
@@ -121,6 +122,8 @@ def _runs(told: Told) -> tuple[Collective, ...]:
     found = [_run(told, name, lines) for name, lines in by.items()]
     if found and trouble:  # what came before it was measured
         found[-1] = replace(found[-1], ended=ended, trouble=trouble)
+        if ended is not True and not found[-1].rows:  # one cause, told once
+            found[-1] = replace(found[-1], wrong=_STOPPED)
     return numbered(found)
 
 
@@ -130,6 +133,7 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
     hosts = tuple(map(str, plan.get("hosts") or ()))
     gpu = plan.get("device") == "cuda"
     busbw, at = largest(rows, f"preflight nccl-bench -e 1G --collective {name}")
+    rough_gbps, rough_bytes = rough(rows)
     shown = [side.busbw_gbps for one in rows for side in sides(one)]
     first = lines[0]["line"] if lines else told.begin["line"]
     return Collective(
@@ -137,11 +141,15 @@ def _run(told: Told, name: str, lines: Sequence[Line]) -> Collective:
         hosts=hosts or _ONE_HOST, host_count=max(1, len(hosts)),
         ranks_per_host=int(plan["ranks"]), even=_even(told), rows=rows,
         reaches_own_limit=_NO_LIMIT,
+        left_out=tuple((int(one["asked_bytes"]), str(one["skipped"])) for one in lines
+                       if "skipped" in one),
         product=_product(told),
         ended=_ended(told), together=True,
         wrong=sum(int(one["wrong"]) for one in lines if "wrong" in one) if rows else _NO_SIZE,
         average_gbps=sum(shown) / len(shown) if shown else _NO_SIZE,
         busbw_gbps=busbw if gpu else _PROCESSORS, at_bytes=at if gpu else _PROCESSORS,
+        rough_gbps=rough_gbps if gpu else _PROCESSORS,
+        rough_bytes=rough_bytes if gpu else _PROCESSORS,
         small_us=small(rows, f"preflight nccl-bench -b 8 --collective {name}") if gpu
         else _PROCESSORS,
         shape=shape_of(rows, name, first, PROBE) if gpu else _PROCESSORS,

@@ -18,6 +18,13 @@ from preflight.units import format_bytes
 
 #: From here on bandwidth counts, not latency; and where the sides and the order of times do.
 JUDGED_BYTES, _APART_BYTES, _ORDER_BYTES = 1_000_000_000, 1 << 20, 1 << 16
+#: From here on sound machines reach 70 % of what latency and links give (samples of A100 and H100).
+ROUGH_BYTES = 64 << 20
+_NO_SIZE = Missing("unreadable", "no size was measured")
+_WHOLE = Missing("not-applicable", "the largest size is 1 GB or more, and judged as that")
+_FEW_BYTES = Missing(
+    "not-applicable", f"no size of {format_bytes(ROUGH_BYTES)} or more was measured"
+)
 #: Where only the number of steps counts.
 SMALL_BYTES = (8, 4096)
 #: A number that two decimals give this well tells the ranks.
@@ -118,24 +125,43 @@ def ranks_of(rows: Sequence[SizeRow], collective: str) -> Known[int]:
 
 
 def largest(rows: Sequence[SizeRow], again: str) -> tuple[Known[float], Known[int]]:
-    """The better side of the largest size, and that size; missing below 1 GB."""
-    row = max((one for one in rows if sides(one)), key=lambda one: one.size_bytes, default=None)
+    """The worse side of the largest size, for a job waits for what is slower, and that size;
+    missing below 1 GB."""
+    row = _last(rows)
     if row is None:
-        missing = Missing("unreadable", "no size was measured")
-        return missing, missing
-    if row.size_bytes < JUDGED_BYTES:
-        size = format_bytes(row.size_bytes)
-        missing = Missing(
-            "not-asked", f"the largest size is {size}; judged is 1 GB and more: {again}"
-        )
-        return missing, missing
-    return max(one.busbw_gbps for one in sides(row)), row.size_bytes
+        return _NO_SIZE, _NO_SIZE
+    if row.size_bytes >= JUDGED_BYTES:
+        return _worse(row)
+    text = f"the largest size is {format_bytes(row.size_bytes)}; judged is 1 GB and more: {again}"
+    # What is judged roughly is judged: it was no omission to ask for no more.
+    rough = row.size_bytes >= ROUGH_BYTES
+    missing = Missing("not-applicable" if rough else "not-asked", text)
+    return missing, missing
+
+
+def rough(rows: Sequence[SizeRow]) -> tuple[Known[float], Known[int]]:
+    """The same where the largest size is below 1 GB, and large enough to tell what is grossly slow;
+    else missing."""
+    row = _last(rows)
+    if row is None:
+        return _NO_SIZE, _NO_SIZE
+    if ROUGH_BYTES <= row.size_bytes < JUDGED_BYTES:
+        return _worse(row)
+    return (_WHOLE, _WHOLE) if row.size_bytes >= JUDGED_BYTES else (_FEW_BYTES, _FEW_BYTES)
+
+
+def _last(rows: Sequence[SizeRow]) -> SizeRow | None:
+    return max((one for one in rows if sides(one)), key=lambda one: one.size_bytes, default=None)
+
+
+def _worse(row: SizeRow) -> tuple[float, int]:
+    return min(one.busbw_gbps for one in sides(row)), row.size_bytes
 
 
 def small(rows: Sequence[SizeRow], again: str) -> Known[float]:
-    """Microseconds of small messages: the median of these sizes, each by its quicker side."""
+    """Microseconds of small messages: the median of these sizes, each by its slower side."""
     times = [
-        min(one.time_us for one in sides(row))
+        max(one.time_us for one in sides(row))
         for row in rows
         if sides(row) and SMALL_BYTES[0] <= row.size_bytes <= SMALL_BYTES[1]
     ]

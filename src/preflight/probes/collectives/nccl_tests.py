@@ -14,12 +14,14 @@ from preflight.probes.collectives.derived import (
     largest,
     numbered,
     ranks_of,
+    rough,
     shape_of,
     sides,
     small,
 )
 from preflight.probes.collectives.labels import behind_words, labelled
 from preflight.probes.collectives.tables import Run, locate, runs_of
+from preflight.probes.collectives.troubles import is_status
 from preflight.probes.spec import probe
 from preflight.units import format_bytes
 
@@ -80,8 +82,12 @@ def _collective(run: Run, alone: int) -> Collective:
     rows = tuple(sorted(run.rows, key=lambda row: row.size_bytes))
     kind = run.named or kind_of(rows, run.columns, run.middle)
     ranks: Known[int] = max(run.ranks, default=-1) + 1 or ranks_of(rows, kind)
-    busbw, at_bytes = _reached(run, rows, kind, ranks)
-    trouble = f"{alone} processes, each by itself" if alone else run.trouble or _uneven(run)
+    (busbw, at_bytes), (rough_gbps, rough_bytes) = _reached(run, rows, kind, ranks)
+    trouble = (
+        f"{alone} processes, each by itself"
+        if alone
+        else run.crashed or run.trouble or _uneven(run)
+    )
     name = kind or TOOL
     return Collective(
         name, TOOL, kind or _NO_KIND, ranks,
@@ -90,6 +96,7 @@ def _collective(run: Run, alone: int) -> Collective:
         wrong=_wrong(run), reaches_own_limit=_own_limit(run),
         average_gbps=run.average[0] if run.average else NOT_IN_INPUT,
         busbw_gbps=busbw, at_bytes=at_bytes, small_us=_small(rows, kind, ranks),
+        rough_gbps=rough_gbps, rough_bytes=rough_bytes,
         shape=_ONE if ranks == 1 else shape_of(rows, name, run.line, TOOL),
         line=run.line, probe=TOOL,
     )  # fmt: skip
@@ -106,16 +113,19 @@ def _perf(kind: str) -> str:
     return f"{kind or 'all_reduce'}_perf" if " or " not in kind else "all_gather_perf"
 
 
+#: GB/s, and at which size.
+Reached = tuple[Known[float], Known[int]]
+
+
 def _reached(
     run: Run, rows: Sequence[SizeRow], kind: str, ranks: Known[int]
-) -> tuple[Known[float], Known[int]]:
-    if ranks == 1:
-        return _ONE, _ONE
-    if _is_mixed(run):
-        return _MIXED, _MIXED
-    if run.trouble and not rows:
-        return _NOTHING, _NOTHING
-    return largest(rows, f"{_perf(kind)} -b 1G -e 8G -f 2")
+) -> tuple[Reached, Reached]:
+    """At the largest size, by whether that is 1 GB or not."""
+    never = _ONE if ranks == 1 else _MIXED if _is_mixed(run) else None
+    never = _NOTHING if never is None and run.trouble and not rows else never
+    if never is not None:
+        return (never, never), (never, never)
+    return largest(rows, f"{_perf(kind)} -b 1G -e 8G -f 2"), rough(rows)
 
 
 def _places(run: Run) -> dict[str, Any]:
@@ -165,11 +175,12 @@ def _is_mixed(run: Run) -> bool:
 
 
 def _ended(run: Run) -> Known[bool]:
-    """nccl-tests closes with two lines; what came out wrong is told before them."""
+    """nccl-tests closes with two lines; what came out wrong is told before them, and a process may
+    fall after them."""
     if _is_mixed(run):
         return _MIXED
     if run.average is not None or run.bounds is not None:
-        return _unread(run) if run.unread else True
+        return False if _fell(run) else _unread(run) if run.unread else True
     if run.trouble:
         return Missing("exited", run.trouble) if run.never_ran else False
     most = max((row.size_bytes for row in run.rows), default=0)
@@ -183,6 +194,13 @@ def _ended(run: Run) -> Known[bool]:
         return True
     text = f"the text ends at {format_bytes(most)} of {format_bytes(wanted)}"
     return Missing("unreadable", f"{text}: it was ended, it hangs, or the text was cut")
+
+
+def _fell(run: Run) -> bool:
+    """Whether something went wrong once it measured. With wrong results, or less than its own least
+    bandwidth, the test itself ends with a status that launchers tell: these have own checks."""
+    failed = any(one and one[1] == "FAILED" for one in (run.bounds, run.average))
+    return bool(run.crashed) and not (failed and is_status(run.crashed))
 
 
 def _unread(run: Run) -> Missing:

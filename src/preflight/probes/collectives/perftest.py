@@ -146,6 +146,8 @@ def _once(found: Sequence[_Test]) -> list[_Test]:
         else:
             peer = next(other for other in kept if mine & _remote(other))
             peer.ends |= one.ends
+            if one.broke and not peer.broke:
+                peer.trouble, peer.broke = one.trouble, True
     return kept
 
 

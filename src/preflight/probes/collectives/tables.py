@@ -44,6 +44,7 @@ class Run(Struct):
     bounds: tuple[int, str] | None = None
     average: tuple[float, str] | None = None
     trouble: str = ""
+    crashed: str = ""  # the first trouble that came after a size was measured
     never_ran: bool = False
     trouble_ranks: list[int] = field(default_factory=list)
 
@@ -64,7 +65,8 @@ def runs_of(lines: Iterable[Labelled]) -> list[Run]:
             if found:
                 _told(line, found[-1])
             continue
-        if not found:
+        # After a table's end what was never started is another run.
+        if not found or (trouble.never_ran and found[-1].average is not None):
             found.append(Run(line.number))
         _troubled(found[-1], trouble.text, line.rank, never_ran=trouble.never_ran)
     return found
@@ -75,7 +77,7 @@ _LINES = 20_000
 #: Field of a run -> the line that shows it.
 _SHOWN = {
     "wrong": _BOUNDS, "reaches_own_limit": _AVERAGE,
-    "busbw_gbps": _ROW, "at_bytes": _ROW, "ended": _ROW,
+    "busbw_gbps": _ROW, "at_bytes": _ROW, "rough_gbps": _ROW, "ended": _ROW,
 }  # fmt: skip
 
 
@@ -83,14 +85,16 @@ def locate(text: str, start: int, field: str) -> int:
     """The line of a field of the run that begins at `start`: its table's last row, or one of its
     closing lines; the line that tells of a trouble."""
     shown = _SHOWN.get(field)
-    found = start
+    found, closed = start, False
     for line in labelled(text, start + 1):
         body = line.text.strip() if line.text.lstrip().startswith("#") else line.text
         if field == "ended" and trouble_of(line.text):
             return line.number
-        if shown and shown.match(body):
+        if shown and shown.match(body) and not closed:
             found = line.number
-        if _AVERAGE.match(body) or (found > start and _SETTINGS.match(body)):
+        closed = closed or _AVERAGE.match(body) is not None
+        # What stops a run may follow its last line.
+        if (closed and field != "ended") or (found > start and _SETTINGS.match(body)):
             break
     return _first_wrong(text, start) if field == "wrong" and found == start else found
 
@@ -143,7 +147,10 @@ def _told(line: Labelled, run: Run) -> None:
 
 
 def _troubled(run: Run, text: str, rank: int, *, never_ran: bool) -> None:
-    """The first trouble counts, and all ranks that tell one."""
+    """The first trouble counts, the first that ends a measurement too, and all ranks that tell
+    one."""
+    if run.rows and not never_ran and not run.crashed:
+        run.crashed = text
     if not run.trouble:
         run.trouble, run.never_ran = text, never_ran and not run.rows
     if rank >= 0 and rank not in run.trouble_ranks:

@@ -42,19 +42,30 @@ _NEVER = (
     r"execvp? error on file ",
     r"srun: error: task \d{1,7} launch failed",
     r"ORTE was unable to reliably start one or more daemons",
-    r"PRTE (?:was unable to|has lost communication with a remote daemon)",
+    r"PRTE was unable to",
     *(pattern for pattern, _ in _TYPED),
+)
+#: A process ended with a status other than 0, as launchers tell it: that of a test which measured
+#: too little, too.
+_STATUS = (
+    r"[Ee]xited with (?:non-zero status|exit code [1-9])",
+    r"(?:but \d{1,7} process(?:es)?|one or more processes) (?:have )?(?:returned|exited)",
+    r"a non-zero exit code",
 )
 _FAILED = (
     r"Test (?:NCCL|CUDA) failure \S{1,200}:\d",
     r"Test timeout \(",
     r"CUDA failure common\.cu:\d",
+    r"(?:Cuda failure|CUDA error)\b[^\n]{0,80}(?:ECC|illegal|misaligned|launch|NVLink|hardware)",
     r"Watchdog caught collective operation timeout",
-    r"(?:slurmstepd|srun): error: [^\n]{0,200}(?:DUE TO TIME LIMIT|Killed|Terminated)",
-    r"exited on signal \d",
-    r"mpirun detected that one or more processes exited with non-zero status",
-    r"ORTE has lost communication with a remote daemon",
-    r"Segmentation fault",
+    r"(?:slurmstepd|srun): error: [^\n]{0,200}(?:DUE TO |CANCELLED|Killed|Terminated|Aborted"
+    r"|Out Of Memory|oom.kill|Bus error|Segmentation fault|Floating point exception)",
+    r"exited on signal \d|mpirun: abort is already in progress",
+    r"(?:ORTE|PRTE) has lost communication with a remote daemon",
+    r"Segmentation fault|Bus error \(|Aborted \(core dumped\)|\*\*\* Process received signal",
+    r"terminate called (?:after throwing|without)|double free or corruption|munmap_chunk\(\)",
+    r"Caught signal \d{1,2} \(|BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+    *_STATUS,
 )
 _LONGEST = 2000
 #: What the benchmark's own lines begin with: the longest part of a log, and no trouble.
@@ -80,3 +91,8 @@ def trouble_of(text: str) -> Trouble | None:
     hint = next((hint for pattern, hint in _TYPED if re.search(pattern, told)), "")
     told = f"{told}; {hint}" if hint else told
     return Trouble(told, bool(found["never"]))
+
+
+def is_status(told: str) -> bool:
+    """Whether a trouble says no more than that a process ended with a status other than 0."""
+    return any(re.search(pattern, told) for pattern in _STATUS)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import replace
 
-from preflight.errors import ParseError
 from preflight.facts.fio import FioDisk, FioJob, FioRun, FioSide, FioTotal
 from preflight.facts.patterns import Bench, Pattern
 from preflight.model import NOT_IN_INPUT, Known, Missing
@@ -18,10 +15,10 @@ from preflight.probes.fio.jobs import run_of
 from preflight.probes.fio.patterns import of_device, patterns_of
 from preflight.probes.fio.report import errors_in
 from preflight.probes.spec import probe
+from preflight.probes.told import Line, lines_of
 
 PROBE = "io-bench"
 FORM = "io-bench/1"
-Line = dict[str, Any]
 #: Kinds of lines after which nothing was measured.
 _REFUSED = ("failed", "cannot", "hung")
 _NO_END = Missing("exited", "the bench was ended before this job")
@@ -30,10 +27,8 @@ _NO_END = Missing("exited", "the bench was ended before this job")
 @probe(PROBE, ["python3", "-I", "-", "io"], timeout_s=600)
 def io_bench(text: str) -> Bench:
     """All jobs as one run. Raises ParseError for what is none."""
-    lines = list(_lines(text))
-    first = lines[0] if lines else {}
-    if first.get("preflight") != FORM:
-        raise ParseError(f"expected the line of {FORM}", 1)
+    lines = lines_of(text, FORM)
+    first = lines[0]
     told = str(first.get("text", ""))
     if first.get("kind") == "busy":
         return Bench((), 1, PROBE, busy=told)
@@ -54,21 +49,6 @@ def io_bench(text: str) -> Bench:
         (run,) if run.jobs else (), 1, PROBE, patterns, interrupted=interrupted, asked=asked,
         cut=cut,
     )  # fmt: skip
-
-
-def _lines(text: str) -> Iterator[Line]:
-    """Each with its number; a last one that is cut is left out."""
-    rows = text.splitlines()
-    for number, row in enumerate(rows, 1):
-        try:
-            told = json.loads(row)
-        except (ValueError, RecursionError):
-            if number == len(rows):
-                return
-            raise ParseError(f"expected a line of JSON, got {row[:80]!r}", number) from None
-        if not isinstance(told, dict) or not isinstance(told.get("kind"), str):
-            raise ParseError("expected a line of the bench", number)
-        yield {**told, "line": number}
 
 
 def _failed(line: Line) -> FioJob:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from preflight.errors import ParseError
 from preflight.facts.objects import Objects, ObjectStore, ObjectWay
 from preflight.model import NOT_IN_INPUT, Known, Missing
 from preflight.probes.spec import probe
+from preflight.probes.told import Line, lines_of
 from preflight.units import format_bytes
 
 PROBE = "objects"
 FORM = "objects/1"
-Line = dict[str, Any]
 _UNREACHED = Missing("not-applicable", "the store was not reached")
 _ENDED = Missing("exited", "the bench was ended before it")
 _NO_WIRE = Missing("not-applicable", "there is no network in between")
@@ -35,10 +34,10 @@ _LARGE_BYTES = 1 << 20
 @probe(PROBE, ["python3", "-I", "-", "objects"], timeout_s=330)
 def objects_bench(text: str) -> Objects:
     """One store. Raises ParseError for what is none."""
-    lines = list(_lines(text))
-    first = lines[0] if lines else {}
-    if first.get("preflight") != FORM:
-        raise ParseError(f"expected the line of {FORM}", 1)
+    lines = lines_of(text, FORM)
+    first = lines[0]
+    for one in lines:
+        _hold_range(one)
     told = str(first.get("text", ""))
     if first["kind"] == "busy":
         return Objects(busy=told, probe=PROBE)
@@ -50,31 +49,15 @@ def objects_bench(text: str) -> Objects:
     return Objects((_store(first, lines, ways),), ways, interrupted=interrupted, probe=PROBE)
 
 
-def _lines(text: str) -> Iterator[Line]:
-    """Each with its number; a last one that is cut is left out."""
-    rows = text.splitlines()
-    for number, row in enumerate(rows, 1):
-        try:
-            told = json.loads(row)
-        except (ValueError, RecursionError):
-            if number == len(rows):
-                return
-            raise ParseError("expected a line of JSON", number) from None
-        if not isinstance(told, dict) or not isinstance(told.get("kind"), str):
-            raise ParseError("expected a line of the bench", number)
-        _hold_range(told, number)
-        yield {**told, "line": number}
-
-
-def _hold_range(told: Line, number: int) -> None:
+def _hold_range(told: Line) -> None:
     """Raises ParseError for numbers that no bench tells."""
     for name in _COUNTS if told["kind"] == "way" else ():
         count = _count(told.get(name, 0))
         if count is None or count < 0:
-            raise ParseError(f"{name}: expected a count", number)
+            raise ParseError(f"{name}: expected a count", told["line"])
     elapsed = told.get("elapsed_s", 0)
     if not _is_time(elapsed) or not 0 <= elapsed <= _LONGEST_S:
-        raise ParseError("elapsed_s: expected seconds, a day at most", number)
+        raise ParseError("elapsed_s: expected seconds, a day at most", told["line"])
 
 
 def _store(first: Line, lines: Sequence[Line], ways: Sequence[ObjectWay]) -> ObjectStore:
