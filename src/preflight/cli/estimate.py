@@ -35,9 +35,9 @@ _BOUNDS = {
     "params": (1, 1e16), "active_params": (1, 1e16), "tokens": (1, 1e18), "gpus": (1, 1e7),
     "layers": (1, 1e5), "width": (1, 1e7), "length": (1, 1e9), "tokens_per_gpu": (1, 1e12),
     "accumulation": (1, 1e6), "mfu": (0.01, 100), "peak": (0.1, 1e5), "busbw": (1e-6, 1e6),
-    "write_speed": (1e-6, 1e9), "read_speed": (1e-6, 1e9), "power": (1, 1e5), "mtbf": (1, 1e10), "restart": (0, 1e7),
-    "interval": (1e-3, 1e9), "stall": (1e-6, 1e7), "wait": (0, 1e4), "price": (0, 1e9),
-    "price_kwh": (0, 1e9), "price_storage": (0, 1e9), "price_transfer": (0, 1e9),
+    "write_speed": (1e-6, 1e9), "read_speed": (1e-6, 1e9), "power": (1, 1e5), "mtbf": (1, 1e10),
+    "restart": (0, 1e7), "interval": (1e-3, 1e9), "stall": (1e-6, 1e7), "wait": (0, 1e4),
+    "price": (0, 1e9), "price_kwh": (0, 1e9), "price_storage": (0, 1e9), "price_transfer": (0, 1e9),
     "price_requests": (0, 1e9), "keep": (0, 1e9), "transfers": (0, 1e9), "vocab": (1, 1e9),
 }  # fmt: skip
 _READ: dict[str, Callable[[str], float]] = {
