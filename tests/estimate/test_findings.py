@@ -55,7 +55,7 @@ def test_what_is_not_known_is_no_zero_and_an_option_without_use_is_named() -> No
     time = told["found"]["estimate.time"]["subject"]
     assert "not in it: saving, waiting, failures" in time
     lacking = told["tables"]["estimate: not in it"]["rows"]
-    [row] = [one for one in lacking if "--stall, which is not used" in one["for"]]
+    [row] = [one for one in lacking if "--stall (not used)" in one["for"]]
     assert "--interval" in row["needs"]
     used = _told(*H100, "--stall", "30s", "--interval", "1h", "--price", "2")
     assert used["tables"]["estimate: time"]["numbers"]["idle_gpu_hours_likely"] > 0
@@ -69,7 +69,7 @@ def test_what_is_not_known_is_no_zero_and_an_option_without_use_is_named() -> No
 )  # fmt: skip
 def test_an_option_that_changes_nothing_is_told(option: tuple[str, str]) -> None:
     rows = _told(*H100, *option)["tables"]["estimate: not in it"]["rows"]
-    assert any(f"{option[0]}, which is not used" in row["for"] for row in rows)
+    assert any(f"{option[0]} (not used)" in row["for"] for row in rows)
 
 
 def test_failures_without_a_restart_say_so() -> None:

@@ -58,8 +58,8 @@ def _if_missing(one: object, needs: Missing) -> Missing | None:
 
 
 def unused(told: Estimate) -> Iterator[tuple[str, Missing]]:
-    """Each as `--stall, which is not used` with what it needs."""
+    """Each as `--stall (not used)` with what it needs."""
     for field, option, rule in _RULES:
         stated = getattr(told.run, field) != getattr(_UNSET, field)
         if stated and (why := rule(told)) is not None:
-            yield f"{option}, which is not used", why
+            yield f"{option} (not used)", why
