@@ -188,10 +188,18 @@ def test_killed_as_for_want_of_memory_it_does_not_pass(tmp_path: Path, at: int) 
 def _chain(pid: int) -> list[psutil.Process]:
     """The process that watches the bench, and the one that does it, in its own directory."""
     found = [one for one in psutil.Process(pid).children(recursive=True)
-             if one.cmdline()[1:4] == ["-I", "-", "io"]]  # fmt: skip
+             if _words(one)[1:4] == ["-I", "-", "io"]]  # fmt: skip
     first = next(one for one in found if one.ppid() not in {each.pid for each in found})
     works = [one for one in found if one.ppid() == first.pid and any(map(_is_folder, _open(one)))]
     return [first, *works]
+
+
+def _words(one: psutil.Process) -> list[str]:
+    """None of one that has ended meanwhile."""
+    try:
+        return one.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def _open(one: psutil.Process) -> list[str]:

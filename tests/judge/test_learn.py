@@ -37,7 +37,7 @@ CHECKS = load(("network", "collectives")).checks
         ("exited", "all_reduce_perf: libx.so: cannot open; export LD_LIBRARY_PATH=FOLDER of it",
          "export LD_LIBRARY_PATH=FOLDER   # as the reason says"),
         ("exited", "all_reduce_perf exited with 75: GPU 3 holds process 4711",
-         "wait until it has ended, or beside it: --even-if-busy"),
+         "wait until it has ended, or --even-if-busy"),
         ("exited", "the run was interrupted", "the same again, to its end"),
         ("unreadable", "the recording is cut short: it lacks its end",
          "record all of it, to its end, and the same again"),

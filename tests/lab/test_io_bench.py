@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 _BEGIN = """\
 set -eu
 truncate -s 300M "$IMAGE"; $MAKE "$IMAGE" >/dev/null 2>&1
-mkdir -p "$AT"; mount -o loop "$IMAGE" "$AT"
-trap 'sync; umount -l "$AT"' EXIT
+mkdir -p "$AT"; DEV=$(losetup --direct-io=on -f --show "$IMAGE"); mount "$DEV" "$AT"
+trap 'sync; umount -l "$AT"; losetup -d "$DEV"' EXIT
 bench() { "$PREFLIGHT" io-bench --only "io.*" --dir "$AT" --size 64M --job "$JOB" "$@" 2>/dev/null || echo "status $?"; }
 """  # noqa: E501
 _END = """
