@@ -1,5 +1,5 @@
 """Each injected fault changes the report as it should, and a clean run raises nothing: real runs of
-two ranks, judged as recorded ones. `make accuracy` has every way to spread, more seeds, more runs.
+two ranks, judged as recorded ones. `make accuracy` has all faults, ways to spread, seeds.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.fault_table import FAULTS, SHARDINGS, SMALL, Fault, Seen
+from bench.fault_table import FAULTS, SMALL, Fault, Seen
 from bench.faults import judged, rows, with_faults, without
 from preflight.cli.stress import FAULTS as STRESS_FAULTS
 from preflight.expect.drills import SEEN_BY, STRESS_SEEN_BY
@@ -21,9 +21,12 @@ from tests.conftest import require
 pytestmark = pytest.mark.xdist_group("faults of training")
 
 _INJECT = Path(__file__).parents[2] / "src/preflight/payload/training/inject.py"
+#: One of each kind: a rank, its data, a process, numbers, what is learned, what is resumed, disks.
+_HERE = ("slow-rank", "slow-loader", "stop", "flip-weight", "nan", "bad-batch", "lost-optimizer",
+         "corrupt-checkpoint", "full-disk")  # fmt: skip
 _RUNS = [
-    *with_faults([fault for fault in FAULTS if fault.seen], [1], SMALL, ["ddp"]),
-    *without(len(SHARDINGS), SMALL),
+    *with_faults([fault for fault in FAULTS if fault.name in _HERE], [1], SMALL, ["ddp"]),
+    *without(1, SMALL),
 ]
 
 
