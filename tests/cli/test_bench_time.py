@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from preflight.cli.bench_time import KINDS, seconds
+from preflight.cli.bench_time import KINDS, _sizes, seconds
 from preflight.cli.benches import COLLECTIVES, estimate
+from preflight.payload.collectives.plan import Plan
 from tests.cli.command import preflight
 
 ONE = {"collectives": ["all_reduce"], "end_bytes": 1 << 10}
@@ -46,3 +47,15 @@ def test_it_is_told_before_it_begins() -> None:
     assert told.startswith("about 20 s to 2 min on processors, ")
     assert told in preflight("nccl-bench", "--hosts", "h[1-4]", "--dry-run").out
     assert estimate({}) in preflight("nccl-bench", "--dry-run").out
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"end_bytes": 1 << 20}, {"begin_bytes": 8, "end_bytes": 100, "factor": 3}]
+)
+def test_its_sizes_are_those_that_are_timed(asked: dict[str, int]) -> None:
+    pytest.importorskip("torch")
+    from preflight.payload.collectives.work import sizes_of
+
+    for kind, device in (("processors", "cpu"), ("GPUs", "cuda")):
+        timed = list(sizes_of(Plan(device=device, **asked)))  # type: ignore[arg-type]
+        assert _sizes(asked, KINDS[kind]) == timed

@@ -101,10 +101,10 @@ def _sizes(plan: Mapping[str, Any], kind: Kind) -> list[int]:
     begin, end = plan.get("begin_bytes", kind.begin), plan.get("end_bytes", kind.end)
     factor = plan.get("factor", kind.factor)
     found, size = [], begin
-    while size <= max(begin, end):
+    while size < end:
         found.append(size)
         size *= factor
-    return found
+    return [*found, max(begin, end)]
 
 
 def _rounds(plan: Mapping[str, Any], hosts: int) -> tuple[int, int]:
