@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from preflight.cli.amounts import seconds_of, size_of
 from preflight.cli.options import OPTIONS, SHARD, STORE, Options
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
 from preflight.model import Command
-from preflight.units import format_bytes, format_duration, parse_bytes, parse_duration
+from preflight.units import format_bytes, format_duration
 
 #: What --size and the like say of files they say of objects.
 _OURS = ("url", "size", "runtime", "even_if_busy")
@@ -39,8 +40,9 @@ def plan_of(options: Options) -> dict[str, Any]:
             flag = OPTIONS[name].flags[0]
             raise UsageError(f"{flag} is of files, and --url of objects", "leave one of them out")
     plan: dict[str, Any] = {
-        "url": _held(options.url or ""), "size_bytes": _size(options.size),
-        "seconds": _seconds(options.runtime),
+        "url": _held(options.url or ""),
+        "size_bytes": size_of(options.size, _SIZE, _LEAST_BYTES, _MOST_BYTES),
+        "seconds": seconds_of(options.runtime, _SECONDS, _LEAST_S, _MOST_S),
     }  # fmt: skip
     return plan | ({"even_if_busy": True} if options.even_if_busy else {})
 
@@ -70,21 +72,6 @@ def _held(url: str) -> str:
     if ".." in rest.split("/"):
         raise UsageError("--url: a prefix without ..", _EXAMPLE)
     return url.rstrip("/") if rest.strip("/") else url
-
-
-def _size(text: str | None) -> int:
-    found = _SIZE if text is None else parse_bytes(text)
-    if not _LEAST_BYTES <= found <= _MOST_BYTES:
-        hint = f"{format_bytes(_LEAST_BYTES)} to {format_bytes(_MOST_BYTES)}"
-        raise UsageError(f"--size {text} is out of range", hint)
-    return found
-
-
-def _seconds(text: str | None) -> float:
-    found = _SECONDS if text is None else parse_duration(text)
-    if not _LEAST_S <= found <= _MOST_S:
-        raise UsageError(f"--runtime {text} is out of range", "2s to 1h")
-    return found
 
 
 def objects_question(plan: dict[str, Any], python: tuple[str, ...]) -> Command:

@@ -7,12 +7,13 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from preflight.cli.amounts import seconds_of, size_of
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.errors import UsageError
 from preflight.facts.patterns import PATTERNS as ALL
 from preflight.model import Check, Command
-from preflight.units import format_bytes, format_duration, parse_bytes, parse_duration
+from preflight.units import format_bytes, format_duration, parse_bytes
 
 #: What `run --level standard` does.
 QUICK: dict[str, Any] = {"size_bytes": 1 << 30, "seconds": 8.0}
@@ -38,7 +39,8 @@ def plan_of(options: Options) -> dict[str, Any]:
         raise UsageError("--from reads what was recorded, and the other options write files",
                          "leave one of them out")  # fmt: skip
     plan: dict[str, Any] = {
-        "size_bytes": _size(options.size), "seconds": _seconds(options.runtime),
+        "size_bytes": size_of(options.size, _SIZE, _LEAST_BYTES, _MOST_BYTES),
+        "seconds": seconds_of(options.runtime, _SECONDS, _LEAST_S, _MOST_S),
     }  # fmt: skip
     plan |= {"dir": _dir(options.dir)} if options.dir is not None else {}
     plan |= {"even_if_busy": True} if options.even_if_busy else {}
@@ -93,21 +95,6 @@ def _own(options: Options) -> dict[str, Any]:
     if asked.get("window_bytes", 0) % _PAGE:
         raise UsageError(f"--window {options.window} is no multiple of 4K", "--window 128K")
     return asked
-
-
-def _size(text: str | None) -> int:
-    found = _SIZE if text is None else parse_bytes(text)
-    if not _LEAST_BYTES <= found <= _MOST_BYTES:
-        hint = f"{format_bytes(_LEAST_BYTES)} to {format_bytes(_MOST_BYTES)}"
-        raise UsageError(f"--size {text} is out of range", hint)
-    return found
-
-
-def _seconds(text: str | None) -> float:
-    found = _SECONDS if text is None else parse_duration(text)
-    if not _LEAST_S <= found <= _MOST_S:
-        raise UsageError(f"--runtime {text} is out of range", "6s to 24h")
-    return found
 
 
 def _dir(text: str) -> str:
