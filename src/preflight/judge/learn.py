@@ -36,6 +36,8 @@ _BY_REASON = (
      "1024 between them; or --interface NAME"),
     (r"not measured from then on|the search did not come to its end|was lost|is gone|gave no sign",
      "the same again without the host that is named, until it is mended"),
+    (r"--shard names one file", "ls -l FILE   # there: --shard names one file of the data"),
+    (r"another --url$", "the same with another --url file:///DIR"),
     (r"another --dir$|--dir DIR names", "the same with another --dir"),
     (r"fio refuses the job file", "fio --parse-only FILE   # the job file there"),
     (r"no such program|--python", "the same with --python 'PATH/OF/python3'"),

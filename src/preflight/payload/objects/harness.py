@@ -55,7 +55,7 @@ def hold_place(store: Store, size_bytes: int) -> None:
     try:
         held(store.root or "/", size_bytes)
     except RefusedError as error:
-        raise CannotError("refused", str(error)) from None
+        raise CannotError("refused", str(error).replace("another --dir", "another --url")) from None
 
 
 def _removed(tell: Tell, found: Removed) -> None:
