@@ -58,8 +58,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 APART = ("payload", "guard")
 
 #: Packages whose files may import each other freely; in the others only the shared files below.
-FREE_WITHIN = ("assemble", "estimate", "judge", "placement", "redact", "reports", "settings",
-               "transports", "cli", "payload")  # fmt: skip
+FREE_WITHIN = ("assemble", "diagnosis", "estimate", "judge", "logs", "placement", "redact",
+               "reports", "settings", "traces", "transports", "cli", "payload")  # fmt: skip
 #: Files that their neighbours in the package may import, and why.
 SHARED_WITHIN = {
     "probes.spec": "the form of a probe",
@@ -71,6 +71,7 @@ SHARED_WITHIN = {
     "probes.infiniband.tables": "addresses and counters of a port in sysfs",
     "probes.system": "the output of lscpu within a report of an environment",
     "probes.parameters.sysctls": "parameters in recorded text are read as a host's answer",
+    "facts.hangs": "a look at a process holds its stacks",
     "facts.numa": "a host holds its NUMA nodes",
     "probes.kernel_log.gaps": "the marks of lines left out of a large log",
     "probes.kernel_log.union": "several logs of one host as one",

@@ -217,7 +217,7 @@ class Result(Struct, omit_defaults=True):
 
 
 class Finding(Struct, omit_defaults=True):
-    """A diagnosis' conclusion."""
+    """A diagnosis' conclusion. `share`: of the step, 0 to 1; `seconds`: of a step."""
 
     finding: str
     status: Status
@@ -226,6 +226,10 @@ class Finding(Struct, omit_defaults=True):
     confidence: str = ""
     evidence: tuple[Evidence, ...] = ()
     fix: tuple[str, ...] = ()
+    text: str = ""  # what was seen, with its numbers
+    seconds: float | None = None
+    against: tuple[str, ...] = ()  # counter-evidence that was looked for, and what was found
+    runbook: str = ""
 
 
 class MissingProbe(Struct, frozen=True, omit_defaults=True):

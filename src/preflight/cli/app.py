@@ -17,6 +17,7 @@ from preflight import __version__
 from preflight.cli.exit import Exit
 from preflight.cli.options import (
     BENCH,
+    DIAGNOSE,
     ESTIMATE,
     FIX,
     HOSTS,
@@ -169,6 +170,14 @@ COMMANDS = (
          "--price 2.5",
          "preflight estimate --params 7B --tokens 2T --gpus 64 --mfu 40 "
          "--gpu 'NVIDIA H100 80GB HBM3'"),
+    ),
+    Spec(
+        "diagnose-step-time", "diagnose_step_time",
+        "Why is it slow, or stuck: from logs, traces, dumps, stacks, a PID.",
+        ("targets", "from_", *DIAGNOSE, *WRITE, *RUN),
+        ("preflight diagnose-step-time train.log", "preflight diagnose-step-time traces/",
+         "preflight diagnose-step-time dumps/ train.log --save why.svg",
+         "preflight diagnose-step-time 4711"),
     ),
     Spec(
         "explain", "explain",

@@ -188,8 +188,15 @@ def finding_block(finding: Finding, view: View) -> Iterator[Line]:
     body = [Span(finding.finding, "bold")]
     body += [Span(f"  {part}") for part in (finding.subject, weight(finding)) if part]
     yield from first_line(finding.status, body, view)
+    if finding.text:
+        text = [Span(finding.text)]
+        yield from flow([Span(" " * _HANG)], text, hang=_HANG, width=view.width)
+    for at, looked in enumerate(finding.against if view.verbose else finding.against[:2]):
+        yield from labelled("" if at else "held", looked, view)
     yield from steps("", finding.fix, view)
     yield from evidence([("", one) for one in finding.evidence], view)
+    if finding.runbook:
+        yield from labelled("more", f"preflight explain {finding.runbook}", view, advice=True)
 
 
 def silence_block(one: Silence, view: View) -> Iterator[Line]:

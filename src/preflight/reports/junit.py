@@ -118,8 +118,10 @@ def _more(result: Result) -> Iterator[str]:
 
 def _finding_case(finding: Finding) -> Case:
     name = " ".join(part for part in (finding.finding, finding.subject) if part)
-    text = "\n".join([*(f"do: {step}" for step in finding.fix), *_seen(finding)])
-    return Case(name, "finding", finding.status, weight(finding) or finding.finding, text)
+    steps = (f"do: {step}" for step in finding.fix)
+    text = "\n".join([*finding.against, *steps, *_seen(finding)])
+    message = ": ".join(part for part in (weight(finding), finding.text) if part)
+    return Case(name, "finding", finding.status, message or finding.finding, text)
 
 
 def _suite(name: str, cases: Sequence[Case], report: Report) -> ElementTree.Element:

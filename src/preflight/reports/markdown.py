@@ -233,8 +233,14 @@ def _finding(finding: Finding) -> Iterator[str]:
     told = [escape(part) for part in (finding.subject, weight(finding)) if part]
     yield f"### {escape(finding.finding)}" + "".join(f", {part}" for part in told)
     yield ""
+    if finding.text:
+        yield from (escape(finding.text), "")
+    for looked in finding.against:
+        yield f"- held against it: {escape(looked)}"
     yield from _advice("", finding.fix)
     yield from _evidence([("", one) for one in finding.evidence])
+    if finding.runbook:
+        yield f"- more: `preflight explain {finding.runbook}`"
 
 
 def _silent(report: Report) -> Iterator[list[str]]:

@@ -140,6 +140,7 @@ def against(result: Result) -> str:
 def weight(finding: Finding) -> str:
     """`share 41 %, confidence high`."""
     share = "" if finding.share is None else f"share {number(finding.share * 100)} %"
+    share += "" if finding.seconds is None else f", {number(finding.seconds * 1e3)} ms a step"
     confidence = f"confidence {finding.confidence}" if finding.confidence else ""
     return ", ".join(part for part in (share, confidence) if part)
 

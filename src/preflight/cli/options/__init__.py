@@ -1,7 +1,7 @@
 """Every option once, a file for what it is of. Commands name the groups that they take."""
 
 from preflight.cli.options.asked import Options, are_many
-from preflight.cli.options.estimate import ESTIMATE
+from preflight.cli.options.estimate import DIAGNOSE, ESTIMATE
 from preflight.cli.options.everywhere import HOSTS, JUDGE, RUN, WHERE, WRITE
 from preflight.cli.options.fixing import FIX
 from preflight.cli.options.network import BENCH
@@ -15,6 +15,7 @@ from preflight.cli.options.words import ARGUMENTS
 __all__ = [
     "ARGUMENTS",
     "BENCH",
+    "DIAGNOSE",
     "ESTIMATE",
     "FIX",
     "HOSTS",

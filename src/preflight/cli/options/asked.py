@@ -44,6 +44,7 @@ class Options(Struct):
     output: str | None = None
     words: list[str] = []
     reports: list[str] = []
+    targets: list[str] = []
     fix_script: bool = False
     apply: bool = False
     undo: str | None = None

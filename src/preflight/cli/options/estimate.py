@@ -11,6 +11,8 @@ ESTIMATE = (
     "read_speed", "power", "mtbf", "restart", "interval", "stall", "wait", "price", "price_kwh",
     "price_storage", "price_transfer", "price_requests", "keep", "transfers",
 )  # fmt: skip
+#: What a run is told to be, where nothing that was recorded tells it.
+DIAGNOSE = ("gpu", "gpus", "params")
 
 OPTIONS: dict[str, Option] = {
     "params": Option(str, ("--params",), "Parameters of the model: 7e9, 7B.", "N"),

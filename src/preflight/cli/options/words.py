@@ -12,5 +12,12 @@ ARGUMENTS: dict[str, Option] = {
         "a symptom.",
         "WORDS",
     ),
+    "targets": Option(
+        list[str],
+        (),
+        "Training logs, traces, dumps, stacks, reports of micro-train, folders of these (- is "
+        "standard input), or the PID of a running process.",
+        "TARGET",
+    ),
     "reports": Option(list[str], (), "Reports in JSON, as --format json wrote them.", "REPORT"),
 }

@@ -1,0 +1,78 @@
+"""preflight diagnose-step-time: where the step goes, and whose fault it is, from what is there."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from preflight import __version__
+from preflight.cli.clock import now
+from preflight.cli.finishing import finish, shown
+from preflight.cli.options import Options
+from preflight.cli.saving import opened_targets
+from preflight.cli.streams import Streams
+from preflight.cli.targets.read import facts_of, not_understood, readings_of
+from preflight.cli.targets.walk import Walked, walk
+from preflight.diagnosis.asked import Asked
+from preflight.diagnosis.decide import findings
+from preflight.diagnosis.reading import Reading
+from preflight.errors import UsageError
+from preflight.model import Counts, Report
+from preflight.redact.secrets import in_arguments
+from preflight.reports import RENDERERS
+from preflight.reports.step_time import step_tables
+from preflight.units import parse_count
+from preflight.verdict import verdict_of
+
+
+def run(options: Options, streams: Streams) -> int:
+    """Read what is given, conclude, print and save; 2 where nothing of it could be read."""
+    if options.format not in RENDERERS:
+        raise UsageError(
+            f"--format {options.format!r} is no choice", f"one of {', '.join(RENDERERS)}"
+        )
+    began, started_at = time.monotonic(), now()
+    asked = _asked(options)
+    with opened_targets(options, drawn=True) as targets, tempfile.TemporaryDirectory() as spool:
+        walked = walk([*options.targets, *options.from_], Path(spool))
+        _hold_something(walked)
+        readings = _readings(walked, asked, options, streams)
+        streams.done()
+        report = Report(
+            command="diagnose-step-time", argv=tuple(in_arguments(sys.argv[1:])), level="",
+            started_at=started_at, elapsed_s=round(time.monotonic() - began, 2),
+            verdict=verdict_of(()), counts=Counts(), hosts=(), findings=findings(readings),
+            measurements=tuple(step_tables(readings)), preflight=__version__,
+        )  # fmt: skip
+        report.verdict = verdict_of(one.status for one in report.findings)
+        return finish(shown(report, options), options, streams, targets)
+
+
+def _readings(walked: Walked, asked: Asked, options: Options, streams: Streams) -> list[Reading]:
+    def tell(text: str) -> None:
+        if not options.quiet:
+            streams.step(text)
+
+    readings = readings_of(facts_of(walked, tell), asked)
+    return [*readings, *not_understood(walked)]
+
+
+def _hold_something(walked: Walked) -> None:
+    """UsageError where there is nothing that any reader takes."""
+    if walked.inputs or walked.pids:
+        return
+    told = [f"{name}: {why}" for name, why in walked.failed.items()]
+    told += [f"{names[0]}: {kind}" for kind, names in walked.unknown.items()]
+    raise UsageError(
+        f"nothing here can be read: {'; '.join(told[:5]) or 'no files'}",
+        "give a training log, a trace of torch.profiler, flight-recorder dumps, or a PID",
+    )
+
+
+def _asked(options: Options) -> Asked:
+    params = parse_count(options.params) if options.params is not None else None
+    if options.gpus is not None and options.gpus < 1:
+        raise UsageError(f"--gpus {options.gpus} is below 1", "--gpus 64")
+    return Asked(gpu=options.gpu, gpus=options.gpus, params=params)

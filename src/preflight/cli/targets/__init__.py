@@ -1,0 +1,1 @@
+"""What a diagnosis is given: files, folders, processes; which kind each is, and who reads it."""

@@ -1,0 +1,1 @@
+"""Why a run is slow or stands still, from whatever is at hand."""

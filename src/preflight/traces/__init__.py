@@ -1,0 +1,1 @@
+"""Traces of profilers and timelines of pipelines, read in bounded memory."""
