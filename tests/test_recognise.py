@@ -703,11 +703,11 @@ def test_any_mixture_keeps_each_line_in_its_place(fragments: list[str]) -> None:
         same_lines(raw, told)
 
 
-def test_a_log_of_200_mb_in_seconds_and_about_three_times_its_size(tmp_path: Path) -> None:
+def test_a_log_of_80_mb_in_seconds_and_about_three_times_its_size(tmp_path: Path) -> None:
     log = sample_bytes("kernel_log/boot_xe9680_h100_mlx5_insufficient_power.log")
     path = tmp_path / "big.log"
     with path.open("wb") as file:
-        for _ in range(200_000_000 // len(log)):
+        for _ in range(80_000_000 // len(log)):
             file.write(log)
     ask = (
         f"{PEAK}import sys; from pathlib import Path\n"
@@ -720,7 +720,7 @@ def test_a_log_of_200_mb_in_seconds_and_about_three_times_its_size(tmp_path: Pat
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=100)
     probe, length, peak_kib = done.stdout.split()
     assert (probe, int(length)) == ("kernel-log", path.stat().st_size)
-    assert time.perf_counter() - began < 60  # measured: 4 s
+    assert time.perf_counter() - began < 60  # measured: 2 s
     assert int(peak_kib) * 1024 < 3 * path.stat().st_size
 
 
