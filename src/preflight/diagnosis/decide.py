@@ -145,7 +145,8 @@ def _healthy(readings: Sequence[Reading], below: Sequence[Sign]) -> list[Finding
         f"{one.input}: {one.steps:,} steps, median {one.step_s:.4g} s" for one in readings
         if one.step_s is not None
     ]  # fmt: skip
-    text = "; ".join([*steps, *told]) or "no sign of any cause that these inputs can show"
+    seen = f"no sign of {', '.join(name for name in causes() if name in ruled_out)}"
+    text = "; ".join([*steps, *told, seen])
     return [Finding("healthy", Status.PASS, text=text, against=tuple(against))]
 
 
@@ -166,15 +167,18 @@ def _incomplete(readings: Sequence[Reading]) -> list[Finding]:
     ]  # fmt: skip
     if not lacks:
         return []
-    return [_lacking(lacks, covered)]
+    # Of a run that is called healthy for what was seen the numbers stand there.
+    numbers = [] if covered else [number for one in readings for number in one.numbers]
+    return [_lacking(lacks, covered, numbers)]
 
 
-def _lacking(lacks: Sequence[Lack], covered: frozenset[str]) -> Finding:
+def _lacking(lacks: Sequence[Lack], covered: frozenset[str], numbers: Sequence[Number]) -> Finding:
     open_ = dict.fromkeys(cause for lack in lacks for cause in lack.causes if cause not in covered)
     texts = dict.fromkeys(lack.text for lack in lacks)
+    told = "; ".join([*texts, *(_number(one) for one in numbers)])
     return Finding(
         "step.unknown", Status.ERROR,
-        text=f"INCOMPLETE: {'; '.join(texts)}; not told without it: {', '.join(open_)}",
+        text=f"INCOMPLETE: {told}; not told without it: {', '.join(open_)}",
         fix=tuple(dict.fromkeys(lack.supply for lack in lacks)),
     )  # fmt: skip
 

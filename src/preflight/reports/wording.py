@@ -212,9 +212,25 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most].rpartition(' ')[0] or text[:most]} ..."
 
 
+def _of_findings(report: Report) -> str:
+    """Of a report that concludes and checks nothing: `FAIL: 1 finding failed, 1 warned`."""
+    words = (
+        (Status.FAIL, "failed"), (Status.WARN, "warned"), (Status.ERROR, "undetermined"),
+        (Status.PASS, "passed"),
+    )  # fmt: skip
+    told: list[str] = []
+    for status, word in words:
+        count = sum(1 for one in report.findings if one.status is status)
+        if count:
+            told.append(f"{plural(count, 'finding')} {word}" if not told else f"{count:,} {word}")
+    return f"{report.verdict.value}: {', '.join(told)}"
+
+
 def verdict(report: Report) -> str:
     """The last line: `FAIL: 1 failed, 2 warned, 41 passed, 3 skipped, 0 undetermined`."""
     counts = report.counts
+    if report.findings and not report.hosts and not report.fleet:
+        return _of_findings(report)
     if report.verdict is Status.SKIP:
         text = "SKIP: nothing was verified"
         text += f", {counts.skip:,} skipped" if counts.skip else ""

@@ -34,7 +34,10 @@ class Kind(Struct, frozen=True):
 #: How much of a file is looked at.
 HEAD_BYTES = 64 * 1024
 #: The first that takes a file has it; a log is what is left of texts.
-KINDS: tuple[Kind, ...] = ()
+KINDS: tuple[Kind, ...] = (
+    Kind("gpu-samples", "tables of GPUs", "preflight.logs.samples.gpus"),
+    Kind("iostat", "tables of disks", "preflight.logs.samples.iostat"),
+)
 
 
 class Concluding(Struct, frozen=True):
@@ -50,4 +53,6 @@ class Concluding(Struct, frozen=True):
         return made
 
 
-CONCLUDING: tuple[Concluding, ...] = ()
+CONCLUDING: tuple[Concluding, ...] = (
+    Concluding("preflight.diagnosis.step_time.from_samples", ("gpu-samples", "iostat")),
+)
