@@ -114,7 +114,8 @@ def _add(
         seen.add((state.st_dev, state.st_ino))
         head = head_of(path)
     except OSError as error:
-        found.failed[shown] = error.strerror or str(error)
+        if named or not path.is_symlink():  # in a folder links that lead nowhere are no news
+            found.failed[shown] = error.strerror or str(error)
         return
     kind = kind_of(head, path.name)
     if kind is not None:
