@@ -34,8 +34,8 @@ class Flaw(Struct, frozen=True):
 
 
 class ScannedFile(Struct, frozen=True):
-    """One file. `checksum`: none (the format has none) | verified | off (written without) | failed |
-    not-looked (left out to save time)."""
+    """One file. `checksum`: none (the format has none) | verified | off (written without) |
+    failed | not-looked (left out to save time)."""
 
     path: str  # relative to what was given
     size: int
