@@ -34,7 +34,10 @@ class Kind(Struct, frozen=True):
 #: How much of a file is looked at.
 HEAD_BYTES = 64 * 1024
 #: The first that takes a file has it; a log is what is left of texts.
-KINDS: tuple[Kind, ...] = ()
+KINDS: tuple[Kind, ...] = (
+    Kind("timeline", "timelines", "preflight.traces.timeline"),
+    Kind("trace", "traces", "preflight.traces.kineto"),
+)
 
 
 class Concluding(Struct, frozen=True):
