@@ -17,8 +17,11 @@ from preflight.traces.events import LATEST_US, LONGEST_US, Args, Event
 from preflight.traces.names import MOST_NAMES, Kinds
 from preflight.traces.spans import Spans
 
-#: Kernels and copies beyond are counted, and their time is not: a trace of some 5 GB.
-MOST_ACTIVITIES = 5_000_000
+#: Kernels and copies beyond are counted, and their time is not: a trace of some 3 GB.
+MOST_ACTIVITIES = 3_000_000
+#: Streams, threads and steps of which more are not told apart.
+_MOST_STREAMS, _MOST_THREADS, _MOST_STEPS = 60_000, 4096, 100_000
+_LONGEST_NAME = 2000
 _MOST_OPEN = 100_000
 #: Calls that wait for their kernels, or kernels for their calls. In files they are near each other.
 _MOST_WAITING = 1_500_000
@@ -72,7 +75,6 @@ class Gathered:
     """What the pass leaves."""
 
     def __init__(self) -> None:
-        self.events = 0
         self.absurd = 0  # times that no clock gives
         self.unkept = 0  # activities beyond the most
         self.activities = Activities()
@@ -112,20 +114,19 @@ class Gathered:
         return handlers | {name.title(): one for name, one in handlers.items()}
 
     def take(self, events: Iterable[Event]) -> None:
-        """In any order; what a list holds is let go."""
-        handlers, host = self._handlers, self._host
+        """In any order; each is let go."""
+        handler, host = self._handlers.get, self._host
         for event in events:
-            self.events += 1
-            if event.ph != "X":
-                if event.ph == "B" or event.ph == "E":
-                    self._half(event)
-                continue
-            if not (0.0 <= event.dur < LONGEST_US and -LATEST_US < event.ts < LATEST_US):
-                self.absurd += 1
-                continue
-            handle = handlers.get(event.cat, host)
-            if handle is not None:
-                handle(event)
+            if event.ph == "X":
+                handle = handler(event.cat, host)
+                if handle is None:
+                    continue
+                if 0.0 <= event.dur < LONGEST_US and -LATEST_US < event.ts < LATEST_US:
+                    handle(event)
+                else:
+                    self.absurd += 1
+            elif event.ph == "B" or event.ph == "E":
+                self._half(event)
 
     def _half(self, event: Event) -> None:
         """Begin and end of a span as two events, each thread a stack."""
@@ -140,7 +141,6 @@ class Gathered:
         begun = self._open[key].pop()
         begun.ph, begun.dur = "X", event.ts - begun.ts
         begun.args = begun.args or event.args
-        self.events -= 1
         self.take((begun,))
 
     def _trace(self, event: Event) -> None:
@@ -160,7 +160,9 @@ class Gathered:
         kind = self._host_kinds[event.name]
         start, end = event.ts, event.ts + event.dur
         if kind == "operator":
-            self._operator(event.tid, start, end)
+            track = self.operators.get(event.tid)
+            if track is None or start < track.low or end > track.high:
+                self._operator(event.tid, start, end)
             return
         self._reach(start, end)
         if kind == "nothing":
@@ -176,7 +178,7 @@ class Gathered:
     def _operator(self, tid: object, start: float, end: float) -> None:
         track = self.operators.get(tid)
         if track is None:
-            if len(self.operators) > 4096:
+            if len(self.operators) > _MOST_THREADS:
                 return
             track = self.operators[tid] = Spans(SLACK_US)
         track.add(start, end)
@@ -185,7 +187,7 @@ class Gathered:
     def _step(self, event: Event) -> None:
         """The longest span of a number: it is mirrored by threads and devices."""
         number = event.name.partition("#")[2]
-        if not number.isdecimal() or len(number) > 18:
+        if not number.isdecimal() or len(number) > 18 or len(self.steps) > _MOST_STEPS:
             return
         old = self.steps.get(int(number))
         if old is None or old[1] - old[0] < event.dur:
@@ -245,7 +247,11 @@ class Gathered:
         args = event.args or NO_ARGS
         key = (event.pid if args.device is None else args.device,
                event.tid if args.stream is None else args.stream)  # fmt: skip
-        stream = self.streams.setdefault(key, min(len(self.streams), 65535))
+        stream = self.streams.get(key, -1)
+        if stream < 0:
+            stream = min(len(self.streams), _MOST_STREAMS)
+            if stream < _MOST_STREAMS:
+                self.streams[key] = stream
         row = rows.add(event.ts, event.ts + event.dur, code, stream)
         correlation = args.correlation
         if correlation is not None:
@@ -257,12 +263,12 @@ class Gathered:
         return row
 
     def _kernel(self, event: Event) -> None:
-        total = self.names.get(event.name)
+        name = event.name[:_LONGEST_NAME]
+        total = self.names.get(name)
         if total is None:
-            code = CODES[self._kernel_kinds[event.name]]
-            total = NameTotal(code)
+            total = NameTotal(CODES[self._kernel_kinds[name]])
             if len(self.names) < MOST_NAMES:
-                self.names[event.name] = total
+                self.names[name] = total
         total.add(event.dur)
         row = self._activity(event, total.code)
         if row >= 0 and total.code == CODES["communication"]:

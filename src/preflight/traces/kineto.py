@@ -15,10 +15,10 @@ from preflight.errors import ParseError
 from preflight.facts.traces import KERNEL_CLASSES, Collective, KernelTotal, RankTrace
 from preflight.traces.calls import Seen, numbered
 from preflight.traces.events import Event
-from preflight.traces.gather import Gathered
+from preflight.traces.gather import MOST_ACTIVITIES, Gathered
 from preflight.traces.repair import cleaned
 from preflight.traces.steps import Window, main_streams, steps_of, windows
-from preflight.traces.stream import EventStream
+from preflight.traces.stream import EventStream, byte_of
 
 #: So many kernels are told, those with most time.
 MOST_KERNELS = 200
@@ -27,7 +27,7 @@ _TELL_BYTES = 256 << 20
 _HEAD = re.compile(
     rb'"traceEvents"\s*:|^\s*\{\s*"(?:schemaVersion|deviceProperties|distributedInfo)"\s*:'
 )
-_ARRAY = re.compile(rb'^\s*\[\s*\{[^{}]{0,2000}"ph"\s*:')
+_ARRAY = re.compile(rb"^\s*\[\s*\{")
 _RANK_IN_NAME = re.compile(r"rank[-_.]?(\d{1,7})", re.I)
 _RANK = re.compile(rb'"rank"\s*:\s*(\d{1,7})')
 _WORLD = re.compile(rb'"world_size"\s*:\s*(\d{1,7})')
@@ -56,21 +56,26 @@ _META = Decoder(Meta, strict=False)
 
 def sniff(head: bytes, name: str) -> bool:
     """An object with traceEvents, or an array of events."""
-    return _HEAD.search(head) is not None or _ARRAY.match(head) is not None
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    if _ARRAY.match(head):
+        return b'"ph"' in head and b'"pid"' in head
+    return _HEAD.search(head) is not None
 
 
 def read(path: Path, tell: Callable[[str], None]) -> RankTrace:
     """The whole of it. ParseError where it holds no events."""
-    stream, gathered, told = EventStream(path, Event), Gathered(), 0
+    stream, gathered = EventStream(path, Event), Gathered()
+    count = told = 0
     for events in stream:
+        count += len(events)
         gathered.take(events)
         if stream.bytes - told > _TELL_BYTES:
             told = stream.bytes
-            tell(f"{path.name}: {told / 1e9:.1f} GB, {gathered.events:,} events")
-    if not gathered.events and stream.lost:
+            tell(f"{path.name}: {told / 1e9:.1f} GB, {count:,} events")
+    if not count and stream.lost:
         raise ParseError(f"none of its {stream.lost:,} events can be read")
     found = windows(gathered)
-    trace = RankTrace(str(path), events=gathered.events)
+    trace = RankTrace(str(path), events=count)
     trace.has_device = bool(gathered.activities.start)
     trace.steps = tuple(steps_of(gathered, found))
     trace.collectives = tuple(_collectives(gathered, found))
@@ -101,11 +106,15 @@ def _describe(trace: RankTrace, stream: EventStream[Event], name: str) -> None:
 
 
 def _meta(text: bytes) -> Meta:
-    for tried in (text, cleaned(text)[0]):
+    for _ in range(4):
         try:
-            return _META.decode(tried)
-        except (DecodeError, RecursionError):
-            continue
+            return _META.decode(text)
+        except RecursionError:
+            break
+        except DecodeError as error:
+            text, changed = cleaned(text, str(error), byte_of(error))
+            if not changed:
+                break
     rank, world = _RANK.search(text), _WORLD.search(text)
     return Meta(Distributed(None, int(rank[1]) if rank else None, int(world[1]) if world else None))
 
@@ -169,7 +178,9 @@ def _damage(stream: EventStream[Event], gathered: Gathered) -> list[str]:
     if gathered.absurd:
         found.append(f"{gathered.absurd:,} events with times that no clock gives are left out")
     if gathered.unkept:
-        found.append(f"{gathered.unkept:,} kernels beyond the first 5,000,000 are counted only")
+        found.append(
+            f"{gathered.unkept:,} kernels beyond the first {MOST_ACTIVITIES:,} are left out"
+        )
     if gathered.collectives.dropped:
         found.append(f"{gathered.collectives.dropped:,} early collectives are left out")
     if not stream.whole:

@@ -13,6 +13,7 @@ from preflight import datafiles, strict_yaml
 _LOOKED_AT = 300
 #: Names of which kinds are remembered; programs have some thousands.
 MOST_NAMES = 50_000
+_REMEMBERED = 4000  # characters of one
 _FILE = "checks/data/trace_names.yaml"
 
 
@@ -37,6 +38,6 @@ class Kinds(dict[str, str]):
         text = name[:_LOOKED_AT]
         found = (kind for kind, pattern in self._patterns.items() if pattern.search(text))
         kind = next(found, self._default)
-        if len(self) < MOST_NAMES:
+        if len(self) < MOST_NAMES and len(name) < _REMEMBERED:
             self[name] = kind
         return kind

@@ -8,37 +8,40 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 Span = tuple[float, float]
-#: So many are put together before they are merged: what lies within another is then let go.
-_MOST = 200_000
+#: So many are put together before they are merged: what lies within another is then let go, and
+#: where still too many are apart, so are gaps between them, small ones first.
+_MOST = 400_000
 
 
 class Spans:
     """A growing union, in memory that grows with what is apart. Spans come in any order; those that
-    come in order, or within the last, cost nothing. `slack_us`: gaps up to it are closed."""
+    come in order, or within the last, which is from `low` to `high`, cost nothing. `slack_us`: gaps
+    up to it are closed."""
 
     def __init__(self, slack_us: float = 0.0) -> None:
         self._starts, self._ends = array("d"), array("d")
-        self._low, self._high = 0.0, -1.0
+        self.low, self.high = 0.0, -1.0
         self._slack_us = slack_us
-        self._limit = _MOST
 
     def add(self, start: float, end: float) -> None:
-        if self._low <= start <= self._high + self._slack_us:
-            if end > self._high:
-                self._high = self._ends[-1] = end
+        if self.low <= start <= self.high + self._slack_us:
+            if end > self.high:
+                self.high = self._ends[-1] = end
             return
         self._starts.append(start)
         self._ends.append(end)
-        self._low, self._high = start, end
-        if len(self._starts) > self._limit:
+        self.low, self.high = start, end
+        if len(self._starts) > _MOST:
             self._fold()
 
     def _fold(self) -> None:
         kept = self.merged()
+        while len(kept) > _MOST // 2:
+            self._slack_us = max(1.0, 4 * self._slack_us)
+            kept = merged(kept, self._slack_us)
         self._starts = array("d", [start for start, _ in kept])
         self._ends = array("d", [end for _, end in kept])
-        self._low, self._high = kept[-1]
-        self._limit = max(_MOST, 2 * len(kept))
+        self.low, self.high = kept[-1]
 
     def merged(self) -> list[Span]:
         return merged(zip(self._starts, self._ends, strict=True), self._slack_us)

@@ -198,5 +198,7 @@ def _on_host(step: TraceStep, window: Window, hosts: Hosts, has_device: bool) ->
     if not has_device:
         communication = hosts.within("communication", low, high) or hosts.within("call", low, high)
         step.comm_us = total(communication)
-        beside = clipped(hosts.operators, low, high)
-        step.exposed_comm_us = total(minus(communication, beside))
+        exposed = minus(communication, clipped(hosts.operators, low, high))
+        for kind in ("loader", "save", "gc", "compile"):
+            exposed = minus(exposed, hosts.within(kind, low, high))
+        step.exposed_comm_us = total(exposed)

@@ -28,7 +28,9 @@ CHUNK_BYTES = 1 << 20
 MOST_META_BYTES = 16 << 20
 #: No event is longer; where no end of one is found in so much text, it is skipped.
 LONGEST_EVENT_BYTES = 8 << 20
-#: Unpacked: a gzip bomb ends here, a trace of ten million events does not.
+#: Skipped one after the other, so many times that much is no trace, but something endless.
+_MOST_SKIPS = 4
+#: Unpacked.
 MOST_BYTES = 64 << 30
 #: Of one list: beyond so many damages it is taken apart at every event.
 _MOST_DAMAGES = 32
@@ -57,21 +59,25 @@ class EventStream(Generic[T]):
         self.lost = 0  # that could not
         self.cause = ""  # why the file could not be read to its end
         self.whole = False  # the end of the events was seen
+        self._skipped = 0
 
     def __iter__(self) -> Iterator[list[T]]:
         """ParseError where there are no events in it."""
         with self._path.open("rb") as file:
             source = Unpacking(file, MOST_BYTES)
             rest = self._to_events(source)
-            while not self.whole:
+            while not self.whole and self._skipped < _MOST_SKIPS:
                 piece = self._piece(source)
                 found, rest = self._decoded(rest + piece, last=not piece)
                 if found:
+                    self._skipped = 0
                     yield found
                 if not piece:
                     break
             self._to_end(source, rest)
             self.cause = source.cause
+            if self._skipped >= _MOST_SKIPS:
+                self.cause = f"no event ends in {_MOST_SKIPS * LONGEST_EVENT_BYTES:,} bytes"
 
     def _piece(self, source: BinaryIO | Unpacking) -> bytes:
         """The next megabyte; less only at the end."""
@@ -116,12 +122,12 @@ class EventStream(Generic[T]):
             try:
                 return self._lists.decode(b"[" + body + b"]"), _after(text, cut)
             except (DecodeError, RecursionError) as error:
-                at = _byte_of(error)
+                at = byte_of(error)
                 if (end := _end_of_array(body, at)) is not None:
                     return self._ended(text, end)
                 if _is_cut(error, at, len(body)):
                     continue
-                return self._mended(body), _after(text, cut)
+                return self._mended(body, error), _after(text, cut)
         return self._unclear(text)
 
     def _unclear(self, text: bytes) -> tuple[list[T], bytes]:
@@ -136,6 +142,7 @@ class EventStream(Generic[T]):
         if len(text) <= LONGEST_EVENT_BYTES:
             return [], text
         self.lost += 1
+        self._skipped += 1
         return [], text[-4096:]
 
     def _bracket(self, text: bytes) -> int | None:
@@ -143,7 +150,7 @@ class EventStream(Generic[T]):
         try:
             self._lists.decode(b"[" + text)
         except (DecodeError, RecursionError) as error:
-            return _end_of_array(text, _byte_of(error))
+            return _end_of_array(text, byte_of(error))
         return len(text)
 
     def _ended(self, text: bytes, end: int) -> tuple[list[T], bytes]:
@@ -171,33 +178,34 @@ class EventStream(Generic[T]):
                 self.lost += 1
         return found, b""
 
-    def _mended(self, body: bytes) -> list[T]:
-        """Whole events with damage among them."""
-        try:
-            return self._lists.decode(b"[" + body + b"]")
-        except (DecodeError, RecursionError):
-            pass
-        body, changed = cleaned(body)
-        self.repaired += changed
+    def _mended(self, body: bytes, error: Exception | None = None) -> list[T]:
+        """Whole events, perhaps with damage among them: `error` is what is known of it."""
         found: list[T] = []
         for _ in range(_MOST_DAMAGES):
             try:
-                return found + self._lists.decode(b"[" + body + b"]")
-            except ValidationError:
+                if error is None:
+                    return found + self._lists.decode(b"[" + body + b"]")
+            except (DecodeError, RecursionError) as caught:
+                error = caught
+            if isinstance(error, ValidationError | RecursionError):
                 break
-            except (DecodeError, RecursionError) as error:
-                begin, end = _event_around(body, _byte_of(error))
-                if end <= 0:
-                    break
-                found += self._apart(body[:begin]) if begin else []
-                found += self._apart(body[begin:end])
-                body = body[end:].lstrip(b", \t\r\n")
+            at = byte_of(error)
+            body, changed = cleaned(body, str(error), at)
+            self.repaired += changed
+            error = None
+            if changed:
+                continue
+            begin, end = _event_around(body, at)
+            if end <= 0:
+                break
+            found += self._apart(body[:begin]) + self._apart(body[begin:end])
+            body = body[end:].lstrip(b", \t\r\n")
         return found + self._apart(body)
 
     def _apart(self, body: bytes) -> list[T]:
         """Event by event, if it must be."""
         try:
-            return self._lists.decode(b"[" + body.rstrip(b", ") + b"]")
+            return self._lists.decode(b"[" + body.rstrip(b", \t\r\n") + b"]")
         except (DecodeError, RecursionError):
             pass
         found: list[T] = []
@@ -249,8 +257,8 @@ def _after(text: bytes, cut: int) -> bytes:
     return text[cut:].lstrip(b", \t\r\n")
 
 
-def _byte_of(error: Exception) -> int:
-    """Where it complains, counted without the bracket that was put before; -1 where it does not
+def byte_of(error: Exception) -> int:
+    """Where it complains, counted without a byte that was put before; -1 where it does not
     say."""
     match = _AT_BYTE.search(str(error))
     return int(match[1]) - 1 if match else -1
