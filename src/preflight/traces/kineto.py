@@ -74,6 +74,8 @@ def read(path: Path, tell: Callable[[str], None]) -> RankTrace:
             tell(f"{path.name}: {told / 1e9:.1f} GB, {count:,} events")
     if not count and stream.lost:
         raise ParseError(f"none of its {stream.lost:,} events can be read")
+    if not count and not stream.whole:
+        raise ParseError("it is cut before its first event")
     found = windows(gathered)
     trace = RankTrace(str(path), events=count)
     trace.has_device = bool(gathered.activities.start)

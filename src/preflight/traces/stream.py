@@ -35,6 +35,7 @@ MOST_BYTES = 64 << 30
 #: Of one list: beyond so many damages it is taken apart at every event.
 _MOST_DAMAGES = 32
 _MOST_CUTS = 6
+_MOST_BRACES = 50
 
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BARE_ARRAY = re.compile(rb"\s*\[\s*(?:\{|\]|$)")
@@ -171,12 +172,24 @@ class EventStream(Generic[T]):
         cut = next(_cuts(text), 0)
         found = self._mended(text[:cut])
         left = text[cut:].strip(b", \t\r\n")
-        if left:
-            try:
-                found.append(self._one.decode(left))
-            except (DecodeError, RecursionError):
-                self.lost += 1
+        whole = self._whole_of(left)
+        found += self._mended(whole)
+        self.lost += len(left[len(whole) :].strip(b", \t\r\n")) > 0
         return found, b""
+
+    def _whole_of(self, text: bytes) -> bytes:
+        """What of a text that is cut are whole events: up to one of its last braces."""
+        end = len(text)
+        for _ in range(_MOST_BRACES):
+            end = text.rfind(b"}", 0, end) + 1
+            if not end:
+                break
+            try:
+                self._lists.decode(b"[" + text[:end] + b"]")
+                return text[:end]
+            except (DecodeError, RecursionError):
+                end -= 1
+        return b""
 
     def _mended(self, body: bytes, error: Exception | None = None) -> list[T]:
         """Whole events, perhaps with damage among them: `error` is what is known of it."""
