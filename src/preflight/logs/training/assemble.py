@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from math import inf, isfinite, nan
-
-from msgspec import Struct, field
+from math import isfinite, nan
 
 from preflight.facts.series import Series
-from preflight.logs.training.clock import times_at
+from preflight.logs.training.decode import Columns, Days, Decoded, decoded, united, whose
 from preflight.logs.training.events import Events, Pattern, event_of, pattern_of
+from preflight.logs.training.finish import finished
 from preflight.logs.training.layout import Layout, layout_of
 from preflight.logs.training.learned import Learner
-from preflight.logs.training.rows import Rows
-from preflight.logs.training.shape import column, figures, shapes
+from preflight.logs.training.rows import MOST_VALUES, Rows
+from preflight.logs.training.shape import shapes
 from preflight.logs.training.text import Batch
 from preflight.logs.training.told import tell
 
@@ -23,16 +22,9 @@ from preflight.logs.training.told import tell
 _MOST_SHAPES = 20_000
 #: Series of one log: more ranks are left out.
 _MOST_SERIES = 1_024
+_LEAST_VALUES = 10_000
 
 Known = Layout | Pattern | None
-
-
-class Decoded(Struct):
-    """Lines of one layout: their columns."""
-
-    layout: Layout
-    columns: dict[str, list[float]]
-    ranks: list[int] | None = None
 
 
 class Assembler:
@@ -42,164 +34,141 @@ class Assembler:
         self._source = source
         self._known: dict[bytes, Known] = {}
         self._rows: dict[tuple[str, int | None], Rows] = {}
-        self._days: dict[tuple[str, ...], float] = {}
+        self._days: Days = {}
         self._bars: dict[float, dict[str, float]] = {}  # total -> where it stands
         self._learner = Learner()
         self._timer = ""
         self._step: float | None = None
+        self._styled = False  # a known style was seen: none is learned
         self.events, self.told = Events(), dict[str, str]()
-        self.unread: dict[str, str] = {}
 
     def take(self, batch: Batch) -> None:
         """The next lines."""
-        joined = batch.joined
-        found = shapes(joined)
-        first = found[0] if found else b""
-        if found and found.count(first) == len(found):
-            groups = {first: list(range(len(found)))}
+        found = shapes(batch.joined)
+        groups: dict[bytes, Sequence[int]] = {}
+        whole = bool(found) and found.count(found[0]) == len(found)
+        if whole:
+            groups[found[0]] = range(len(found))
         else:
-            groups = defaultdict(list)
+            lists = defaultdict[bytes, list[int]](list)
             for at, shape in enumerate(found):
-                groups[shape].append(at)
-        texts = joined.split(b"\n")
-        told: list[tuple[int, Known, Decoded | None, int]] = []
-        runs: list[tuple[Decoded, list[int]]] = []
-        for shape, at in groups.items():
-            known = self._what(shape, [texts[one] for one in at[:1]][0], batch, at[0])
-            if known is None and shape in self._learner.seen:
-                known = self._learn(shape, texts, batch, at[1:])
+                lists[shape].append(at)
+            groups.update(lists)
+        told: list[tuple[int, Pattern]] = []
+        parts: list[Decoded] = []
+        for shape, where in groups.items():
+            known = self._what(shape, batch, where)
             if isinstance(known, Pattern):
-                told += [(one, known, None, 0) for one in at]
+                told += [(at, known) for at in where]
             elif known is not None:
-                for decoded, mine in self._decoded(known, texts, at, joined):
-                    runs.append((decoded, mine))
-        self._tell(texts, batch, told, runs)
+                joined = batch.joined if whole else None
+                parts += decoded(known, batch.texts, where, joined, self._days)
+        self._tell(batch, told, united(parts) if len(parts) > 1 else parts)
 
-    def _what(self, shape: bytes, line: bytes, batch: Batch, at: int) -> Known:
+    def _what(self, shape: bytes, batch: Batch, where: Sequence[int]) -> Known:
         """What lines of the shape are; learned from the first of them."""
-        if shape in self._known:
-            return self._known[shape]
-        if len(self._known) >= _MOST_SHAPES:
-            self._known.clear()
-        known: Known = layout_of(line) or pattern_of(line)
-        tell(line, self.told)
-        self._known[shape] = known
-        if known is None:
-            self._learn(shape, [line], batch, [at], alone=True)
-        return known
+        if shape not in self._known:
+            if len(self._known) >= _MOST_SHAPES:
+                self._known.clear()
+            line = batch.texts[where[0]]
+            self._known[shape] = layout_of(line) or pattern_of(line)
+            tell(line, self.told)
+        known = self._known[shape]
+        if known is not None or self._styled:
+            return known
+        return self._learn(shape, batch, where)
 
-    def _learn(
-        self, shape: bytes, texts: Sequence[bytes], batch: Batch, at: Sequence[int], *,
-        alone: bool = False,
-    ) -> Known:  # fmt: skip
-        """Lines of no known kind: whether they are steps after all. What was seen of them before
-        is told now."""
-        for one in at:
-            line = texts[0] if alone else texts[one]
-            layout = self._learner.take(shape, line, batch.numbers[one], batch.offsets[one])
+    def _learn(self, shape: bytes, batch: Batch, where: Sequence[int]) -> Known:
+        """Lines of no known kind: whether they are steps after all. What was seen of them in
+        batches before is told now."""
+        for at in where:
+            one = (batch.texts[at], batch.numbers[at], batch.offsets[at])
+            if not self._learner.worth(shape, one[0]):
+                return None
+            layout = self._learner.take(shape, one)
             if layout is not None:
                 self._known[shape] = layout
-                seen = self._learner.seen.pop(shape).lines[:-1]
-                before = [text for text, _, _ in seen]
-                joined = b"\n".join(before) + b"\n"
-                for decoded, mine in self._decoded(layout, before, list(range(len(seen))), joined):
-                    self._put(decoded, mine, [n for _, n, _ in seen], [o for _, _, o in seen])
+                self._before(layout, shape, batch.numbers[where[0]])
                 return layout
         return None
 
-    def _decoded(
-        self, layout: Layout, texts: Sequence[bytes], at: list[int], joined: bytes
-    ) -> Iterator[tuple[Decoded, list[int]]]:
-        """Columns of lines of a shape; line by line where one is not as the first was."""
-        mine = joined if len(at) == len(texts) - (not texts[-1]) else (
-            b"\n".join([texts[one] for one in at]) + b"\n")  # fmt: skip
-        try:
-            yield decode(layout, mine, len(at), self._days), at
+    def _before(self, layout: Layout, shape: bytes, number: int) -> None:
+        """Lines of the shape before the line `number`."""
+        seen = [one for one in self._learner.seen.pop(shape).lines if one[1] < number]
+        if not seen:
             return
-        except ValueError:
-            if len(at) == 1:
-                return
-        for one in at:
-            own = layout_of(texts[one])
-            if own is not None:
-                yield from self._decoded(own, [texts[one]], [0], texts[one] + b"\n") if False else (
-                    (decoded, [one]) for decoded, _ in
-                    self._decoded(own, [texts[one]], [0], texts[one] + b"\n"))  # fmt: skip
+        texts, numbers, offsets = ([one[which] for one in seen] for which in range(3))
+        earlier = Batch(b"", texts, numbers, offsets)  # type: ignore[arg-type]
+        for one in decoded(layout, earlier.texts, range(len(seen)), None, self._days):
+            self._put(one, earlier)
 
     def _tell(
-        self, texts: Sequence[bytes], batch: Batch, told: list[tuple[int, Known, Decoded | None, int]],
-        runs: list[tuple[Decoded, list[int]]],
-    ) -> None:  # fmt: skip
-        """Rows and events in the order of their lines."""
-        if len(runs) == 1 and not told:
-            decoded, at = runs[0]
-            self._put(decoded, at, batch.numbers, batch.offsets)
-            return
-        order = [(one, -1, index) for index, (one, _, _, _) in enumerate(told)]
-        for index, (_, at) in enumerate(runs):
-            order += [(one, index, j) for j, one in enumerate(at)]
-        order.sort()
-        for index, items in groupby(order, key=lambda one: one[1]):
-            if index < 0:
-                for at, _, which in items:
-                    self._event(told[which][1], texts[at], batch.numbers[at])
-                continue
-            decoded, _ = runs[index]
-            some = list(items)
-            first, last = some[0][2], some[-1][2] + 1
-            part = decoded if last - first == len(runs[index][1]) else _part(decoded, first, last)
-            self._put(part, [one for one, _, _ in some], batch.numbers, batch.offsets)
-
-    def _event(self, pattern: Known, line: bytes, number: int) -> None:
-        if isinstance(pattern, Pattern):
-            when, rank = whose(line, self._days)
-            self.events.add(
-                pattern.kind, lambda: event_of(pattern, line, number, self._step, when, rank)
-            )
-
-    def _put(
-        self, decoded: Decoded, at: Sequence[int], numbers: Sequence[int], offsets: Sequence[int]
+        self, batch: Batch, told: Sequence[tuple[int, Pattern]], parts: Sequence[Decoded]
     ) -> None:
+        """Rows and events in the order of their lines."""
+        if len(parts) == 1 and not told:
+            self._put(parts[0], batch)
+            return
+        order = [(at, -1, which) for which, (at, _) in enumerate(told)]
+        for which, one in enumerate(parts):
+            order += [(at, which, j) for j, at in enumerate(one.at)]
+        order.sort()
+        for which, items in groupby(order, key=lambda one: one[1]):
+            run = list(items)
+            if which >= 0:
+                self._put(parts[which].some(run[0][2], run[-1][2] + 1), batch)
+                continue
+            for at, _, index in run:
+                self._event(told[index][1], batch.texts[at], batch.numbers[at])
+
+    def _event(self, pattern: Pattern, line: bytes, number: int) -> None:
+        if pattern.kind == "timer":
+            found = pattern.tells.search(line.decode("latin-1"))
+            self._timer = found["name"] if found else ""
+            return
+        when, rank = whose(line, self._days)
+        self.events.add(
+            pattern.kind, lambda: event_of(pattern, line, number, self._step, when, rank)
+        )
+
+    def _put(self, one: Decoded, batch: Batch) -> None:
         """Lines of one layout, one after the other, to the series that they are of."""
-        style = decoded.layout.style
-        lines, starts = [numbers[one] for one in at], [offsets[one] for one in at]
-        columns = decoded.columns
-        if style.form == "bar":
-            self._bar(decoded, lines, starts)
+        form, columns = one.layout.style.form, one.columns
+        if form == "tqdm":
+            self._bar(one, batch)
             return
-        if style.form == "ranked":
-            self._ranked(columns, lines, starts)
-            return
+        if form == "ranked":
+            self._ranked(one)
+        if form == "bar":
+            self._stepped(one)
         if columns.get("step"):
             self._step = columns["step"][-1]
-        if decoded.ranks is None or len(set(decoded.ranks)) == 1:
-            rank = decoded.ranks[0] if decoded.ranks else None
-            self._put_rank(decoded.layout, rank, columns, lines, starts)
+        ranks = one.ranks
+        if ranks is None or ranks.count(ranks[0]) == len(ranks):
+            self._put_rank(one, ranks[0] if ranks else None, batch)
             return
-        by_rank: dict[int, list[int]] = defaultdict(list)
-        for index, rank in enumerate(decoded.ranks):
+        by_rank = defaultdict[int, list[int]](list)
+        for index, rank in enumerate(ranks):
             by_rank[rank].append(index)
         for rank, mine in by_rank.items():
-            part = {name: [one[i] for i in mine] for name, one in columns.items()}
-            self._put_rank(decoded.layout, rank, part, [lines[i] for i in mine],
-                           [starts[i] for i in mine])  # fmt: skip
+            self._put_rank(one.of(mine), rank, batch)
 
-    def _put_rank(
-        self, layout: Layout, rank: int | None, columns: dict[str, list[float]],
-        lines: Sequence[int], starts: Sequence[int],
-    ) -> None:  # fmt: skip
-        rows = self._of(layout.style.name, rank, adds=layout.style.adds)
+    def _put_rank(self, one: Decoded, rank: int | None, batch: Batch) -> None:
+        style, columns = one.layout.style, one.columns
+        self._styled = self._styled or style.name != "learned"
+        rows = self._of(style.name, rank, adds=style.adds)
         if rows is None:
             return
         total = columns.pop("total", None)
-        if total and rows.series.total_steps is None:
-            rows.series.total_steps = int(total[0])
-        rows.ways.update({k: v for k, v in layout.style.ways.items() if k in columns})
-        if layout.style.adds:
+        if total and isfinite(total[0]):
+            rows.series.total_steps = rows.series.total_steps or int(total[0])
+        rows.ways.update({name: way for name, way in style.ways.items() if name in columns})
+        lines, offsets = _at(batch.numbers, one.at), _at(batch.offsets, one.at)
+        if style.adds:
             for index, line in enumerate(lines):
-                rows.add({k: one[index] for k, one in columns.items()}, line, starts[index])
+                rows.add(row_of(columns, index), line, offsets[index])
         else:
-            rows.many(columns, lines, starts, by=f"{layout.style.name} {layout.style.mark!r}")
+            rows.many(columns, lines, offsets, by=f"{style.name} {style.mark!r}")
 
     def _of(self, style: str, rank: int | None, *, adds: bool = False) -> Rows | None:
         """The series of a rank. Bars, and learned styles, have their own."""
@@ -209,34 +178,38 @@ class Assembler:
             if len(self._rows) >= _MOST_SERIES:
                 return None
             rows = self._rows[kind, rank] = Rows(self._source, style, rank)
+            for one in self._rows.values():
+                one.most_values = max(MOST_VALUES // len(self._rows), _LEAST_VALUES)
         elif not adds and (rows.step is None or rows.series.style == "deepspeed"):
             rows.series.style = style
         return rows
 
-    def _bar(self, decoded: Decoded, lines: Sequence[int], starts: Sequence[int]) -> None:
-        """Bars of tqdm, and lines behind them that need their step."""
-        columns = decoded.columns
-        if decoded.layout.style.name == "tqdm":
-            if "step" not in columns:
-                return
-            total = columns.pop("total", [nan])[-1]
-            self._bars[total] = {name: one[-1] for name, one in columns.items()}
-            rows = self._of("tqdm", int(total) if isfinite(total) else None)
-            if rows is not None:
-                rows.series.total_steps = int(total) if isfinite(total) else None
-                rows.ways["bar_s"] = "smoothed"
-                rows.many(columns, lines, starts)
+    def _bar(self, one: Decoded, batch: Batch) -> None:
+        """Bars of tqdm: a series for each total, and where each stands."""
+        columns = one.columns
+        totals = columns.pop("total", [nan])
+        if "step" not in columns or not isfinite(totals[-1]):
             return
-        known = self._main_bar()
-        if known and "step" not in columns:
-            for name in ("step", "elapsed_s", "bar_s"):
-                if name in known and name not in columns:
-                    columns[name] = [known[name]] * len(lines)
-        if columns.get("step"):
-            self._step = columns["step"][-1]
-        rank = decoded.ranks[0] if decoded.ranks else None
-        self._put_rank(decoded.layout, rank, columns, lines, starts)
-        rows = self._of("hf-trainer", rank)
+        by_total = defaultdict[float, list[int]](list)
+        for index, total in enumerate(totals):
+            by_total[total].append(index)
+        for total, mine in by_total.items():
+            part = one.of(mine)
+            self._bars[total] = row_of(part.columns, -1)
+            rows = self._of("tqdm", int(total))
+            if rows is not None:
+                rows.series.total_steps = int(total)
+                rows.ways["bar_s"] = "smoothed"
+                lines, offsets = _at(batch.numbers, part.at), _at(batch.offsets, part.at)
+                rows.many(part.columns, lines, offsets)
+
+    def _stepped(self, one: Decoded) -> None:
+        """Lines that leave the step, and its time, to the bar before them."""
+        bar = self._main_bar()
+        if bar and "step" not in one.columns:
+            for name in bar.keys() - one.columns.keys():
+                one.columns[name] = [bar[name]] * len(one.at)
+        rows = self._of(one.layout.style.name, one.ranks[0] if one.ranks else None)
         if rows is not None:
             rows.ways["bar_s"] = "smoothed"
 
@@ -245,97 +218,30 @@ class Assembler:
         told = self.told.get("total_steps", "").replace(",", "")
         if told.isdecimal() and float(told) in self._bars:
             return self._bars[float(told)]
-        return self._bars[max(self._bars, key=lambda one: one if one == one else -1)] if self._bars else {}
+        return self._bars[max(self._bars)] if self._bars else {}
 
-    def _ranked(
-        self, columns: dict[str, list[float]], lines: Sequence[int], starts: Sequence[int]
-    ) -> None:
-        rows = self._of("megatron", None, adds=True)
-        if rows is None or not {"rank", "ranked_s"} <= columns.keys():
-            return
-        for index, line in enumerate(lines):
-            name = f"timer/{self._timer or 'unnamed'}.rank{int(columns['rank'][index])}"
-            rows.add({name: columns["ranked_s"][index]}, line, starts[index])
+    def _ranked(self, one: Decoded) -> None:
+        """A rank's time of the timer that was named last."""
+        ranks, times = one.columns.pop("rank", []), one.columns.pop("ranked_s", [])
+        for index, rank in enumerate(ranks):
+            name = f"timer/{self._timer or 'unnamed'}.rank{int(rank)}"
+            one.columns[name] = [nan] * len(ranks)
+            one.columns[name][index] = times[index]
+
+    @property
+    def steps(self) -> bool:
+        """Whether any line of a step was seen."""
+        return bool(self._rows)
 
     def series(self) -> tuple[Series, ...]:
-        """All of them: bars only where nothing else tells of steps."""
-        done = {key: rows.done() for key, rows in self._rows.items()}
-        done = {key: one for key, one in done.items() if one.lines}
-        for kind in ("steps", "learned", "tqdm"):
-            mine = [one for (which, _), one in done.items() if which == kind]
-            if mine:
-                return tuple(_chosen(kind, mine))
-        return ()
+        """All of them; nothing more comes."""
+        return finished(self._rows)
 
 
-def _chosen(kind: str, found: list[Series]) -> list[Series]:
-    if kind == "tqdm":
-        best = max(found, key=lambda one: (one.total_steps or 0, one.lines))
-        best.rank = None
-        if "bar_s" in best.columns and "step_s" not in best.columns:
-            best.columns["step_s"] = best.columns.pop("bar_s")
-        return [best]
-    for one in found:
-        if "bar_s" in one.columns and "step_s" not in one.columns:
-            one.columns["step_s"] = one.columns.pop("bar_s")
-        for name in ("forward", "backward"):
-            micro = f"timer/{name[0]}wd_microstep"
-            if micro in one.columns and f"{name}_s" not in one.columns:
-                one.columns[f"{name}_s"] = one.columns[micro]
-    if len(found) > 1:
-        first = found[0]
-        if all(same(first, one) for one in found[1:]):
-            found = [first]
-    if len(found) == 1:
-        found[0].rank = None
-    return found
+def row_of(columns: Columns, index: int) -> dict[str, float]:
+    """One row; what is NaN in it, it does not have."""
+    return {name: one[index] for name, one in columns.items() if one[index] == one[index]}
 
 
-def same(one: Series, two: Series) -> bool:
-    """Whether two ranks told the same, but for when."""
-    if one.columns.keys() != two.columns.keys() or len(one.line) != len(two.line):
-        return False
-    return all(
-        a == b or (a != a and b != b)
-        for name, column in one.columns.items() if name != "time_s"
-        for a, b in zip(column.mean, two.columns[name].mean, strict=True)
-    )  # fmt: skip
-
-
-def _part(decoded: Decoded, first: int, last: int) -> Decoded:
-    ranks = None if decoded.ranks is None else decoded.ranks[first:last]
-    return Decoded(decoded.layout, {k: v[first:last] for k, v in decoded.columns.items()}, ranks)
-
-
-def decode(
-    layout: Layout, joined: bytes, count: int, days: dict[tuple[str, ...], float]
-) -> Decoded:
-    """The columns of `count` lines of a layout; ValueError where they are not all alike."""
-    found = figures(joined)
-    width = layout.width
-    if len(found) != width * count:
-        raise ValueError("lines of one shape with other figures")
-    columns = {one.name: column(one, found, width) for one in layout.places}
-    for name, value in layout.constants.items():
-        columns[name] = [inf if not isfinite(value) else value] * count
-    if layout.clock is not None:
-        columns["time_s"] = times_at(layout.clock, found, width, days)
-    ranks = None
-    if layout.rank is not None:
-        ranks = [int(one) for one in found[layout.rank :: width]]
-    return Decoded(layout, columns, ranks)
-
-
-def whose(line: bytes, days: dict[tuple[str, ...], float]) -> tuple[float | None, int | None]:
-    """When a line was written, and by which rank, where it says so."""
-    from preflight.logs.training.clock import clock_of
-    from preflight.logs.training.layout import rank_figure
-
-    clock = clock_of(line)
-    found = figures(line)
-    when = times_at(clock, found, len(found), days)[0] if clock else None
-    at = rank_figure(line, line.decode("latin-1"))
-    try:
-        return when, None if at is None else int(found[at])
-    except ValueError:
-        return when, None
+def _at(values: Sequence[int], at: Sequence[int]) -> Sequence[int]:
+    return values[: len(at)] if isinstance(at, range) else [values[one] for one in at]

@@ -27,6 +27,8 @@ _SHAPES = tuple(
         rf"(?:^|[\[\s(]){_HMS}(?=[\]\s)|,])",
     )
 )
+#: Minutes remembered: of ten weeks.
+_MOST_MINUTES = 100_000
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
 
@@ -84,23 +86,19 @@ def _at(line: bytes, start: int) -> int:
 def times_at(
     clock: Clock, found: Sequence[str], width: int, days: dict[tuple[str, ...], float]
 ) -> list[float]:
-    """Seconds since 1970, or since midnight where there is no date, of each line. `days` keeps what
-    days are. ValueError where a figure is none."""
-    h, m, s = (found[at::width] for at in clock.hms)
-    within = [
-        int(a[-2:]) * 3600 + int(b) * 60 + _seconds(c, clock.comma)
-        for a, b, c in zip(h, m, s, strict=True)
-    ]
-    if not clock.date:
-        return within
-    keys = list(zip(*(found[at::width] for at in clock.date), strict=True))
-    for key in set(keys) - days.keys():
-        days[key] = _day(clock, key)
-    return [days[key] + second for key, second in zip(keys, within, strict=True)]
-
-
-def _seconds(text: str, comma: bool) -> float:
-    return float(f"{text[:2]}.{text[2:]}") if comma else float(text)
+    """Seconds since 1970, or since midnight where there is no date, of each line. `days` keeps when
+    minutes began. ValueError where a figure is none."""
+    *places, last = (*clock.date, *clock.hms)
+    minutes = list(zip(*(found[at::width] for at in places), strict=True))
+    if len(days) > _MOST_MINUTES:
+        days.clear()
+    for key in set(minutes) - days.keys():
+        day = _day(clock, key[:-2]) if clock.date else 0.0
+        days[key] = day + int(key[-2][-2:]) * 3600 + int(key[-1]) * 60
+    seconds = found[last::width]
+    if clock.comma:
+        seconds = [f"{one[:2]}.{one[2:]}" for one in seconds]
+    return [days[key] + float(one) for key, one in zip(minutes, seconds, strict=True)]
 
 
 def _day(clock: Clock, key: tuple[str, ...]) -> float:

@@ -21,10 +21,12 @@ class Pattern(Struct, frozen=True):
     kind: str
     marks: tuple[bytes, ...]
     tells: re.Pattern[str]
+    loose: bool = False  # the marks stand in other lines too
 
 
-def _row(kind: str, marks: str, tells: str) -> Pattern:
-    return Pattern(kind, tuple(one.encode() for one in marks.split("|")), re.compile(tells))
+def _row(kind: str, marks: str, tells: str, *, loose: bool = False) -> Pattern:
+    words = tuple(one.encode() for one in marks.split("|"))
+    return Pattern(kind, words, re.compile(tells), loose)
 
 
 _S = r"(?P<seconds>\d+(?:\.\d+)?)"
@@ -37,6 +39,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _row("desync", "desync", r"[Dd]esync|\[\d+(?:, ?\d+)*\] joined but didn't finish collective"),
     _row("desync", "joined but didn|finished collective|seems to be",
          r"joined but didn't finish collective|finished collective #?\d+.*(?:didn't|but)"),
+    _row("timer", ":", r"^.{0,80}?\s{4}(?P<name>[\w-]+):\s*$", loose=True),
     _row("straggler", "/Rnk", r"M[nx]\w+/Rnk:"),
     _row("straggler", "Ranks with", r"\^\^\^\^ (?:Bottom|Top) +\d+ Ranks with"),
     _row("save-begins", "heckpoint|aving", r"(?i)\bsaving (?:the )?(?:model |full |a )?checkpoint|"
@@ -80,6 +83,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _row("ended", "raining|rain_runtime|exiting program", r"Training completed|(?i:training (?:is )?(?:complete|finished|done))"
          r"|\[after training is done\]|'train_runtime'|exiting program at iteration|done training"),
 )  # fmt: skip
+_ANY = re.compile(b"|".join(re.escape(mark) for one in PATTERNS for mark in one.marks if mark != b":"))
 _TAKEN = {"step", "seconds", "ms", "rank", "net"}
 _STEP = re.compile(r"(?:iteration|global_step|step|checkpoint-|batch)[\s:=_#-]*(\d{1,12})", re.IGNORECASE)
 _PAIR = re.compile(r"(M[nx]\w+)/Rnk: ?([\d.]+)\w*/(\d+)")
@@ -87,6 +91,9 @@ _PAIR = re.compile(r"(M[nx]\w+)/Rnk: ?([\d.]+)\w*/(\d+)")
 
 def pattern_of(line: bytes) -> Pattern | None:
     """The kind of a line; None where it is of none."""
+    ends = line.rstrip().endswith(b":")
+    if not ends and _ANY.search(line) is None:
+        return None
     for one in PATTERNS:
         if any(mark in line for mark in one.marks) and one.tells.search(line.decode("latin-1")):
             return one

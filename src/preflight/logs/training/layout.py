@@ -58,7 +58,7 @@ def _layout(line: bytes, text: str, style: Style, found: re.Match[str]) -> Layou
     for name in ("step", "total"):
         if found.groupdict().get(name):
             _put(places, constants, line, Meant(name), found.start(name), found[name])
-    if style.form == "bar":
+    if style.form in ("bar", "tqdm"):
         _bar(line, text, places, constants)
     begin = _begin(style, found)
     if style.form == "range":

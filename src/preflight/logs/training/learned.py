@@ -16,6 +16,9 @@ from preflight.logs.training.styles import Style
 #: Lines after which a shape counts as a style.
 ENOUGH = 5
 _MOST_SHAPES = 500
+#: Shapes that are looked at; in a log of other words each line has its own.
+_MOST_TRIES = 20_000
+_NO_DIGITS = bytes(set(range(256)) - set(b"0123456789"))
 STYLE = Style("learned", b"", re.compile(""), "pairs")
 _STEP = re.compile(
     r"\b(?P<key>step|iter|iteration|batch|update|it|global_step)s?[\s:=#\[]+(?P<value>\d+)"
@@ -34,25 +37,34 @@ class Learner(Struct):
     """Shapes that may be of a style."""
 
     seen: dict[bytes, Seen] = field(default_factory=dict)
+    tries: int = 0
 
-    def take(self, shape: bytes, line: bytes, number: int, offset: int) -> Layout | None:
-        """The layout, once the shape has come often enough and something in it grows."""
-        one = self.seen.get(shape)
-        if one is None:
-            if len(self.seen) >= _MOST_SHAPES or len(pairs_of(line)) < 2:
-                return None
-            one = self.seen.setdefault(shape, Seen())
-        one.lines.append((line, number, offset))
+    def worth(self, shape: bytes, line: bytes) -> bool:
+        """Whether lines of the shape may be of a style: they have two pairs."""
+        if shape in self.seen:
+            return True
+        self.tries += 1
+        return (
+            len(self.seen) < _MOST_SHAPES and self.tries < _MOST_TRIES and len(line.translate(None, _NO_DIGITS)) > 1
+            and (b":" in line or b"=" in line) and len(pairs_of(line)) > 1
+        )  # fmt: skip
+
+    def take(self, shape: bytes, told: tuple[bytes, int, int]) -> Layout | None:
+        """The layout, once the shape has come often enough and something in it grows. `told`: a
+        line, its number and offset."""
+        one = self.seen.setdefault(shape, Seen())
+        line = told[0]
+        one.lines.append(told)
         for key, value in whole_of(line).items():
             one.whole.setdefault(key, []).append(value)
         if len(one.lines) < ENOUGH:
             return None
-        key = _growing(one)
-        if key is None:
+        growing = _growing(one)
+        if growing is None:
             if len(one.lines) > 4 * ENOUGH:  # the same step by several ranks, or no step at all
                 del self.seen[shape]
             return None
-        return learned(line, key)
+        return learned(line, growing)
 
 
 def whole_of(line: bytes) -> dict[str, int]:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf, isfinite, isnan, nan
+from operator import lt
 
 from preflight.facts.series import Column, Series, Way
 
 #: Rows that a series keeps; with more, neighbours are folded.
 MOST_ROWS = 200_000
+#: Values that the series of a log keep together.
+MOST_VALUES = 2_600_000
 _BLOCK = 4096
+#: Up to so many values are folded side by side.
+_WIDE = 64
 #: What the same step may tell twice without being another: when and how long.
 _LOOSE = {"time_s", "elapsed_s", "bar_s", "epoch"}
 
@@ -28,6 +33,7 @@ class Rows:
         self._lines: list[int] = []
         self._offsets: list[int] = []
         self.ways: dict[str, Way] = {}
+        self.most_values = MOST_VALUES
 
     @property
     def step(self) -> float | None:
@@ -83,16 +89,15 @@ class Rows:
         offsets: Sequence[int], by: str = "",
     ) -> None:  # fmt: skip
         """Rows at once, each with every column. The last of them stays open."""
-        steps = columns.get("step")
-        rising = steps is not None and all(map(float.__lt__, steps, steps[1:]))
-        if len(lines) < 3 or not rising or (self._open is not None and self.step == steps[0]):  # type: ignore[index]
-            for at, line in enumerate(lines):
-                self.row({name: one[at] for name, one in columns.items()}, line, offsets[at], by)
-            return
-        self._close()
-        self._extend({name: one[:-1] for name, one in columns.items()}, lines[:-1], offsets[:-1])
-        self._open = {name: one[-1] for name, one in columns.items()}
-        self._where, self._by = (lines[-1], offsets[-1]), {by}
+        end = len(lines) - 1
+        apart = end > 1 and _apart(columns)
+        for at in (0, end) if apart else range(end + 1):
+            row = {name: one[at] for name, one in columns.items() if one[at] == one[at]}
+            self.row(row, lines[at], offsets[at], by)
+            if apart and at == 0:
+                self._close()
+                some = {name: one[1:end] for name, one in columns.items()}
+                self._extend(some, lines[1:end], offsets[1:end])
 
     def _close(self) -> None:
         if self._open is not None:
@@ -131,7 +136,7 @@ class Rows:
             del values[:size]
         del self._lines[:size], self._offsets[:size]
         self._even(len(series.line))
-        while len(series.line) > MOST_ROWS:
+        while len(series.line) > min(MOST_ROWS, self.most_values // len(series.columns or "1")):
             self._fold()
 
     def _even(self, rows: int) -> None:
@@ -144,10 +149,7 @@ class Rows:
         series = self.series
         series.line, series.offset = series.line[::2], series.offset[::2]
         for one in series.columns.values():
-            mean = array("d", map(_mean, one.mean[::2], _second(one.mean)))
-            low = array("d", map(_low, one.low[::2], _second(one.low)))
-            one.high = array("d", map(_high, one.high[::2], _second(one.high)))
-            one.mean, one.low = mean, low
+            one.mean, one.low, one.high = _halved(one)
             bad: dict[int, int] = {}
             for row, count in one.bad.items():
                 bad[row // 2] = bad.get(row // 2, 0) + count
@@ -167,6 +169,15 @@ class Rows:
         return self.series
 
 
+def _apart(columns: Mapping[str, Sequence[float]]) -> bool:
+    """Whether each row is another step for certain: steps rise; or there are none, and every row
+    tells all."""
+    steps = columns.get("step")
+    if steps is None:
+        return not any(isnan(sum(one)) for one in columns.values())
+    return all(map(lt, steps, steps[1:]))
+
+
 def _empty(rows: int, fold: int) -> Column:
     mean = array("d", [nan]) * rows
     if fold == 1:
@@ -179,7 +190,14 @@ def _grow(one: Column, values: list[float], fold: int, rows: int) -> None:
     if fold == 1:
         if not isfinite(sum(values)):
             values = [_told(one, value, rows + at) for at, value in enumerate(values)]
-        one.mean.extend(values)
+        one.mean.fromlist(values)
+        return
+    whole = isfinite(sum(values)) and len(values) % fold == 0
+    if whole and fold <= _WIDE:
+        parts = [values[at::fold] for at in range(fold)]
+        one.mean.extend([total / fold for total in map(sum, zip(*parts, strict=True))])
+        one.low.extend(map(min, *parts))
+        one.high.extend(map(max, *parts))
         return
     for at in range(0, len(values), fold):
         block = values[at : at + fold]
@@ -199,6 +217,22 @@ def _told(one: Column, value: float, row: int) -> float:
         one.bad[row] = one.bad.get(row, 0) + 1
         return nan
     return value
+
+
+def _halved(one: Column) -> tuple[array[float], array[float], array[float]]:
+    """Mean, low, high of neighbours; the last row stays alone where they are odd."""
+    mean = one.mean
+    if isfinite(sum(mean)):
+        odd = len(mean) // 2 * 2  # the last, where it is alone
+        means = array("d", [(a + b) / 2 for a, b in zip(mean[::2], mean[1::2], strict=False)])
+        return (
+            means + mean[odd:],
+            array("d", map(min, one.low[::2], one.low[1::2])) + one.low[odd:],
+            array("d", map(max, one.high[::2], one.high[1::2])) + one.high[odd:],
+        )
+    return (array("d", map(_mean, mean[::2], _second(mean))),
+            array("d", map(_low, one.low[::2], _second(one.low))),
+            array("d", map(_high, one.high[::2], _second(one.high))))  # fmt: skip
 
 
 def _second(values: array[float]) -> Iterable[float]:

@@ -52,7 +52,8 @@ class Style(Struct, frozen=True):
     adds: bool = False
     own: dict[str, Meant] = field(default_factory=dict)
     ways: dict[str, Way] = field(default_factory=dict)
-    form: str = ""  # what needs more than its pairs: range, ranked, named, bar
+    loose: bool = False  # the mark stands in other lines too: no sieve goes by it
+    form: str = ""  # what needs more than its pairs: range, ranked, bar (has none), tqdm (is one)
 
 
 def _row(name: str, mark: bytes, tells: str, grammar: str, **others: object) -> Style:
@@ -113,15 +114,19 @@ STYLES: tuple[Style, ...] = (
     _row("composer", b"batch=", r"\[(?:epoch=\d+\]\[)?batch=(?P<step>\d+)/(?P<total>\d+)\]", "none"),
     _row("olmo-core", b"[step=", r"\[step=(?P<step>\d+)/(?P<total>\d+),epoch=\d+", "none"),
     _row("composer", b"\t", r"^\s*Train (?=[\w/ -]+: )|^\s*Eval (?=[\w/ -]+: )", "phrases", adds=True,
-         own={"throughput/device/mfu": _FRACTION}),
+         loose=True, own={"throughput/device/mfu": _FRACTION}),
     _row("composer", b" Train ", r"^\s+Train (?=[\w/ -]+: )", "phrases", adds=True,
-         own={"throughput/device/mfu": _FRACTION}),
+         loose=True, own={"throughput/device/mfu": _FRACTION}),
     _row("olmo-core", b"=", r"^\s{2,}(?=(?:train|optim|throughput|system|data)/[^=]+=)", "phrases",
-         adds=True),
+         adds=True, loose=True),
     _row("megatron", b": (", rf"^.*?\s{{2,}}(?P<at>)[\w-]+ ?\.*: \({NUMBER}, {NUMBER}\)", "timers",
-         adds=True, form="range"),
-    _row("megatron", b"rank", r"^.*?\s+(?P<at>)rank +\d+: [\d.]+$", "timers", adds=True, form="ranked"),
+         adds=True, loose=True, form="range"),
+    _row("megatron", b"rank", r"^.*?\s+(?P<at>)rank +\d+: [\d.]+$", "timers", adds=True,
+         loose=True, form="ranked"),
     _row("megatron", b"..:", r"^.*?\s{2,}(?P<at>)[\w-]+ ?\.{3,}: [\d.]+$", "timers", adds=True,
-         form="range"),
-    _row("tqdm", b"it", _BAR, "pairs", form="bar"),
+         loose=True, form="range"),
+    _row("tqdm", b"it/s", _BAR, "pairs", form="tqdm"),
+    _row("tqdm", b"s/it", _BAR, "pairs", form="tqdm"),
 )  # fmt: skip
+#: Where one of these stands, lines follow that belong to it and have no mark of their own.
+HEADS = (b"time across ranks (ms)", b"][batch=", b"[batch=", b"[step=")

@@ -27,6 +27,7 @@ class Batch(Struct):
     """Lines, each ended by a newline in `joined`; where each stands in the file."""
 
     joined: bytes
+    texts: list[bytes]
     numbers: Sequence[int]
     offsets: Sequence[int]
 
@@ -81,31 +82,37 @@ def _whole_lines(source: BinaryIO | Unpacking, reach: Reach) -> Iterator[bytes]:
 
 def batch(piece: bytes, number: int, offset: int) -> Batch:
     """A piece of whole lines, the first of which is `number` and begins at byte `offset`."""
-    count = piece.count(b"\n")
-    numbers: Sequence[int] = range(number, number + count)
-    lengths = [len(one) + 1 for one in piece.split(b"\n")]
-    offsets: Sequence[int] = list(accumulate(lengths[: count - 1], initial=offset))
-    return cleaned(piece, numbers, offsets)
+    texts = piece.split(b"\n")
+    texts.pop()
+    lengths = [len(one) + 1 for one in texts]
+    offsets = list(accumulate(lengths, initial=offset))
+    return cleaned(Batch(piece, texts, range(number, number + len(texts)), offsets))
 
 
-def cleaned(piece: bytes, numbers: Sequence[int], offsets: Sequence[int]) -> Batch:
+def cleaned(made: Batch) -> Batch:
     """Without colours; what a carriage return separates are lines of the same number."""
+    piece = made.joined
     if b"\x1b" in piece:
         piece = _ANSI.sub(b"", piece)
     if b"\0" in piece:
         piece = piece.replace(b"\0", b"")
-    piece = piece.replace(b"\r\n", b"\n")
-    if b"it]" in piece or b"/s]" in piece:
+    if b"s/it" in piece or b"it/s" in piece:
         piece = _BEHIND_BAR.sub(rb"\1\r", piece)
-    if b"\r" not in piece:
-        return Batch(piece, numbers, offsets)
+    if b"\r" in piece:
+        return _parted(piece, made)
+    if piece is made.joined:
+        return made
+    return Batch(piece, piece[:-1].split(b"\n"), made.numbers, made.offsets)
+
+
+def _parted(piece: bytes, made: Batch) -> Batch:
     texts: list[bytes] = []
-    found: list[int] = []
-    starts: list[int] = []
+    numbers: list[int] = []
+    offsets: list[int] = []
     for at, line in enumerate(piece[:-1].split(b"\n")):
         for part in line.split(b"\r"):
-            if part.strip() or part == line:
+            if part.strip():
                 texts.append(part)
-                found.append(numbers[at])
-                starts.append(offsets[at])
-    return Batch(b"\n".join(texts) + b"\n", found, starts)
+                numbers.append(made.numbers[at])
+                offsets.append(made.offsets[at])
+    return Batch(b"\n".join(texts) + b"\n" if texts else b"", texts, numbers, offsets)

@@ -26,11 +26,14 @@ _TOLD: tuple[tuple[str, tuple[bytes, ...], re.Pattern[str]], ...] = tuple(
         ("nodes", "nnodes|num_nodes", r"(?i)\b(?:nnodes|num_nodes)['\"]?[ .]*[:= ]+\s*(\d+)"),
     )
 )  # fmt: skip
+_ANY = re.compile(b"|".join(re.escape(mark) for _, marks, _ in _TOLD for mark in marks))
 MOST_TEXT = 4_096
 
 
 def tell(line: bytes, told: dict[str, str]) -> None:
     """What the line tells that was not told before."""
+    if _ANY.search(line) is None:
+        return
     text = ""
     for name, marks, pattern in _TOLD:
         if name in told or not any(mark in line for mark in marks):
