@@ -39,6 +39,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("iostat", "tables of disks", "preflight.logs.samples.iostat"),
     Kind("timeline", "timelines", "preflight.traces.timeline"),
     Kind("trace", "traces", "preflight.traces.kineto"),
+    Kind("log", "training logs", "preflight.logs.training.log"),
 )
 
 
