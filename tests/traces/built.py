@@ -88,3 +88,41 @@ def trace_of(path: Path, events: Events, **more: Any) -> RankTrace:
 def only_step(path: Path, events: Events) -> TraceStep:
     (found,) = trace_of(path, events).steps
     return found
+
+
+def trace_texts() -> tuple[str, ...]:
+    """Short traces with something of everything."""
+    reduce = {"Collective name": "allreduce", "In msg nelems": 10, "Process Group Name": "0"}
+    events = flat([
+        step(1, 0, 500), span("enumerate(DataLoader)#_SingleProcessDataLoaderIter", 0, 100),
+        launched("gemm", 110, 120, 50), copied("HtoD (Pageable -> Device)", 150, 160, 20, 64),
+        span("aten::mm", 100, 50, "cpu_op"), span("cudaMalloc", 200, 50, "cuda_runtime"),
+        launched("ncclDevKernel_AllReduce_Sum_f32", 260, 270, 100, args=reduce),
+        span("Optimizer.step#SGD.step", 400, 50), step(2, 500, 300),
+        {"ph": "B", "name": "forward", "pid": 1, "tid": 1, "ts": 510},
+        {"ph": "E", "pid": 1, "tid": 1, "ts": 600}, span("gloo:all_reduce", 610, 50, tid=AUTOGRAD),
+        {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": "python"}},
+    ])  # fmt: skip
+    whole = document(events, displayTimeUnit="ms")
+    return (
+        json.dumps(whole, indent=1), json.dumps(whole, separators=(",", ":")), json.dumps(events),
+        json.dumps(whole).replace('"dur": 50', '"dur": 50, "occupancy": N/A'),
+        json.dumps(whole)[:1500], json.dumps({"traceEvents": []}),
+    )  # fmt: skip
+
+
+def timeline_texts() -> tuple[str, ...]:
+    """Two steps of two workers, with and without names of their threads."""
+    operations = [
+        {"name": kind, "cat": kind, "ph": "X", "pid": pid, "tid": pid, "ts": 10.0 * number,
+         "dur": 9.5, "args": {"step": number // 4, "model_chunk": 0, "mb_id": number % 4}}
+        for number in range(8)
+        for pid in range(2)
+        for kind in ("forward-compute", "backward-send")
+    ]  # fmt: skip
+    threads = [
+        {"name": "thread_name", "ph": "M", "pid": pid, "tid": pid,
+         "args": {"name": f"PP rank {pid}, TP rank 0, compute"}}
+        for pid in range(2)
+    ]  # fmt: skip
+    return json.dumps([*operations, *threads]), json.dumps({"traceEvents": operations}, indent=1)

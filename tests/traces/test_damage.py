@@ -106,6 +106,7 @@ def test_what_cannot_be_mended_is_counted(tmp_path: Path) -> None:
         gzip.compress(b""), gzip.compress(b"\0" * 50_000_000), b"\x1f\x8b" + b"\xff" * 100,
         b'{"traceEvent": [' + b"{}," * 100 + b"]}",
     ],
+    ids=range(11),
 )  # fmt: skip
 def test_no_trace_is_an_error_that_says_so(tmp_path: Path, text: bytes) -> None:
     with pytest.raises(ParseError, match=r"traceEvents|before its first event"):
@@ -131,6 +132,9 @@ HOSTILE = {
     "braces in a text": b'"x": "' + b'}, {"ph": ' * 100_000 + b'"',
     "braces that open": b'"x": "' + b"{[" * 500_000 + b'"',
     "a huge number": b'"x": ' + b"9" * 400_000,
+    "a huge process": b'"pid": ' + b"9" * 50_000,
+    "a huge argument": b'"args": {"correlation": ' + b"9" * 50_000 + b"}",
+    "a huge time, and no colon": b'"ts": ' + b"9" * 12_000 + b', "x" 5',
     "a huge exponent": b'"ts": 1e999999',
     "a huge time": b'"ts": 9223372036854775808123',
     "a huge correlation": b'"args": {"correlation": 99999999999999999999999999}',

@@ -165,10 +165,10 @@ class EventStream(Generic[T]):
         end = self._bracket(text)
         if end is not None:
             return self._ended(text, end)
-        match = re.search(rb",?\s*\]\s*\}?\s*$", text)
-        if match:
+        closed = text.rstrip().removesuffix(b"}").rstrip()
+        if closed.endswith(b"]"):
             self.whole = True
-            return self._mended(text[: match.start()]), b""
+            return self._mended(closed[:-1].rstrip(b", \t\r\n")), b""
         cut = next(_cuts(text), 0)
         found = self._mended(text[:cut])
         left = text[cut:].strip(b", \t\r\n")
