@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from preflight.errors import ParseError, PreflightError
-from preflight.traces import kineto, timeline
+from preflight.traces import kineto, stream, timeline
 from tests.conftest import sample_bytes
-from tests.traces.built import document, launched, read_bytes, step
+from tests.traces.built import document, flat, launched, read_bytes, step
 
 REAL = gzip.decompress(sample_bytes("kineto/sampled_rank0.json.gz"))
 EVENTS: list[dict[str, Any]] = json.loads(REAL)["traceEvents"]
@@ -39,6 +39,11 @@ MENDED: dict[str, tuple[bytes, str]] = {
     "compact": (json.dumps(json.loads(REAL), separators=(",", ":")).encode(), ""),
     "an array": (json.dumps(EVENTS).encode(), ""),
     "rank after the events": (json.dumps({"traceEvents": EVENTS, **ROOT}).encode(), ""),
+    "all of it after damaged events": (every(7, b'"queued": 0', b'"queued": N/A', json.dumps({
+        "traceEvents": EVENTS, "deviceProperties": [{"id": n, "name": "H100"} for n in range(8)],
+        **ROOT}).encode()), "mended"),
+    "the last event damaged": (json.dumps({"traceEvents": [*EVENTS, {"ph": "i", "ts": 1.5}],
+        **ROOT}).encode().replace(b"1.5", b'1.5, "x": "a "b" c"'), "mended"),
     "far in": (json.dumps({"a": {"b": [{"c": "traceEvents"}] * 50_000}, **ROOT,
                            "traceEvents": EVENTS}).encode(), ""),
     "within another": (json.dumps({"data": {"traceEvents": EVENTS}, **ROOT}).encode(), ""),
@@ -65,6 +70,30 @@ def test_what_can_be_mended_is_and_the_sums_are_right(kind: str, tmp_path: Path)
     assert (trace.rank, trace.lost_events, trace.truncated) == (0, 0, False)
     assert told in " ".join(trace.damage)
     assert bool(trace.damage) == bool(told)
+
+
+@pytest.mark.parametrize("kind", MENDED)
+def test_it_is_the_same_wherever_the_pieces_that_are_read_end(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, _ = MENDED[kind]
+    once = read_bytes(tmp_path, text)
+    monkeypatch.setattr(stream, "CHUNK_BYTES", 40_007)
+    pieces = read_bytes(tmp_path, text)
+    assert (pieces.steps, pieces.events, pieces.rank) == (once.steps, once.events, once.rank)
+    assert (pieces.lost_events, pieces.truncated) == (0, False)
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 333, 1000])
+def test_pieces_may_be_smaller_than_an_event(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = [step(1, 0, 900), *(launched("gemm", 10 * n, 10 * n, 5) for n in range(10))]
+    text = json.dumps({"traceEvents": flat(events), "distributedInfo": {"rank": 4}}).encode()
+    monkeypatch.setattr(stream, "CHUNK_BYTES", size)
+    trace = read_bytes(tmp_path, text)
+    assert (trace.events, trace.rank, trace.damage) == (21, 4, ())
+    assert trace.steps[0].busy_us == 50
 
 
 @pytest.mark.parametrize("packed", [False, True])
