@@ -1,0 +1,1 @@
+"""Records of a run that stands still: dumps of collectives, words of watchdogs, stacks."""
