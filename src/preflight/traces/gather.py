@@ -109,16 +109,16 @@ class Gathered:
             "hip_runtime": self._call, "xpu_runtime": self._call, "xpu_driver": self._call,
             "python_function": self._python, "trace": self._trace, "gpu_user_annotation": None,
             "cuda_sync": None, "overhead": None, "ac2g": None, "async": None, "fwdbwd": None,
-            "concurrent_kernel": self._kernel,
+            "concurrent_kernel": self._kernel, "cpu_op": self._host, "operator": self._host,
         }  # fmt: skip
         return handlers | {name.title(): one for name, one in handlers.items()}
 
     def take(self, events: Iterable[Event]) -> None:
         """In any order; each is let go."""
-        handler, host = self._handlers.get, self._host
+        handler, other = self._handlers.get, self._annotation
         for event in events:
             if event.ph == "X":
-                handle = handler(event.cat, host)
+                handle = handler(event.cat, other)
                 if handle is None:
                     continue
                 if 0.0 <= event.dur < LONGEST_US and -LATEST_US < event.ts < LATEST_US:
@@ -156,16 +156,24 @@ class Gathered:
             self.high = end
 
     def _host(self, event: Event) -> None:
-        """Annotations and operators."""
+        """Operators, most of which lie within others."""
         kind = self._host_kinds[event.name]
-        start, end = event.ts, event.ts + event.dur
-        if kind == "operator":
-            track = self.operators.get(event.tid)
-            if track is None or start < track.low or end > track.high:
-                self._operator(event.tid, start, end)
+        if kind != "operator":
+            self._noted(kind, event)
             return
+        start, end = event.ts, event.ts + event.dur
+        track = self.operators.get(event.tid)
+        if track is None or start < track.low or end > track.high:
+            self._operator(event.tid, start, end)
+
+    def _annotation(self, event: Event) -> None:
+        """What the program or another profiler notes; most of it says nothing of what is done."""
+        self._noted(self._host_kinds[event.name], event)
+
+    def _noted(self, kind: str, event: Event) -> None:
+        start, end = event.ts, event.ts + event.dur
         self._reach(start, end)
-        if kind == "nothing":
+        if kind == "nothing" or kind == "operator":
             if event.name.startswith("ProfilerStep"):
                 self._step(event)
             return

@@ -69,7 +69,8 @@ def _host_windows(gathered: Gathered) -> list[Window]:
             one.end = after.start
     last, recorded = found[-1], gathered.recorded
     if recorded is not None and last.start < recorded[1] < last.end:
-        last.end = recorded[1]
+        launched = max((at for at in gathered.launches if at < last.end), default=last.start)
+        last.end = max(recorded[1], launched)
     return found
 
 
@@ -139,7 +140,7 @@ def _on_device(gathered: Gathered, window: Window, before: float, hosts: Hosts) 
     first = rows.start[mine[0]] if mine else math.inf
     last = max((rows.end[row] for row in mine), default=-math.inf)
     low = max(window.start, min(before, first))
-    high = max(window.end, last)
+    high = max(window.end, last, low)
     classes: dict[int, list[Span]] = {}
     for row in mine:
         classes.setdefault(rows.code[row], []).append((rows.start[row], rows.end[row]))
