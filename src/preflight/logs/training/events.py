@@ -83,9 +83,13 @@ PATTERNS: tuple[Pattern, ...] = (
     _row("ended", "raining|rain_runtime|exiting program", r"Training completed|(?i:training (?:is )?(?:complete|finished|done))"
          r"|\[after training is done\]|'train_runtime'|exiting program at iteration|done training"),
 )  # fmt: skip
-_ANY = re.compile(b"|".join(re.escape(mark) for one in PATTERNS for mark in one.marks if mark != b":"))
+_ANY = re.compile(
+    b"|".join(re.escape(mark) for one in PATTERNS for mark in one.marks if mark != b":")
+)
 _TAKEN = {"step", "seconds", "ms", "rank", "net"}
-_STEP = re.compile(r"(?:iteration|global_step|step|checkpoint-|batch)[\s:=_#-]*(\d{1,12})", re.IGNORECASE)
+_STEP = re.compile(
+    r"(?:iteration|global_step|step|checkpoint-|batch)[\s:=_#-]*(\d{1,12})", re.IGNORECASE
+)
 _PAIR = re.compile(r"(M[nx]\w+)/Rnk: ?([\d.]+)\w*/(\d+)")
 
 

@@ -129,9 +129,7 @@ _ELAPSED = re.compile(
 )
 
 
-def _bar(
-    line: bytes, text: str, places: dict[str, Place], constants: dict[str, float]
-) -> None:
+def _bar(line: bytes, text: str, places: dict[str, Place], constants: dict[str, float]) -> None:
     """Step, total, elapsed time and rate of a bar of tqdm in the line, where there is one."""
     found = _ELAPSED.search(text)
     if found is None:

@@ -102,7 +102,9 @@ def learned(line: bytes, key: str) -> Layout:
         if found["total"]:
             first.append((Meant("total"), found.start("total"), found["total"]))
     else:
-        first += [(Meant("step"), start, value) for name, start, value in pairs_of(line) if name == key]
+        first += [
+            (Meant("step"), start, value) for name, start, value in pairs_of(line) if name == key
+        ]
     return fill(
         Layout(STYLE, len(figures(line)), clock=clock_of(line), rank=rank_figure(line, text)),
         line, first,

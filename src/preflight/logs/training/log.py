@@ -25,9 +25,7 @@ def sniff(head: bytes, name: str) -> bool:
     return odd * 50 < len(head) and head.count(b"\0") * 4 < len(head)
 
 
-def _whole(
-    path: Path, assembler: Assembler, reach: Reach, tell: Callable[[str], None]
-) -> None:
+def _whole(path: Path, assembler: Assembler, reach: Reach, tell: Callable[[str], None]) -> None:
     told = _TELL_EVERY
     for one in batches(path, reach):
         assembler.take(one)

@@ -17,7 +17,9 @@ _CHUNK = 1 << 20
 MOST_LINE_BYTES = 1 << 22
 #: Of what a gzip file unpacks to.
 MOST_BYTES = 1 << 40
-_ANSI = re.compile(rb"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>M78])")
+_ANSI = re.compile(
+    rb"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>M78])"
+)
 
 #: A bar of tqdm that something else was written behind, without a new line.
 _BEHIND_BAR = re.compile(rb"(\d+/\d+ \[\d[^\]\n]*(?:it/s|s/it)[^\]\n]*\])(?=[^\s\n])")
