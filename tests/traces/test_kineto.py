@@ -9,6 +9,7 @@ kernel of Triton.
 from __future__ import annotations
 
 import gzip
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tests.conftest import SAMPLES, sample_bytes
 ALL = sorted((SAMPLES / "kineto").glob("*.gz"))
 
 
+@cache
 def read(name: str) -> RankTrace:
     return kineto.read(SAMPLES / "kineto" / f"{name}.json.gz", lambda told: None)
 
