@@ -42,15 +42,6 @@ class Activities(Struct):
     code: array[int] = field(default_factory=lambda: array("B"))  # of KERNEL_CLASSES
     stream: array[int] = field(default_factory=lambda: array("H"))  # index of streams
 
-    def add(self, start: float, end: float, code: int, stream: int) -> int:
-        self.start.append(start)
-        self.end.append(end)
-        self.launch.append(NAN)
-        self.call_us.append(0.0)
-        self.code.append(code)
-        self.stream.append(stream)
-        return len(self.start) - 1
-
 
 class NameTotal(Struct):
     """A kernel by name. Of many durations every so manieth is kept for the median."""
@@ -161,10 +152,9 @@ class Gathered:
         if kind != "operator":
             self._noted(kind, event)
             return
-        start, end = event.ts, event.ts + event.dur
-        track = self.operators.get(event.tid)
-        if track is None or start < track.low or end > track.high:
-            self._operator(event.tid, start, end)
+        start, track = event.ts, self.operators.get(event.tid)
+        if track is None or start < track.low or start + event.dur > track.high:
+            self._operator(event.tid, start, start + event.dur)
 
     def _annotation(self, event: Event) -> None:
         """What the program or another profiler notes; most of it says nothing of what is done."""
@@ -260,14 +250,17 @@ class Gathered:
             stream = min(len(self.streams), _MOST_STREAMS)
             if stream < _MOST_STREAMS:
                 self.streams[key] = stream
-        row = rows.add(event.ts, event.ts + event.dur, code, stream)
-        correlation = args.correlation
+        row, correlation, call = len(rows.start), args.correlation, None
         if correlation is not None:
             call = self._calls.pop(correlation, None) or self._graphs.get(correlation)
-            if call is not None:
-                rows.launch[row], rows.call_us[row] = call.real, call.imag
-            elif len(self._waiting) < _MOST_WAITING:
+            if call is None and len(self._waiting) < _MOST_WAITING:
                 self._waiting[correlation] = row
+        rows.start.append(event.ts)
+        rows.end.append(event.ts + event.dur)
+        rows.launch.append(NAN if call is None else call.real)
+        rows.call_us.append(0.0 if call is None else call.imag)
+        rows.code.append(code)
+        rows.stream.append(stream)
         return row
 
     def _kernel(self, event: Event) -> None:
