@@ -196,7 +196,7 @@ def _gone(
         return min(one.duration_us, ideal(one)) if mended(one) else one.duration_us
 
     with_them = median(_replayed(one, duration) for one in steps) / 1e6
-    return (actual_s - with_them) / (actual_s - ideal_s)
+    return min(1.0, (actual_s - with_them) / (actual_s - ideal_s))
 
 
 def _by_worker(steps: Sequence[Sequence[Operation]]) -> Iterator[RankParts]:
