@@ -269,11 +269,14 @@ def test_a_run_without_a_device_has_its_parts_on_the_host(tmp_path: Path) -> Non
     assert (found.comm_us, found.exposed_comm_us, found.optimizer_us) == (200, 100, 100)
 
 
-def test_a_trace_without_steps_is_one(tmp_path: Path) -> None:
-    trace = trace_of(tmp_path, [span("aten::linear", 0, 50, "cpu_op"), launched(GEMM, 10, 20, 80)])
+def test_a_trace_without_steps_is_one_from_the_first_work_on(tmp_path: Path) -> None:
+    events = [span("aten::linear", 0, 50, "cpu_op"), launched(GEMM, 10, 20, 80)]
+    trace = trace_of(tmp_path, events)
     (found,) = trace.steps
-    assert (found.number, found.wall_us, found.busy_us) == (-1, 100, 80)
+    assert (found.number, found.start_us, found.wall_us, found.busy_us) == (-1, 10, 90, 80)
     assert "steps" in trace.lacks
+    found = only_step(tmp_path, [span(LOADER, 2, 5), *events])
+    assert (found.start_us, found.wall_us, found.idle_us["loader"]) == (2, 98, 5)
 
 
 def test_times_that_no_clock_gives_are_left_out_and_told(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from preflight.traces.spans import Span, Union, clipped, minus, total
 _COMMUNICATION, _COPY, _SET = CODES["communication"], CODES["copy"], CODES["set"]
 #: Work that begins so long before its launch has a wrong time.
 _BEFORE_LAUNCH_US = 1e6
+_DAY_US = 86400e6
 #: Time between two steps of at most this share of the first belongs to it.
 _BETWEEN = 0.1
 #: A last step so short beside the longest, without work, is the profiler's end.
@@ -75,18 +76,21 @@ def _host_windows(gathered: Gathered) -> list[Window]:
 
 
 def _whole(gathered: Gathered) -> Span:
-    """From the first to the last, of host and device; times a week off the rest are left out."""
+    """All of the trace; where a device is in it, from its first work on: what was done before, such
+    as making its context, is no part of a run, but for waiting for data, saving and compiling.
+    Times a day off the rest are left out."""
     rows = gathered.activities
-    low, high = gathered.low, gathered.high
-    if rows.start:
-        sample = rows.start[:: max(1, len(rows.start) // 1000)]
-        middle = median(sample)
-        near = [row for row, at in enumerate(rows.start) if abs(at - middle) < 86400e6]
-        low = min(low, *(rows.start[row] for row in near)) if low > -math.inf else low
-        high = max(high, *(rows.end[row] for row in near))
-        launched = [at for at in rows.launch if abs(at - middle) < 86400e6]
-        low = min([low, *launched])
-    return low, high
+    if not rows.start:
+        return gathered.low, gathered.high
+    middle = median(rows.start[:: max(1, len(rows.start) // 1000)])
+    near = [row for row, at in enumerate(rows.start) if abs(at - middle) < _DAY_US]
+    low = min(rows.start[row] for row in near)
+    low = min((at for at in rows.launch if abs(at - middle) < _DAY_US), default=low)
+    for kind in ("loader", "save", "compile"):
+        if kind in gathered.spans:
+            low = min(low, gathered.spans[kind].merged()[0][0])
+    high = max(rows.end[row] for row in near)
+    return low, max(high, gathered.high)
 
 
 def _without_stub(found: list[Window]) -> list[Window]:
