@@ -111,7 +111,7 @@ def test_a_cut_anywhere_loses_at_most_an_event(tmp_path: Path) -> None:
         launched("gemm", 10 * n, 10 * n, 5) for n in range(20))])).encode()  # fmt: skip
     begin = text.index(b'"traceEvents": [') + len(b'"traceEvents": [')
     counts = [text[begin:end].count(b"}}, {") for end in range(begin, len(text))]
-    for end in range(text.index(b"}}, {") + 5, len(text), 7):
+    for end in range(text.index(b"}}, {") + 5, len(text), 13):
         trace = read_bytes(tmp_path, text[:end])
         assert trace.events >= counts[end - begin]
         assert trace.events + trace.lost_events <= counts[end - begin] + 1
@@ -132,7 +132,7 @@ def test_what_cannot_be_mended_is_counted(tmp_path: Path) -> None:
     "text",
     [
         b"", b"{", b"[", b"null", b"\0" * 5000, b'{"a": 1}', b"just words\n" * 50,
-        gzip.compress(b""), gzip.compress(b"\0" * 50_000_000), b"\x1f\x8b" + b"\xff" * 100,
+        gzip.compress(b""), gzip.compress(b"\0" * 20_000_000), b"\x1f\x8b" + b"\xff" * 100,
         b'{"traceEvent": [' + b"{}," * 100 + b"]}",
     ],
     ids=range(11),
@@ -217,7 +217,7 @@ def test_whatever_is_in_it_ends_in_facts_or_a_word(seed: int, tmp_path: Path) ->
     texts = [gzip.decompress(sample_bytes(f"kineto/{name}.json.gz")) for name in (
         "amd_mi250_minitoy", "triton_small", "cpu_only_rank34")]  # fmt: skip
     lines = gzip.decompress(sample_bytes("op_timeline/timeline_ST.json.gz"))[:30_000]
-    for _ in range(40):
+    for _ in range(30):
         file = tmp_path / "t.json"
         for text, reader in ((draw.choice(texts), kineto.read), (lines, timeline.read)):
             file.write_bytes(changed(draw, text))
@@ -232,7 +232,7 @@ def test_one_changed_byte_loses_at_most_two_events(tmp_path: Path) -> None:
         launched("gemm", 10 * n, 10 * n, 5) for n in range(20))])).encode()  # fmt: skip
     begin = text.index(b'"traceEvents": [') + len(b'"traceEvents": [')
     draw = random.Random(5)
-    for _ in range(300):
+    for _ in range(150):
         at = draw.randrange(begin, len(text) - 40)
         data = text[:at] + bytes([draw.choice(b'"{}[],:\\x\x00\xff')]) + text[at + 1 :]
         trace = read_bytes(tmp_path, data)

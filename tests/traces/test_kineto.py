@@ -9,6 +9,7 @@ kernel of Triton.
 from __future__ import annotations
 
 import gzip
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tests.conftest import SAMPLES, sample_bytes
 ALL = sorted((SAMPLES / "kineto").glob("*.gz"))
 
 
+@cache
 def read(name: str) -> RankTrace:
     return kineto.read(SAMPLES / "kineto" / f"{name}.json.gz", lambda told: None)
 
@@ -125,8 +127,9 @@ def of(trace: RankTrace, number: int) -> TraceStep:
 
 def test_a_start_that_allocates() -> None:
     (whole,) = read("alexnet_cudamalloc_start").steps
-    assert whole.idle_us["allocator"] == pytest.approx(8.51e6, rel=0.001)
-    assert (whole.allocs, whole.kernels, whole.launches) == (40, 79, 79)
+    assert whole.idle_us["allocator"] == pytest.approx(8.503e6, rel=0.001)
+    assert whole.idle_us["allocator"] / whole.wall_us > 0.65
+    assert (whole.allocs, whole.kernels, whole.launches) == (39, 79, 79)
     assert whole.pageable_bytes == whole.h2d_bytes == 244403360
 
 

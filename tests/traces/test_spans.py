@@ -9,7 +9,7 @@ import pytest
 from preflight.traces import calls, spans
 from preflight.traces.calls import Collectives, numbered
 from preflight.traces.events import Event
-from preflight.traces.spans import Span, Spans, clipped, merged, minus, total
+from preflight.traces.spans import Span, Spans, Union, clipped, merged, minus, total
 
 GRID = 60
 
@@ -37,6 +37,11 @@ def test_unions_and_differences_are_those_of_a_grid(seed: int) -> None:
     for start, end in one:
         growing.add(start, end)
     assert growing.merged() == first
+    ordered = Union()
+    for start, end in sorted(one):
+        ordered.add(start, end)
+    assert ordered.ended() == first
+    assert ordered.total_us == total(first)
 
 
 def test_spans_that_are_near_are_one() -> None:

@@ -216,6 +216,20 @@ def test_a_step_ends_where_the_profiler_stopped_to_look(tmp_path: Path) -> None:
     assert only_step(tmp_path, events).wall_us == 500
 
 
+def test_no_launch_is_left_out_where_the_profiler_tells_too_early_an_end(tmp_path: Path) -> None:
+    events = [step(1, 0, 1000), launched(GEMM, 800, 810, 100),
+              span("PyTorch Profiler (0)", 0, 500, "Trace")]  # fmt: skip
+    found = only_step(tmp_path, events)
+    assert (found.kernels, found.wall_us) == (1, 910)
+
+
+def test_a_step_without_work_behind_a_device_that_lags_takes_no_time(tmp_path: Path) -> None:
+    events = [step(1, 0, 100), launched(GEMM, 5, 10, 900), step(2, 100, 100), step(3, 200, 100),
+              launched(GEMM, 205, 910, 90)]  # fmt: skip
+    trace = trace_of(tmp_path, events)
+    assert [(one.wall_us, one.busy_us) for one in trace.steps] == [(910, 900), (0, 0), (90, 90)]
+
+
 def test_begin_and_end_may_be_two_events(tmp_path: Path) -> None:
     begin = {"ph": "B", "cat": "user_annotation", "name": "ProfilerStep#4", "pid": 1, "tid": 1,
              "ts": 0}  # fmt: skip
@@ -241,7 +255,8 @@ def test_categories_as_older_profilers_wrote_them(tmp_path: Path) -> None:
 
 def test_a_run_without_a_device_has_its_parts_on_the_host(tmp_path: Path) -> None:
     events = [
-        step(1, 0, 1000), span(LOADER, 0, 300), span("aten::linear", 300, 150, "cpu_op"),
+        step(1, 0, 1000), span("train_step", 0, 1000), span("my loss", 300, 650),
+        span(LOADER, 0, 300), span("aten::linear", 300, 150, "cpu_op"),
         span("aten::addmm", 310, 100, "cpu_op"),
         span("autograd::engine::evaluate_function: AddmmBackward0", 450, 250, "cpu_op"),
         span("gloo:all_reduce", 600, 200, tid=AUTOGRAD),
@@ -254,11 +269,14 @@ def test_a_run_without_a_device_has_its_parts_on_the_host(tmp_path: Path) -> Non
     assert (found.comm_us, found.exposed_comm_us, found.optimizer_us) == (200, 100, 100)
 
 
-def test_a_trace_without_steps_is_one(tmp_path: Path) -> None:
-    trace = trace_of(tmp_path, [span("aten::linear", 0, 50, "cpu_op"), launched(GEMM, 10, 20, 80)])
+def test_a_trace_without_steps_is_one_from_the_first_work_on(tmp_path: Path) -> None:
+    events = [span("aten::linear", 0, 50, "cpu_op"), launched(GEMM, 10, 20, 80)]
+    trace = trace_of(tmp_path, events)
     (found,) = trace.steps
-    assert (found.number, found.wall_us, found.busy_us) == (-1, 100, 80)
+    assert (found.number, found.start_us, found.wall_us, found.busy_us) == (-1, 10, 90, 80)
     assert "steps" in trace.lacks
+    found = only_step(tmp_path, [span(LOADER, 2, 5), *events])
+    assert (found.start_us, found.wall_us, found.idle_us["loader"]) == (2, 98, 5)
 
 
 def test_times_that_no_clock_gives_are_left_out_and_told(tmp_path: Path) -> None:

@@ -43,7 +43,8 @@ class Collective(Struct, frozen=True):
 
 
 class TraceStep(Struct):
-    """One step: ProfilerStep#N; of a trace without any, the whole is step -1.
+    """One step: ProfilerStep#N; of a trace without any, the whole is step -1, where there is a
+    device from its first work on.
 
     Work of the device belongs to the step that launched it. The step lasts from its begin on the
     host, or from the end of the work of the step before where that is later, to its end on the

@@ -42,15 +42,6 @@ class Activities(Struct):
     code: array[int] = field(default_factory=lambda: array("B"))  # of KERNEL_CLASSES
     stream: array[int] = field(default_factory=lambda: array("H"))  # index of streams
 
-    def add(self, start: float, end: float, code: int, stream: int) -> int:
-        self.start.append(start)
-        self.end.append(end)
-        self.launch.append(NAN)
-        self.call_us.append(0.0)
-        self.code.append(code)
-        self.stream.append(stream)
-        return len(self.start) - 1
-
 
 class NameTotal(Struct):
     """A kernel by name. Of many durations every so manieth is kept for the median."""
@@ -109,16 +100,16 @@ class Gathered:
             "hip_runtime": self._call, "xpu_runtime": self._call, "xpu_driver": self._call,
             "python_function": self._python, "trace": self._trace, "gpu_user_annotation": None,
             "cuda_sync": None, "overhead": None, "ac2g": None, "async": None, "fwdbwd": None,
-            "concurrent_kernel": self._kernel,
+            "concurrent_kernel": self._kernel, "cpu_op": self._host, "operator": self._host,
         }  # fmt: skip
         return handlers | {name.title(): one for name, one in handlers.items()}
 
     def take(self, events: Iterable[Event]) -> None:
         """In any order; each is let go."""
-        handler, host = self._handlers.get, self._host
+        handler, other = self._handlers.get, self._annotation
         for event in events:
             if event.ph == "X":
-                handle = handler(event.cat, host)
+                handle = handler(event.cat, other)
                 if handle is None:
                     continue
                 if 0.0 <= event.dur < LONGEST_US and -LATEST_US < event.ts < LATEST_US:
@@ -156,16 +147,23 @@ class Gathered:
             self.high = end
 
     def _host(self, event: Event) -> None:
-        """Annotations and operators."""
+        """Operators, most of which lie within others."""
         kind = self._host_kinds[event.name]
-        start, end = event.ts, event.ts + event.dur
-        if kind == "operator":
-            track = self.operators.get(event.tid)
-            if track is None or start < track.low or end > track.high:
-                self._operator(event.tid, start, end)
+        if kind != "operator":
+            self._noted(kind, event)
             return
+        start, track = event.ts, self.operators.get(event.tid)
+        if track is None or start < track.low or start + event.dur > track.high:
+            self._operator(event.tid, start, start + event.dur)
+
+    def _annotation(self, event: Event) -> None:
+        """What the program or another profiler notes; most of it says nothing of what is done."""
+        self._noted(self._host_kinds[event.name], event)
+
+    def _noted(self, kind: str, event: Event) -> None:
+        start, end = event.ts, event.ts + event.dur
         self._reach(start, end)
-        if kind == "nothing":
+        if kind == "nothing" or kind == "operator":
             if event.name.startswith("ProfilerStep"):
                 self._step(event)
             return
@@ -252,14 +250,17 @@ class Gathered:
             stream = min(len(self.streams), _MOST_STREAMS)
             if stream < _MOST_STREAMS:
                 self.streams[key] = stream
-        row = rows.add(event.ts, event.ts + event.dur, code, stream)
-        correlation = args.correlation
+        row, correlation, call = len(rows.start), args.correlation, None
         if correlation is not None:
             call = self._calls.pop(correlation, None) or self._graphs.get(correlation)
-            if call is not None:
-                rows.launch[row], rows.call_us[row] = call.real, call.imag
-            elif len(self._waiting) < _MOST_WAITING:
+            if call is None and len(self._waiting) < _MOST_WAITING:
                 self._waiting[correlation] = row
+        rows.start.append(event.ts)
+        rows.end.append(event.ts + event.dur)
+        rows.launch.append(NAN if call is None else call.real)
+        rows.call_us.append(0.0 if call is None else call.imag)
+        rows.code.append(code)
+        rows.stream.append(stream)
         return row
 
     def _kernel(self, event: Event) -> None:

@@ -60,7 +60,7 @@ def sniff(head: bytes, name: str) -> bool:
     head = head.removeprefix(b"\xef\xbb\xbf")
     if _ARRAY.match(head):
         return b'"ph"' in head and b'"pid"' in head
-    return _HEAD.search(head) is not None
+    return head.lstrip()[:1] == b"{" and _HEAD.search(head) is not None
 
 
 def read(path: Path, tell: Callable[[str], None]) -> RankTrace:

@@ -47,6 +47,36 @@ class Spans:
         return merged(zip(self._starts, self._ends, strict=True), self._slack_us)
 
 
+class Union:
+    """A union of spans that come in the order of their begin: how long it is, and, where they are
+    kept, its spans."""
+
+    def __init__(self, *, kept: bool = True) -> None:
+        self.total_us = 0.0
+        self._spans: list[Span] = []
+        self._kept = kept
+        self._low, self._high = 0.0, float("-inf")
+
+    def add(self, start: float, end: float) -> None:
+        if start > self._high:
+            self._close()
+            self._low, self._high = start, end
+        elif end > self._high:
+            self._high = end
+
+    def _close(self) -> None:
+        if self._high >= self._low:
+            self.total_us += self._high - self._low
+            if self._kept:
+                self._spans.append((self._low, self._high))
+
+    def ended(self) -> list[Span]:
+        """Its spans; nothing is added any more."""
+        self._close()
+        self._low, self._high = 0.0, float("-inf")
+        return self._spans
+
+
 def merged(spans: Iterable[Span], slack_us: float = 0.0) -> list[Span]:
     """The union of spans in any order."""
     ordered = sorted(spans)

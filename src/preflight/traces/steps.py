@@ -14,11 +14,12 @@ from msgspec import Struct
 from preflight.facts.traces import KERNEL_CLASSES, TraceStep
 from preflight.traces.gather import CODES, Activities, Gathered
 from preflight.traces.idle import Hosts, owners
-from preflight.traces.spans import Span, clipped, merged, minus, total
+from preflight.traces.spans import Span, Union, clipped, minus, total
 
 _COMMUNICATION, _COPY, _SET = CODES["communication"], CODES["copy"], CODES["set"]
 #: Work that begins so long before its launch has a wrong time.
 _BEFORE_LAUNCH_US = 1e6
+_DAY_US = 86400e6
 #: Time between two steps of at most this share of the first belongs to it.
 _BETWEEN = 0.1
 #: A last step so short beside the longest, without work, is the profiler's end.
@@ -69,23 +70,27 @@ def _host_windows(gathered: Gathered) -> list[Window]:
             one.end = after.start
     last, recorded = found[-1], gathered.recorded
     if recorded is not None and last.start < recorded[1] < last.end:
-        last.end = recorded[1]
+        launched = max((at for at in gathered.launches if at < last.end), default=last.start)
+        last.end = max(recorded[1], launched)
     return found
 
 
 def _whole(gathered: Gathered) -> Span:
-    """From the first to the last, of host and device; times a week off the rest are left out."""
+    """All of the trace; where a device is in it, from its first work on: what was done before, such
+    as making its context, is no part of a run, but for waiting for data, saving and compiling.
+    Times a day off the rest are left out."""
     rows = gathered.activities
-    low, high = gathered.low, gathered.high
-    if rows.start:
-        sample = rows.start[:: max(1, len(rows.start) // 1000)]
-        middle = median(sample)
-        near = [row for row, at in enumerate(rows.start) if abs(at - middle) < 86400e6]
-        low = min(low, *(rows.start[row] for row in near)) if low > -math.inf else low
-        high = max(high, *(rows.end[row] for row in near))
-        launched = [at for at in rows.launch if abs(at - middle) < 86400e6]
-        low = min([low, *launched])
-    return low, high
+    if not rows.start:
+        return gathered.low, gathered.high
+    middle = median(rows.start[:: max(1, len(rows.start) // 1000)])
+    near = [row for row, at in enumerate(rows.start) if abs(at - middle) < _DAY_US]
+    low = min(rows.start[row] for row in near)
+    low = min((at for at in rows.launch if abs(at - middle) < _DAY_US), default=low)
+    for kind in ("loader", "save", "compile"):
+        if kind in gathered.spans:
+            low = min(low, gathered.spans[kind].merged()[0][0])
+    high = max(rows.end[row] for row in near)
+    return low, max(high, gathered.high)
 
 
 def _without_stub(found: list[Window]) -> list[Window]:
@@ -139,24 +144,9 @@ def _on_device(gathered: Gathered, window: Window, before: float, hosts: Hosts) 
     first = rows.start[mine[0]] if mine else math.inf
     last = max((rows.end[row] for row in mine), default=-math.inf)
     low = max(window.start, min(before, first))
-    high = max(window.end, last)
-    classes: dict[int, list[Span]] = {}
-    for row in mine:
-        classes.setdefault(rows.code[row], []).append((rows.start[row], rows.end[row]))
-    compute = merged(
-        span for code, spans in classes.items()
-        if code not in (_COMMUNICATION, _COPY, _SET) for span in spans
-    )  # fmt: skip
-    communication = merged(classes.get(_COMMUNICATION, ()))
-    h2d = merged((rows.start[row], rows.end[row]) for row in mine if row in gathered.copies)
-    busy = merged(span for spans in classes.values() for span in spans)
+    high = max(window.end, last, low)
     step = TraceStep(window.number, low, high - low)
-    step.classes_us = {
-        KERNEL_CLASSES[code]: total(merged(spans)) for code, spans in sorted(classes.items())
-    }
-    step.busy_us, step.compute_us = total(busy), total(compute)
-    step.comm_us, step.exposed_comm_us = total(communication), total(minus(communication, compute))
-    step.h2d_us, step.exposed_h2d_us = total(h2d), total(minus(h2d, compute))
+    busy = _add_times(step, gathered, mine)
     copied = [gathered.copies[row] for row in mine if row in gathered.copies]
     step.h2d_bytes = sum(size for size, _ in copied)
     step.pageable_bytes = sum(size for size, pageable in copied if pageable)
@@ -165,6 +155,33 @@ def _on_device(gathered: Gathered, window: Window, before: float, hosts: Hosts) 
     step.idle_us = owners(rows, mine, idle, hosts)
     _kernels(step, rows, mine)
     return step
+
+
+def _add_times(step: TraceStep, gathered: Gathered, mine: Sequence[int]) -> list[Span]:
+    """Device time by class, and what is not hidden; when the device was busy."""
+    rows, copies = gathered.activities, gathered.copies
+    busy, compute, communication, h2d = Union(), Union(), Union(), Union()
+    classes = [Union(kept=False) for _ in KERNEL_CLASSES]
+    for row in mine:
+        start, end, code = rows.start[row], rows.end[row], rows.code[row]
+        busy.add(start, end)
+        classes[code].add(start, end)
+        if code == _COMMUNICATION:
+            communication.add(start, end)
+        elif code not in (_COPY, _SET):
+            compute.add(start, end)
+        elif row in copies:
+            h2d.add(start, end)
+    for name, one in zip(KERNEL_CLASSES, classes, strict=True):
+        one.ended()
+        if one.total_us > 0:
+            step.classes_us[name] = one.total_us
+    computing, busy_spans = compute.ended(), busy.ended()
+    step.exposed_comm_us = total(minus(communication.ended(), computing))
+    step.exposed_h2d_us = total(minus(h2d.ended(), computing))
+    step.busy_us, step.compute_us = busy.total_us, compute.total_us
+    step.comm_us, step.h2d_us = communication.total_us, h2d.total_us
+    return busy_spans
 
 
 def _kernels(step: TraceStep, rows: Activities, mine: Sequence[int]) -> None:

@@ -1,5 +1,5 @@
-"""A trace's events as lists, about a megabyte at a time: JSON of any layout, gzip or not, damaged
-or cut.
+"""A trace's events as lists, a quarter of a megabyte at a time: JSON of any layout, gzip or not,
+damaged or cut.
 
 The text up to the end of what looks like the last whole event is decoded as an array. A cut that
 decodes is right whatever the layout; one within an event does not decode, and moves to the event
@@ -33,7 +33,10 @@ from preflight.traces.repair import cleaned, salvaged, without_trailing_commas
 from preflight.unpack import Unpacking
 
 T = TypeVar("T")
-CHUNK_BYTES = 1 << 20
+#: Pieces of a megabyte take half as long again: each is new memory of the system's.
+CHUNK_BYTES = 1 << 18
+#: Asked for at once: each read makes a buffer as large as what it is asked for.
+_READ_BYTES = 1 << 17
 #: What stands before and after the events is kept up to here: lists of all ranks of all groups.
 MOST_META_BYTES = 16 << 20
 #: No event is longer; where no end of one is found in so much text, it is skipped.
@@ -86,9 +89,9 @@ class EventStream(Generic[T]):
                 self.cause = f"no event ends in {_MOST_SKIPS * LONGEST_EVENT_BYTES:,} bytes"
 
     def _piece(self, source: BinaryIO | Unpacking) -> bytes:
-        """The next megabyte; less only at the end."""
+        """The next piece; shorter only at the end."""
         pieces, size = [], 0
-        while size < CHUNK_BYTES and (piece := source.read(CHUNK_BYTES - size)):
+        while size < CHUNK_BYTES and (piece := source.read(min(CHUNK_BYTES - size, _READ_BYTES))):
             pieces.append(piece)
             size += len(piece)
         self.bytes += size

@@ -17,6 +17,7 @@ from preflight.traces.stream import EventStream
 
 #: Beyond, operations are counted only.
 MOST_OPERATIONS = 1_000_000
+MOST_THREADS = 1_000_000
 _KINDS = re.compile(rb'"(?:forward|backward)-(?:compute|send|recv)"')
 _OF_STAGE = re.compile(rb'"PP rank \d+[^"]{0,80}"')
 _STAGE = re.compile(r"PP rank (\d{1,6})(?:, TP rank (\d{1,6}))?")
@@ -53,18 +54,21 @@ def read(path: Path, tell: Callable[[str], None]) -> Timeline:
     stream = EventStream(path, OperationEvent)
     rows: list[OperationEvent] = []
     threads: dict[Key, str] = {}
+    kinds: dict[str, str] = {}  # each once, and not for each operation
     absurd = unkept = 0
     for events in stream:
         for event in events:
-            if event.ph == "M" and event.name == "thread_name":
+            if event.ph == "M" and event.name == "thread_name" and len(threads) < MOST_THREADS:
                 threads[(event.pid, event.tid)] = (event.args and event.args.name) or ""
-            elif event.ph != "X":
+            if event.ph != "X":
                 continue
-            elif not (0 <= event.dur < LONGEST_US and abs(event.ts) < LATEST_US):
+            if not (0 <= event.dur < LONGEST_US and abs(event.ts) < LATEST_US):
                 absurd += 1
             elif len(rows) >= MOST_OPERATIONS:
                 unkept += 1
             else:
+                kind = (event.cat or event.name)[:80]
+                event.cat, event.name = kinds.setdefault(kind, kind), ""
                 rows.append(event)
     if not rows:
         raise ParseError("no operations of a pipeline in it")
@@ -74,17 +78,19 @@ def read(path: Path, tell: Callable[[str], None]) -> Timeline:
 
 
 def _operations(rows: list[OperationEvent], threads: dict[Key, str]) -> tuple[Operation, ...]:
-    """In the order of the file. A worker's number is its place among all of them."""
+    """In the order of the file. A worker's number is its place among all of them. `rows` is emptied
+    meanwhile: both together would be twice as large."""
     places = {key: _place(key, name) for key, name in threads.items()}
     used = dict.fromkeys(places.get((one.pid, one.tid)) or (one.pid, None, 0) for one in rows)
-    workers = {place: at for at, place in enumerate(sorted(used, key=str_key))}
-    return tuple(_operation(one, places, workers) for one in rows)
+    workers = {place: at for at, place in enumerate(sorted(used, key=_order))}
+    rows.reverse()
+    return tuple(_operation(rows.pop(), places, workers) for _ in range(len(rows)))
 
 
 Place = tuple[int | str | float | None, int | None, int]  # process, stage, rank within it
 
 
-def str_key(place: Place) -> tuple[bool, float, str, int, int]:
+def _order(place: Place) -> tuple[bool, float, str, int, int]:
     process, stage, within = place
     number = process if isinstance(process, int | float) else 0
     return (isinstance(process, str), number, str(process), -1 if stage is None else stage, within)
@@ -103,7 +109,7 @@ def _operation(
     named = isinstance(event.pid, int) and place[1] is not None
     return Operation(
         workers[place], place[1], int(event.pid or 0) if named else None,
-        -1 if args.step is None else args.step, (event.cat or event.name)[:80],
+        -1 if args.step is None else args.step, event.cat,
         event.ts, event.dur, args.mb_id or 0, args.model_chunk or 0,
     )  # fmt: skip
 
