@@ -71,8 +71,12 @@ class Assembler:
             if len(self._known) >= _MOST_SHAPES:
                 self._known.clear()
             line = batch.texts[where[0]]
-            self._known[shape] = layout_of(line) or pattern_of(line)
-            tell(line, self.told)
+            if batch.cut and self._rows:
+                return None  # the last line, cut within a figure perhaps
+            layout = layout_of(line)
+            self._known[shape] = layout or pattern_of(line)
+            if layout is None:
+                tell(line, self.told)
         known = self._known[shape]
         if known is not None or self._styled:
             return known
@@ -195,7 +199,9 @@ class Assembler:
             by_total[total].append(index)
         for total, mine in by_total.items():
             part = one.of(mine)
-            self._bars[total] = row_of(part.columns, -1)
+            self._bars[total] = {"total": total, **row_of(part.columns, -1)}
+            if total == self._main_bar().get("total"):
+                self._step = self._bars[total]["step"]
             rows = self._of("tqdm", int(total))
             if rows is not None:
                 rows.series.total_steps = int(total)

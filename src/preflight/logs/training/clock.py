@@ -112,4 +112,4 @@ def _day(clock: Clock, key: tuple[str, ...]) -> float:
     else:
         numbers = [int(one) for one in key]
         year, month, day = 1972, numbers[0] if len(numbers) > 1 else clock.month, numbers[-1]
-    return float(timegm(datetime(year, month, day).timetuple()))  # noqa: DTZ001
+    return float(timegm(datetime(year, month, day).timetuple()))

@@ -110,9 +110,10 @@ def _one(parts: Sequence[Decoded]) -> Decoded:
 
 
 def whose(line: bytes, days: Days) -> tuple[float | None, int | None]:
-    """When a line was written, and by which rank, where it says so."""
+    """When a line was written, and by which rank, where it says so. A time without a date tells
+    nothing beside lines that have one."""
     clock, found = clock_of(line), figures(line)
-    when = times_at(clock, found, len(found), days)[0] if clock else None
+    when = times_at(clock, found, len(found), days)[0] if clock and clock.date else None
     at = rank_figure(line, line.decode("latin-1"))
     rank = None if at is None or not found[at].isdecimal() else int(found[at])
     return when, rank

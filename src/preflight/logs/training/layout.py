@@ -20,7 +20,8 @@ MOST_BYTES = 16_384
 _BARE = {"nan": nan, "NaN": nan, "inf": inf, "Infinity": inf, "+inf": inf, "-inf": -inf,
          "+nan": nan, "-nan": nan, "-Infinity": -inf}  # fmt: skip
 _RANK = re.compile(
-    r"\s*(?:\[(?:rank|default)(?P<a>\d+)\]:|\[\d+,(?P<b>\d+)\]<std(?:out|err)>:|(?P<c>\d{1,5}): (?=\D)"
+    r"\s*(?:\[(?:rank|default)(?P<a>\d+)\]:|\[\d+,(?P<b>\d+)\]<std(?:out|err)>:"
+    r"|(?P<c>\d{1,5}): (?=\D)"
     r"|\[[Rr]ank (?P<d>\d+)\]|\(\w+ pid=(?P<e>\d+)[,)])"
 )
 _HOST = re.compile(r"(?P<host>[A-Za-z][\w.-]*\d[\w.-]*): ")
@@ -67,6 +68,7 @@ def _layout(line: bytes, text: str, style: Style, found: re.Match[str]) -> Layou
         _ranked(line, text, begin, places)
     elif style.grammar != "none":
         _pairs(line, text, begin, style, places, constants)
+        _elapsed(line, text, places)
     if style.form != "bar" and not style.adds and "step" not in places:
         return None
     if not places and not constants:
@@ -111,8 +113,6 @@ def _pairs(
         if key.endswith(_PLACES):
             continue
         what = style.own.get(key) or style.own.get(key.lower()) or meant(key)
-        if what.name in ("step", "total"):
-            what = Meant("step") if what.name == "step" else Meant("")
         unit = one["unit"] or ""
         known = what.factor == 1.0 and (what.name in _SECONDS or not what.name.endswith("_s"))
         factor = UNITS.get(unit, 1.0) if known else 1.0
@@ -129,9 +129,7 @@ _ELAPSED = re.compile(
 )
 
 
-def _bar(
-    line: bytes, text: str, places: dict[str, Place], constants: dict[str, float]
-) -> None:
+def _bar(line: bytes, text: str, places: dict[str, Place], constants: dict[str, float]) -> None:
     """Step, total, elapsed time and rate of a bar of tqdm in the line, where there is one."""
     found = _ELAPSED.search(text)
     if found is None:
@@ -145,6 +143,26 @@ def _bar(
         (place_of(line, found.start(name), found[name]), float(factor))
         for name, factor in (("h", 3600), ("m", 60), ("s", 1)) if found[name]
     ]  # fmt: skip
+    known = tuple((at, factor) for at, factor in parts if at is not None)
+    if len(known) == len(parts):
+        places["elapsed_s"] = Place("elapsed_s", known)
+
+
+_TOOK = re.compile(
+    r"elapsed_time['\"]?[:=] ?['\"]?(?:(?P<d>\d+) ?d(?:ays?)?,? ?)?"
+    r"(?:(?P<h>\d+)(?:h ?|:(?=\d\d:)))?"
+    r"(?:(?P<m>\d+)(?:m ?|:(?=\d\d)))?(?P<s>\d+(?:\.\d+)?)(?:s|['\"]|$)"
+)
+_FACTORS = (("d", 86400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0))
+
+
+def _elapsed(line: bytes, text: str, places: dict[str, Place]) -> None:
+    """The time since the start, as 1:02:03 or 1h 2m 3s."""
+    found = _TOOK.search(text)
+    if found is None or "elapsed_s" in places:
+        return
+    parts = [(place_of(line, found.start(name), found[name]), factor)
+             for name, factor in _FACTORS if found[name]]  # fmt: skip
     known = tuple((at, factor) for at, factor in parts if at is not None)
     if len(known) == len(parts):
         places["elapsed_s"] = Place("elapsed_s", known)
@@ -180,8 +198,7 @@ def rank_figure(line: bytes, text: str) -> int | None:
     if found is None:
         return None
     group = next(name for name, value in found.groupdict().items() if value is not None)
-    at = place_of(line, found.start(group), found[group])
-    return at
+    return place_of(line, found.start(group), found[group])
 
 
 def pairs_of(line: bytes) -> list[tuple[str, int, str]]:
@@ -191,8 +208,13 @@ def pairs_of(line: bytes) -> list[tuple[str, int, str]]:
     text = line.decode("latin-1")
     return [
         (one["key"].strip(), one.start("value"), one["value"])
-        for one in GRAMMARS["pairs"].finditer(text)
+        for one in GRAMMARS[grammar_of(line)].finditer(text)
     ]
+
+
+def grammar_of(line: bytes) -> str:
+    """How a line of no known style is written: as JSON, or a dict of Python, or as pairs."""
+    return "dict" if line.lstrip().startswith(b"{") else "pairs"
 
 
 def fill(made: Layout, line: bytes, first: Sequence[tuple[Meant, int, str]]) -> Layout:
@@ -201,5 +223,8 @@ def fill(made: Layout, line: bytes, first: Sequence[tuple[Meant, int, str]]) -> 
     constants: dict[str, float] = {}
     for what, start, text in first:
         _put(places, constants, line, what, start, text)
-    _pairs(line, line.decode("latin-1"), 0, made.style, places, constants)
+    style = replace(made.style, grammar=grammar_of(line))
+    text = line.decode("latin-1")
+    _pairs(line, text, 0, style, places, constants)
+    _elapsed(line, text, places)
     return replace(made, places=tuple(places.values())[:MOST_COLUMNS], constants=constants)

@@ -4,6 +4,7 @@ one of them a whole number that grows."""
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from msgspec import Struct, field
 
@@ -45,7 +46,8 @@ class Learner(Struct):
             return True
         self.tries += 1
         return (
-            len(self.seen) < _MOST_SHAPES and self.tries < _MOST_TRIES and len(line.translate(None, _NO_DIGITS)) > 1
+            len(self.seen) < _MOST_SHAPES and self.tries < _MOST_TRIES
+            and len(line.translate(None, _NO_DIGITS)) > 1
             and (b":" in line or b"=" in line) and len(pairs_of(line)) > 1
         )  # fmt: skip
 
@@ -84,7 +86,7 @@ def _growing(seen: Seen) -> str | None:
     for key, values in seen.whole.items():
         if len(values) < len(seen.lines):
             continue
-        rises = all(a <= b for a, b in zip(values, values[1:], strict=False))
+        rises = all(a <= b for a, b in pairwise(values))
         if rises and len(set(values)) >= ENOUGH - 1:
             if key == "" or meant(key).name == "step":
                 return key
@@ -102,7 +104,9 @@ def learned(line: bytes, key: str) -> Layout:
         if found["total"]:
             first.append((Meant("total"), found.start("total"), found["total"]))
     else:
-        first += [(Meant("step"), start, value) for name, start, value in pairs_of(line) if name == key]
+        first += [
+            (Meant("step"), start, value) for name, start, value in pairs_of(line) if name == key
+        ]
     return fill(
         Layout(STYLE, len(figures(line)), clock=clock_of(line), rank=rank_figure(line, text)),
         line, first,

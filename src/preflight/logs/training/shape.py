@@ -12,7 +12,9 @@ from msgspec import Struct
 
 _FIGURES = b"0123456789.+-eE"
 #: What differs between lines of one shape: digits, signs, padding, what bars are drawn with.
-_DROPPED = b"0123456789.,+- \t#=>\x80\x81\x82\x83\x84\x85\x86\x87\x88\x89\x8a\x8b\x8c\x8d\x8e\x8f\xe2\x96"
+_DROPPED = (
+    b"0123456789.,+- \t#=>\x80\x81\x82\x83\x84\x85\x86\x87\x88\x89\x8a\x8b\x8c\x8d\x8e\x8f\xe2\x96"
+)
 _TO_FIGURES = bytes(one if one in _FIGURES else 0x20 for one in range(256))
 
 

@@ -9,13 +9,15 @@ from msgspec import Struct, field
 from preflight.facts.series import Way
 from preflight.logs.training.names import Meant
 
-NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|NaN|inf|Infinity|-inf)"
+NUMBER = r"[-+]?(?:\d+(?:,\d{3})*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|NaN|inf|Infinity|-inf)"
 _UNIT = r"(?P<unit>ms|us|sec|s|GiB|MiB|GB|MB|[KMBT])?(?![A-Za-z\d])"
 _WORDS = r"[A-Za-z_][\w/.@-]*"
 #: How keys and values are written.
 GRAMMARS: dict[str, re.Pattern[str]] = {
     # key: value | key: value
-    "bars": re.compile(rf"(?:^|[|\]])\s*(?P<key>[A-Za-z][^|:\]]*?)\s*:\s*(?P<value>{NUMBER}){_UNIT}"),
+    "bars": re.compile(
+        rf"(?:^|[|\]])\s*(?P<key>[A-Za-z][^|:\]]*?)\s*:\s*(?P<value>{NUMBER}){_UNIT}"
+    ),
     # 'key': value, with quotes or numpy's names around values
     "dict": re.compile(
         rf"['\"](?P<key>[^'\"]+)['\"]\s*:\s*(?:np\.\w+\(|tensor\(|['\"])?(?P<value>{NUMBER})"
@@ -76,20 +78,20 @@ _BAR = (
     r"(?:[^,\]]*), *(?P<rate>[\d.]+|\?)(?P<per>s/it|it/s)"
 )
 STYLES: tuple[Style, ...] = (
-    _row("megatron", b"validation loss at", r"validation loss at (?:iteration (?P<step>\d+))", "bars"),
-    _row("megatron", b"iteration", r"(?<!epoch \d, )\biteration\s+(?P<step>\d+)/\s*(?P<total>\d+) \|",
-         "bars", own={"time (ms)": Meant("step_s", 1e-3)}),
-    _row("nemo", b"global_step", r"Training epoch \d+, iteration \d+/\d+.*\bglobal_step: (?P<step>\d+)",
-         "bars", own={"iteration": Meant("")}),
+    _row("megatron", b"validation loss at", r"validation loss at iteration (?P<step>\d+)", "bars"),
+    _row("nemo", b"global_step",
+         r"Training epoch \d+, iteration \d+/\d+.*\bglobal_step: (?P<step>\d+)", "bars"),
+    _row("megatron", b"iteration", r"\biteration\s+(?P<step>\d+)/\s*(?P<total>\d+) \|", "bars"),
     _row("nanotron", b"iteration: ", r"\biteration: (?P<step>\d+) / (?P<total>\d+) \|", "bars"),
-    _row("deepspeed", b"time (ms)", r"time \(ms\) \| ", "bars", adds=True, own=_DS),
+    _row("deepspeed", b"time (ms)", r"time \(ms\) (?P<at>\|) ", "bars", adds=True, own=_DS),
     _row("deepspeed", b"skipped=", r"step=(?P<step>\d+), skipped=\d+", "pairs",
          ways={"skipped": "sum"}, own={"mom": Meant("")}, form="lr-list"),
     _row("deepspeed", b"RunningAvgSamplesPerSec", r"global_step=(?P<step>\d+), Running", "pairs",
          ways={"RunningAvgSamplesPerSec": "mean-so-far"}, own={"micro_step": Meant("")}),
     _row("deepspeed-pipe", b"iter time (s)", r"steps: (?P<step>\d+) loss: ", "phrases"),
     _row("hf-trainer", b"loss'", r"\{'(?:loss|eval_loss)'", "dict", form="bar"),
-    _row("hf-trainer", b"{'", r"\{'(?!train_runtime)[\w/]+': .*'(?:epoch|loss)'", "dict", form="bar"),
+    _row("hf-trainer", b"{'", r"\{'(?!train_runtime)[\w/]+': .*'(?:epoch|loss)'", "dict",
+         form="bar"),
     _row("llama-factory", b'"current_steps"', r'"current_steps": ?(?P<step>\d+)', "dict",
          ways={"tokens_per_s": "mean-so-far"}, own={"throughput": Meant("tokens_per_s")}),
     _row("ms-swift", b"global_step/max_steps",
@@ -111,11 +113,10 @@ STYLES: tuple[Style, ...] = (
          own={"loss": Meant("loss", _LN2), "train_loss": Meant("loss", _LN2)}),
     _row("aws-fsdp", b"Batch ", r"\bBatch (?P<step>\d+) (?P<at>)Loss: ", "phrases",
          own={"Speed": Meant("samples_per_s")}),
-    _row("composer", b"batch=", r"\[(?:epoch=\d+\]\[)?batch=(?P<step>\d+)/(?P<total>\d+)\]", "none"),
+    _row("composer", b"batch=", r"\[(?:epoch=\d+\]\[)?batch=(?P<step>\d+)/(?P<total>\d+)\]",
+         "none"),
     _row("olmo-core", b"[step=", r"\[step=(?P<step>\d+)/(?P<total>\d+),epoch=\d+", "none"),
-    _row("composer", b"\t", r"^\s*Train (?=[\w/ -]+: )|^\s*Eval (?=[\w/ -]+: )", "phrases", adds=True,
-         loose=True, own={"throughput/device/mfu": _FRACTION}),
-    _row("composer", b" Train ", r"^\s+Train (?=[\w/ -]+: )", "phrases", adds=True,
+    _row("composer", b": ", r"^\s*(?:Train|Eval) (?=[\w/ -]+: )", "phrases", adds=True,
          loose=True, own={"throughput/device/mfu": _FRACTION}),
     _row("olmo-core", b"=", r"^\s{2,}(?=(?:train|optim|throughput|system|data)/[^=]+=)", "phrases",
          adds=True, loose=True),

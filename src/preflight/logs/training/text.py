@@ -17,7 +17,9 @@ _CHUNK = 1 << 20
 MOST_LINE_BYTES = 1 << 22
 #: Of what a gzip file unpacks to.
 MOST_BYTES = 1 << 40
-_ANSI = re.compile(rb"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>M78])")
+_ANSI = re.compile(
+    rb"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>M78])"
+)
 
 #: A bar of tqdm that something else was written behind, without a new line.
 _BEHIND_BAR = re.compile(rb"(\d+/\d+ \[\d[^\]\n]*(?:it/s|s/it)[^\]\n]*\])(?=[^\s\n])")
@@ -30,6 +32,7 @@ class Batch(Struct):
     texts: list[bytes]
     numbers: Sequence[int]
     offsets: Sequence[int]
+    cut: bool = False  # the log ends with it, without a newline
 
 
 class Reach(Struct):
@@ -46,8 +49,11 @@ def batches(path: Path, reach: Reach) -> Iterator[Batch]:
     with path.open("rb") as file:
         source = Unpacking(file, MOST_BYTES)
         for piece in _whole_lines(source, reach):
-            yield batch(piece, reach.lines + 1, reach.bytes)
-            reach.lines += piece.count(b"\n")
+            whole = piece.endswith(b"\n")
+            made = batch(piece if whole else piece + b"\n", reach.lines + 1, reach.bytes)
+            made.cut = not whole
+            yield made
+            reach.lines += piece.count(b"\n") + (not whole)
             reach.bytes += len(piece)
         reach.cut = source.cause
 
@@ -76,7 +82,7 @@ def _whole_lines(source: BinaryIO | Unpacking, reach: Reach) -> Iterator[bytes]:
         rest, size = [data[end:]], len(data) - end
     last = b"".join(rest)
     if last and not skipping:
-        yield last + b"\n"
+        yield last
     reach.left_out += skipping
 
 
