@@ -37,6 +37,9 @@ HEAD_BYTES = 64 * 1024
 KINDS: tuple[Kind, ...] = (
     Kind("gpu-samples", "tables of GPUs", "preflight.logs.samples.gpus"),
     Kind("iostat", "tables of disks", "preflight.logs.samples.iostat"),
+    Kind("timeline", "timelines", "preflight.traces.timeline"),
+    Kind("trace", "traces", "preflight.traces.kineto"),
+    Kind("log", "training logs", "preflight.logs.training.log"),
 )
 
 
