@@ -39,7 +39,7 @@ class Assembler:
         self._learner = Learner()
         self._timer = ""
         self._step: float | None = None
-        self._styled = False  # a known style was seen: none is learned
+        self.styled = False  # a known style was seen: none is learned
         self.events, self.told = Events(), dict[str, str]()
 
     def take(self, batch: Batch) -> None:
@@ -78,7 +78,7 @@ class Assembler:
             if layout is None:
                 tell(line, self.told)
         known = self._known[shape]
-        if known is not None or self._styled:
+        if known is not None or self.styled:
             return known
         return self._learn(shape, batch, where)
 
@@ -159,7 +159,7 @@ class Assembler:
 
     def _put_rank(self, one: Decoded, rank: int | None, batch: Batch) -> None:
         style, columns = one.layout.style, one.columns
-        self._styled = self._styled or style.name != "learned"
+        self.styled = self.styled or style.name != "learned"
         rows = self._of(style.name, rank, adds=style.adds)
         if rows is None:
             return
@@ -233,11 +233,6 @@ class Assembler:
             name = f"timer/{self._timer or 'unnamed'}.rank{int(rank)}"
             one.columns[name] = [nan] * len(ranks)
             one.columns[name][index] = times[index]
-
-    @property
-    def steps(self) -> bool:
-        """Whether any line of a step was seen."""
-        return bool(self._rows)
 
     def series(self) -> tuple[Series, ...]:
         """All of them; nothing more comes."""

@@ -8,7 +8,8 @@ from math import inf, isfinite, nan
 from msgspec import Struct
 
 from preflight.logs.training.clock import clock_of, times_at
-from preflight.logs.training.layout import Layout, layout_of, rank_figure
+from preflight.logs.training.layout import Layout, layout_of
+from preflight.logs.training.prefixes import past, rank_figure
 from preflight.logs.training.shape import column, figures
 
 Days = dict[tuple[str, ...], float]
@@ -114,6 +115,7 @@ def whose(line: bytes, days: Days) -> tuple[float | None, int | None]:
     nothing beside lines that have one."""
     clock, found = clock_of(line), figures(line)
     when = times_at(clock, found, len(found), days)[0] if clock and clock.date else None
-    at = rank_figure(line, line.decode("latin-1"))
+    _, ranks = past(line.decode("latin-1"))
+    at = rank_figure(line, ranks)
     rank = None if at is None or not found[at].isdecimal() else int(found[at])
     return when, rank

@@ -84,9 +84,9 @@ PATTERNS: tuple[Pattern, ...] = (
     _row("started", "raining|restart",
          r"(?i)\*{5} running training|training starts|starting training|beginning training"
          r"|\[before the start of training step\]|(?:elastic|torchrun|agent).*restart\w* .*worker"),
-    _row("ended", "raining|rain_runtime|exiting program",
-         r"(?i)training (?:is )?(?:complete|finished|done)|'train_runtime'|done training"
-         r"|exiting program at iteration"),
+    _row("ended", "raining|uning|rain_runtime|exiting program",
+         r"(?i)\b(?:training|tuning) (?:is )?(?:complete|finished|done)|'train_runtime'"
+         r"|done training|exiting program at iteration"),
 )  # fmt: skip
 _ANY = re.compile(
     b"|".join(re.escape(mark) for one in PATTERNS for mark in one.marks if mark != b":")

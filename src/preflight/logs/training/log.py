@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from preflight.logs.training.sieve import sieved, worthwhile
 from preflight.logs.training.text import Reach, batches
 from preflight.unpack import Unpacking
 
-_NOT_LOGS = frozenset(
-    ".py .sh .yaml .yml .toml .md .rst .c .cc .cpp .cu .h .html .xml .svg .ini .cfg .lock .patch .diff"
-    " .ipynb .tex .js .ts .css .sbatch .slurm .json".split()
-)
+#: Programs, settings, pages.
+_NOT_LOGS = re.compile(
+    r".*\.(?:py|sh|ya?ml|toml|md|rst|c|cc|cpp|cu|h|html|xml|svg|ini|cfg|lock|patch|diff|ipynb|tex|js"
+    r"|ts|css|sbatch|slurm|json)(?:\.gz)?", re.IGNORECASE,
+)  # fmt: skip
 _HEAD_BYTES = 64 << 10
 _TELL_EVERY = 1 << 28
 
@@ -25,7 +27,7 @@ def sniff(head: bytes, name: str) -> bool:
     """Whether it could be a log: text, and not called as programs and settings are."""
     if is_state(head):
         return True
-    if not head.strip(b"\0 \r\n\t") or Path(name.removesuffix(".gz")).suffix.lower() in _NOT_LOGS:
+    if not head.strip(b"\0 \r\n\t") or _NOT_LOGS.fullmatch(name):
         return False
     odd = len(head.translate(None, bytes(range(32, 256)) + b"\t\n\r\x1b\x08\x0c\0"))
     return odd * 50 < len(head) and head.count(b"\0") * 4 < len(head)
@@ -61,7 +63,7 @@ def _read_text(path: Path, tell: Callable[[str], None]) -> Log:
     if worthwhile(path):
         for one in sieved(path, reach):
             assembler.take(one)
-    if not assembler.steps:  # small, or all of steps, or of a style that has no words of its own
+    if not assembler.styled:  # small, or all of steps, or of a style that has no words of its own
         assembler, reach = Assembler(source), Reach()
         _whole(path, assembler, reach, tell)
     log = Log(

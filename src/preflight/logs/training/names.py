@@ -97,6 +97,8 @@ UNITS: dict[str, float] = {
     "ms": 1e-3, "s": 1.0, "us": 1e-6, "sec": 1.0, "K": 1e3, "k": 1e3, "M": 1e6, "B": 1e9, "T": 1e12,
     "GiB": 2.0**30, "GB": 2.0**30, "MiB": 2.0**20, "MB": 2.0**20,
 }  # fmt: skip
+#: Of these: where a key names its unit, or is a rate, they are told already.
+TIMES = {"ms", "s", "us", "sec"}
 _GROUP_LR = re.compile(r"lr-[a-z]\w*(?:/(?:group0|pg1))?$")
 
 

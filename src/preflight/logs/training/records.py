@@ -44,7 +44,7 @@ def read_state(path: Path) -> Log:
     """Its history; ParseError."""
     data = _all(path)
     try:
-        state = _decoded(data)
+        state, data = _decoded(data)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
         raise ParseError(f"it is no trainer_state.json: {error}") from None
     rows, events, line = Rows(str(path), "trainer-state"), list[LogEvent](), 1
@@ -75,12 +75,13 @@ def _all(path: Path) -> bytes:
     return data or b""
 
 
-def _decoded(data: bytes) -> _State:
-    """NaN, which is no JSON, becomes a text."""
+def _decoded(data: bytes) -> tuple[_State, bytes]:
+    """The state, and the text that it was read from: NaN, which is no JSON, becomes a text."""
     try:
-        return msgspec.json.decode(data, type=_State)
+        return msgspec.json.decode(data, type=_State), data
     except msgspec.DecodeError:
-        return msgspec.json.decode(_NO_NUMBER.sub(rb'"nan"', data), type=_State)
+        mended = _NO_NUMBER.sub(rb'"nan"', data)
+        return msgspec.json.decode(mended, type=_State), mended
 
 
 def _ended(entry: Mapping[str, Any], line: int) -> LogEvent:

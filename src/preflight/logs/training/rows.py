@@ -117,14 +117,14 @@ class Rows:
             self._waiting[name] += values
         for name in self._waiting.keys() - columns.keys():
             self._waiting[name] += [nan] * len(lines)
-        if len(self._lines) >= max(_BLOCK, self.series.fold):
+        if len(self._lines) >= max(_BLOCK, 2 * self.series.fold):
             self._settle(whole=False)
 
     def _settle(self, *, whole: bool) -> None:
         """What waits into the arrays, as many as make whole rows, or all."""
         series = self.series
         fold, size = series.fold, len(self._lines)
-        size = size if whole else size - size % fold
+        size = size if whole else size - size % (2 * fold)  # so that rows stay in pairs
         rows = len(series.line)
         series.line.extend(self._lines[:size:fold])
         series.offset.extend(self._offsets[:size:fold])

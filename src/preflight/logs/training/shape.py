@@ -27,7 +27,9 @@ def shapes(joined: bytes) -> list[bytes]:
 
 def figures(joined: bytes) -> list[str]:
     """All runs of what figures are written with, in order; a lone `e` is one of them. Thousands'
-    commas are taken out."""
+    commas are taken out; one before an `e`, or a sign, parts two words."""
+    if b"," in joined:
+        joined = joined.replace(b",e", b" e").replace(b",-", b" -").replace(b",E", b" E")
     return joined.translate(_TO_FIGURES, b",").decode("ascii").split()
 
 

@@ -98,10 +98,10 @@ def batch(piece: bytes, number: int, offset: int) -> Batch:
 def cleaned(made: Batch) -> Batch:
     """Without colours; what a carriage return separates are lines of the same number."""
     piece = made.joined
-    if b"\x1b" in piece:
-        piece = _ANSI.sub(b"", piece)
     if b"\0" in piece:
         piece = piece.replace(b"\0", b"")
+    if b"\x1b" in piece:
+        piece = _ANSI.sub(b"", piece)
     if b"s/it" in piece or b"it/s" in piece:
         piece = _BEHIND_BAR.sub(rb"\1\r", piece)
     if b"\r" in piece:
