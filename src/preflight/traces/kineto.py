@@ -14,11 +14,12 @@ from msgspec.json import Decoder
 from preflight.errors import ParseError
 from preflight.facts.traces import KERNEL_CLASSES, Collective, KernelTotal, RankTrace
 from preflight.traces.calls import Seen, numbered
+from preflight.traces.cuts import byte_of
 from preflight.traces.events import Event
 from preflight.traces.gather import MOST_ACTIVITIES, Gathered
 from preflight.traces.repair import cleaned
 from preflight.traces.steps import Window, main_streams, steps_of, windows
-from preflight.traces.stream import EventStream, byte_of
+from preflight.traces.stream import EventStream
 
 #: So many kernels are told, those with most time.
 MOST_KERNELS = 200
@@ -74,6 +75,8 @@ def read(path: Path, tell: Callable[[str], None]) -> RankTrace:
             tell(f"{path.name}: {told / 1e9:.1f} GB, {count:,} events")
     if not count and stream.lost:
         raise ParseError(f"none of its {stream.lost:,} events can be read")
+    if not count and not stream.whole:
+        raise ParseError("it is cut before its first event")
     found = windows(gathered)
     trace = RankTrace(str(path), events=count)
     trace.has_device = bool(gathered.activities.start)

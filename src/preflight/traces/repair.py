@@ -15,13 +15,15 @@ _WORD = re.compile(rb"N/A|-?(?:nan|NaN|inf(?:inity)?|Infinity)|None|undefined")
 _SPACES = bytes(32 if code < 32 else code for code in range(256))
 _TRAILING_COMMA = re.compile(rb",(\s*[}\]])")
 
+#: So much of an event is looked at for its fields.
+_LOOKED_AT = 16384
 #: What an event is put together from where its JSON is beyond repair. A text ends at the quote
 #: before the next key.
 _FIELDS: dict[str, re.Pattern[bytes]] = {
     "ph": re.compile(rb'"ph"\s*:\s*"([A-Za-z])"'),
     "cat": re.compile(rb'"cat"\s*:\s*"([^"]{0,80})"'),
     "name": re.compile(
-        rb'"name"\s*:\s*"(.{0,4000}?)"\s*(?:,\s*"\w[\w ()/#-]{0,40}"\s*:|\})', re.S
+        rb'"name"\s*:\s*"(.{0,1000}?)"\s*(?:,\s*"\w[\w ()/#-]{0,40}"\s*:|\})', re.S
     ),
     "ts": re.compile(rb'"ts"\s*:\s*"?(-?[\d.]+(?:[eE][-+]?\d+)?)'),
     "dur": re.compile(rb'"dur"\s*:\s*"?(-?[\d.]+(?:[eE][-+]?\d+)?)'),
@@ -68,6 +70,7 @@ def without_trailing_commas(text: bytes) -> bytes:
 
 def salvaged(piece: bytes, kind: type[T]) -> T | None:
     """An event from what can be told apart in it; None where it has no time or no phase."""
+    piece = piece[:_LOOKED_AT]
     found: dict[str, Any] = _matched(_FIELDS, piece)
     if "ts" not in found or "ph" not in found:
         return None
@@ -84,5 +87,6 @@ def _matched(patterns: dict[str, re.Pattern[bytes]], piece: bytes) -> dict[str, 
         match = pattern.search(piece)
         if match:
             text = match[1].decode("utf-8", "replace")
-            found[name] = int(text) if text.isdecimal() and name != "name" else text
+            number = text.isdecimal() and len(text) <= 18 and name != "name"
+            found[name] = int(text) if number else text
     return found

@@ -20,7 +20,7 @@ class Spans:
 
     def __init__(self, slack_us: float = 0.0) -> None:
         self._starts, self._ends = array("d"), array("d")
-        self.low, self.high = 0.0, -1.0
+        self.low, self.high = float("inf"), float("-inf")
         self._slack_us = slack_us
 
     def add(self, start: float, end: float) -> None:

@@ -19,6 +19,16 @@ from msgspec import DecodeError, ValidationError
 from msgspec.json import Decoder
 
 from preflight.errors import ParseError
+from preflight.traces.cuts import (
+    BETWEEN,
+    after_comma,
+    byte_of,
+    cuts,
+    end_before_meta,
+    end_of_array,
+    event_around,
+    is_cut,
+)
 from preflight.traces.repair import cleaned, salvaged, without_trailing_commas
 from preflight.unpack import Unpacking
 
@@ -34,15 +44,10 @@ _MOST_SKIPS = 4
 MOST_BYTES = 64 << 30
 #: Of one list: beyond so many damages it is taken apart at every event.
 _MOST_DAMAGES = 32
-_MOST_CUTS = 6
+_MOST_BRACES = 50
 
 _EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 _BARE_ARRAY = re.compile(rb"\s*\[\s*(?:\{|\]|$)")
-_BETWEEN = re.compile(
-    rb'\}\s*,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|tts|dur|args|id|s|bp|cname)"\s*:)'
-)
-_AT_BYTE = re.compile(r"\(byte (\d+)\)")
-_END_OF_EVENTS = re.compile(rb'\s*(?:,\s*(?:"|$)|\}|$)')
 
 
 class EventStream(Generic[T]):
@@ -60,6 +65,7 @@ class EventStream(Generic[T]):
         self.cause = ""  # why the file could not be read to its end
         self.whole = False  # the end of the events was seen
         self._skipped = 0
+        self._behind = b""
 
     def __iter__(self) -> Iterator[list[T]]:
         """ParseError where there are no events in it."""
@@ -117,18 +123,25 @@ class EventStream(Generic[T]):
         """Events of a text, and what of it belongs to the next one."""
         if last:
             return self._final(text)
-        for cut in _cuts(text):
+        for cut in cuts(text):
             body = text[:cut]
             try:
-                return self._lists.decode(b"[" + body + b"]"), _after(text, cut)
+                return self._lists.decode(b"[" + body + b"]"), after_comma(text, cut)
             except (DecodeError, RecursionError) as error:
                 at = byte_of(error)
-                if (end := _end_of_array(body, at)) is not None:
+                if (end := self._end(body, at)) is not None:
                     return self._ended(text, end)
-                if _is_cut(error, at, len(body)):
+                if is_cut(error, at, len(body)):
                     continue
-                return self._mended(body, error), _after(text, cut)
+                return self._mended_to(text, cut, error)
         return self._unclear(text)
+
+    def _mended_to(
+        self, text: bytes, cut: int, error: Exception | None = None
+    ) -> tuple[list[T], bytes]:
+        """Events up to a cut, with damage among them, and the rest of the text."""
+        found = self._mended(text[:cut], error)
+        return found, self._behind + text[cut:] if self.whole else after_comma(text, cut)
 
     def _unclear(self, text: bytes) -> tuple[list[T], bytes]:
         """No cut of it is one: the array ends here, an event is very long, or damage hides where
@@ -136,9 +149,9 @@ class EventStream(Generic[T]):
         end = self._bracket(text)
         if end is not None:
             return self._ended(text, end)
-        cut = next(_cuts(text), 0)
+        cut = next(cuts(text), 0)
         if cut:
-            return self._mended(text[:cut]), _after(text, cut)
+            return self._mended_to(text, cut)
         if len(text) <= LONGEST_EVENT_BYTES:
             return [], text
         self.lost += 1
@@ -150,36 +163,59 @@ class EventStream(Generic[T]):
         try:
             self._lists.decode(b"[" + text)
         except (DecodeError, RecursionError) as error:
-            return _end_of_array(text, byte_of(error))
+            return self._end(text, byte_of(error))
         return len(text)
+
+    def _end(self, text: bytes, at: int) -> int | None:
+        """Past the bracket that byte `at` seems to be behind, if what is before it are events: a
+        list within one ends with a bracket too."""
+        end = end_of_array(text, at)
+        if end is None:
+            return None
+        try:
+            self._lists.decode(b"[" + _before_bracket(text[:end]) + b"]")
+        except (DecodeError, RecursionError):
+            return None
+        return end
 
     def _ended(self, text: bytes, end: int) -> tuple[list[T], bytes]:
         """The array's last events, and the text after its bracket."""
         self.whole = True
-        body = text[:end].rstrip().removesuffix(b"]").rstrip().removesuffix(b",")
-        return self._mended(body), text[end:]
+        return self._mended(_before_bracket(text[:end])), text[end:]
 
     def _final(self, text: bytes) -> tuple[list[T], bytes]:
         """What is left at the end of the file: with its bracket, or cut within an event."""
         end = self._bracket(text)
         if end is not None:
             return self._ended(text, end)
-        match = re.search(rb",?\s*\]\s*\}?\s*$", text)
-        if match:
-            self.whole = True
-            return self._mended(text[: match.start()]), b""
-        cut = next(_cuts(text), 0)
-        found = self._mended(text[:cut])
-        left = text[cut:].strip(b", \t\r\n")
-        if left:
-            try:
-                found.append(self._one.decode(left))
-            except (DecodeError, RecursionError):
-                self.lost += 1
+        end = end_before_meta(text)
+        if end is not None:
+            return self._ended(text, end)
+        found, left = self._mended_to(text, next(cuts(text), 0))
+        if self.whole:
+            return found, left
+        whole = self._whole_of(left)
+        found += self._mended(whole)
+        self.lost += len(left[len(whole) :].strip(b", \t\r\n")) > 0
         return found, b""
 
+    def _whole_of(self, text: bytes) -> bytes:
+        """What of a text that is cut are whole events: up to one of its last braces."""
+        end = len(text)
+        for _ in range(_MOST_BRACES):
+            end = text.rfind(b"}", 0, end) + 1
+            if not end:
+                break
+            try:
+                self._lists.decode(b"[" + text[:end] + b"]")
+                return text[:end]
+            except (DecodeError, RecursionError):
+                end -= 1
+        return b""
+
     def _mended(self, body: bytes, error: Exception | None = None) -> list[T]:
-        """Whole events, perhaps with damage among them: `error` is what is known of it."""
+        """Whole events, perhaps with damage among them: `error` is what is known of it. Where their
+        array ends within, `whole` is set and `_behind` is what follows."""
         found: list[T] = []
         for _ in range(_MOST_DAMAGES):
             try:
@@ -190,12 +226,16 @@ class EventStream(Generic[T]):
             if isinstance(error, ValidationError | RecursionError):
                 break
             at = byte_of(error)
+            if (end := self._end(body, at)) is not None:
+                self.whole, self._behind = True, body[end:]
+                body, error = _before_bracket(body[:end]), None
+                continue
             body, changed = cleaned(body, str(error), at)
             self.repaired += changed
             error = None
             if changed:
                 continue
-            begin, end = _event_around(body, at)
+            begin, end = event_around(body, at)
             if end <= 0:
                 break
             found += self._apart(body[:begin]) + self._apart(body[begin:end])
@@ -210,7 +250,7 @@ class EventStream(Generic[T]):
             pass
         found: list[T] = []
         begin = 0
-        for match in _BETWEEN.finditer(body):
+        for match in BETWEEN.finditer(body):
             self._event(body[begin : match.start() + 1], found)
             begin = match.end()
         self._event(body[begin:], found)
@@ -239,60 +279,6 @@ class EventStream(Generic[T]):
             self.repaired += 1
 
 
-def _cuts(text: bytes) -> Iterator[int]:
-    """Where events seem to end, the last first: after the brace, before the comma."""
-    count = 0
-    for window in (1 << 14, 1 << 18, len(text)):
-        begin = max(0, len(text) - window)
-        places = [match.start() + 1 for match in _BETWEEN.finditer(text, begin)]
-        for place in reversed(places[-_MOST_CUTS:]):
-            yield place
-            count += 1
-        if count or not begin:
-            return
-
-
-def _after(text: bytes, cut: int) -> bytes:
-    """Past the comma."""
-    return text[cut:].lstrip(b", \t\r\n")
-
-
-def byte_of(error: Exception) -> int:
-    """Where it complains, counted without a byte that was put before; -1 where it does not
-    say."""
-    match = _AT_BYTE.search(str(error))
-    return int(match[1]) - 1 if match else -1
-
-
-def _end_of_array(body: bytes, at: int) -> int | None:
-    """Past the array's bracket, where that is what a decoder complains of at byte `at`: of more
-    text behind it, or of a comma before it."""
-    if at < 0:
-        return None
-    if body[at : at + 1] == b"]" and body[:at].rstrip().endswith(b","):
-        at += 2
-    for end in (at, at - 1):  # the decoder counts the first text behind the bracket, or does not
-        if body[:end].rstrip().endswith(b"]") and _END_OF_EVENTS.match(body, end) is not None:
-            return end
-    return None
-
-
-def _is_cut(error: Exception, at: int, size: int) -> bool:
-    """Whether a text ends within an event: the complaint is about its very end."""
-    return at >= size or (at < 0 and "truncated" in str(error))
-
-
-def _event_around(body: bytes, at: int) -> tuple[int, int]:
-    """From where to where the event about byte `at` reaches; (0, 0) where that is not told."""
-    if at < 0:
-        return 0, 0
-    begin = 0
-    for window in (1 << 12, 1 << 16, len(body)):
-        low = max(0, at - window)
-        places = [match.end() for match in _BETWEEN.finditer(body, low, min(len(body), at + 16))]
-        places = [place for place in places if place <= at]
-        if places or not low:
-            begin = places[-1] if places else 0
-            break
-    match = _BETWEEN.search(body, max(at, begin))
-    return begin, match.end() if match else len(body)
+def _before_bracket(text: bytes) -> bytes:
+    """Events without the bracket that ends them, and without a comma before it."""
+    return text.rstrip().removesuffix(b"]").rstrip(b", \t\r\n")
