@@ -13,6 +13,8 @@ from preflight.logs.training.prefixes import past, rank_figure
 from preflight.logs.training.shape import column, figures
 
 Days = dict[tuple[str, ...], float]
+#: Of a line: here it says when and by whom it was written.
+_HEAD_BYTES = 1_024
 Columns = dict[str, list[float]]
 
 
@@ -113,6 +115,7 @@ def _one(parts: Sequence[Decoded]) -> Decoded:
 def whose(line: bytes, days: Days) -> tuple[float | None, int | None]:
     """When a line was written, and by which rank, where it says so. A time without a date tells
     nothing beside lines that have one."""
+    line = line[:_HEAD_BYTES]
     clock, found = clock_of(line), figures(line)
     when = times_at(clock, found, len(found), days)[0] if clock and clock.date else None
     _, ranks = past(line.decode("latin-1"))

@@ -77,7 +77,7 @@ PATTERNS: tuple[Pattern, ...] = (
          r"\bKilled\b|SIGKILL|SIGTERM|killed by signal|CANCELLED AT"
          r"|exitcode ?: ?-?(?:9|15|137|143)\b"),
     _row("error", "rror|xception",
-         r"^(?:.{0,60}[\s:\]])?(?:[\w.]+\.)?\w*(?:Error|Exception): +\S|CUDA error|NCCL error"
+         r"^(?:.{0,60}[\s:\]])?[\w.]{0,100}(?:Error|Exception): +\S|CUDA error|NCCL error"
          r"|what\(\): |(?:srun|slurmstepd): error"),
     _row("transport", "NET/|via SHM|via P2P|via NET|Using network",
          r"Using network (?P<net>\w+)|NET/\w+ ?: Using|via (?:SHM|P2P|NET)(?:/\w+)?"),
@@ -102,6 +102,7 @@ def pattern_of(line: bytes) -> Pattern | None:
     """The kind of a line; None where it is of none."""
     if not line.rstrip().endswith(b":") and b"#" not in line and _ANY.search(line) is None:
         return None
+    line = line[: 2 * MOST_TEXT]
     for one in PATTERNS:
         if any(mark in line for mark in one.marks) and one.tells.search(line.decode("latin-1")):
             return one
@@ -114,7 +115,7 @@ def event_of(
 ) -> LogEvent:  # fmt: skip
     """What the line tells. `step` is of the row before; one that it names itself counts more."""
     text = line[:MOST_TEXT].decode("utf-8", "replace").strip()
-    found = pattern.tells.search(line.decode("latin-1"))
+    found = pattern.tells.search(line[: 2 * MOST_TEXT].decode("latin-1"))
     groups = {name: one for name, one in (found.groupdict() if found else {}).items() if one}
     own = _STEP.search(text) if pattern.kind.startswith(("save", "load", "eval")) else None
     values = {name: float(one) for name, one in groups.items() if name not in _TAKEN}

@@ -121,7 +121,8 @@ def _pairs(
 _PLACES = (".py", ".cpp", ".cc", ".cu", ".h")
 _RATES = {"tokens_per_s", "tokens_per_s_gpu", "samples_per_s"}
 _ELAPSED = re.compile(
-    r"(?P<step>\d+)/(?P<total>\d+) \[(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d\d)<[^,\]]*"
+    r"(?<!\d)(?P<step>\d{1,15})/(?P<total>\d{1,15}) \["
+    r"(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d\d)<[^,\]]{0,40}"
     r"(?:, *(?P<rate>[\d.]+)(?P<per>s/it|it/s))?"
 )
 

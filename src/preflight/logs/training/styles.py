@@ -11,16 +11,17 @@ from preflight.logs.training.names import Meant
 
 NUMBER = r"[-+]?(?:\d+(?:,\d{3})*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|NaN|inf|Infinity|-inf)"
 _UNIT = r"(?P<unit>ms|us|sec|s|GiB|MiB|GB|MB|[KMBT])?(?![A-Za-z\d])"
-_WORDS = r"[A-Za-z_][\w/.@-]*"
+#: A key begins where a word does, and is not long: looking for it takes no more than one pass.
+_WORDS = r"(?<![\w/.@-])[A-Za-z_][\w/.@-]{0,80}"
 #: How keys and values are written.
 GRAMMARS: dict[str, re.Pattern[str]] = {
     # key: value | key: value
     "bars": re.compile(
-        rf"(?:^|[|\]])\s*(?P<key>[A-Za-z][^|:\]]*?)\s*:\s*(?P<value>{NUMBER}){_UNIT}"
+        rf"(?:^|[|\]])\s*(?P<key>[A-Za-z][^|:\]]{{0,80}}?)\s*:\s*(?P<value>{NUMBER}){_UNIT}"
     ),
     # 'key': value, with quotes or numpy's names around values
     "dict": re.compile(
-        rf"['\"](?P<key>[^'\"]+)['\"]\s*:\s*(?:np\.\w+\(|tensor\(|['\"])?(?P<value>{NUMBER})"
+        rf"['\"](?P<key>[^'\"]{{1,80}})['\"]\s*:\s*(?:np\.\w+\(|tensor\(|['\"])?(?P<value>{NUMBER})"
         r"(?P<unit>(?!))?(?=[\s,}'\")\]]|$)"
     ),
     # key=value, key: value, key:value
@@ -30,12 +31,12 @@ GRAMMARS: dict[str, re.Pattern[str]] = {
     ),
     # several words: value
     "phrases": re.compile(
-        rf"(?P<key>{_WORDS}(?: [\w/()%.@-]+)*?)\s*[:=]\s*(?P<value>{NUMBER}){_UNIT}"
+        rf"(?P<key>{_WORDS}(?: [\w/()%.@-]{{1,40}}){{0,6}}?)\s*[:=]\s*(?P<value>{NUMBER}){_UNIT}"
     ),
     # key value, key value
     "words": re.compile(rf"(?P<key>{_WORDS}(?: loss)?):?\s+(?P<value>{NUMBER}){_UNIT}"),
     # name .....: (1.0, 2.0)
-    "timers": re.compile(rf"(?P<key>\w[\w-]*)\s*\.*:\s*(?P<value>{NUMBER})(?P<unit>(?!))?"),
+    "timers": re.compile(rf"(?P<key>\w[\w-]{{0,80}})\s*\.*:\s*(?P<value>{NUMBER})(?P<unit>(?!))?"),
 }  # fmt: skip
 
 
@@ -74,8 +75,8 @@ _DS = {
 }  # fmt: skip
 _FRACTION = Meant("mfu_percent", 100.0)
 _BAR = (
-    r"(?P<step>\d+)/(?P<total>\d+) \[(?P<elapsed>(?:\d+ days?, )?(?:\d+:)?\d+:\d\d)<"
-    r"(?:[^,\]]*), *(?P<rate>[\d.]+|\?)(?P<per>s/it|it/s)"
+    r"(?<!\d)(?P<step>\d{1,15})/(?P<total>\d{1,15}) \[(?:\d+ days?, )?(?:\d+:)?\d+:\d\d<"
+    r"[^,\]]{0,40}, *(?:[\d.]{1,15}|\?)(?:s/it|it/s)"
 )
 STYLES: tuple[Style, ...] = (
     _row("megatron", b"validation loss at", r"validation loss at iteration (?P<step>\d+)", "bars"),
@@ -120,11 +121,13 @@ STYLES: tuple[Style, ...] = (
          loose=True, own={"throughput/device/mfu": _FRACTION}),
     _row("olmo-core", b"=", r"^\s{2,}(?=(?:train|optim|throughput|system|data)/[^=]+=)", "phrases",
          adds=True, loose=True),
-    _row("megatron", b": (", rf"^.*?\s{{2,}}(?P<at>)[\w-]+ ?\.*: \({NUMBER}, {NUMBER}\)", "timers",
+    _row("megatron", b": (",
+         rf"^.{{0,200}}?\s{{2,}}(?P<at>)[\w-]+ ?\.*: \({NUMBER}, {NUMBER}\)", "timers",
          adds=True, loose=True, form="range"),
-    _row("megatron", b"rank", r"^.*?\s+(?P<at>)rank +\d+: [\d.]+$", "timers", adds=True,
+    _row("megatron", b"rank", r"^.{0,200}?\s+(?P<at>)rank +\d+: [\d.]+$", "timers", adds=True,
          loose=True, form="ranked"),
-    _row("megatron", b"..:", r"^.*?\s{2,}(?P<at>)[\w-]+ ?\.{3,}: [\d.]+$", "timers", adds=True,
+    _row("megatron", b"..:",
+         r"^.{0,200}?\s{2,}(?P<at>)[\w-]+ ?\.{3,}: [\d.]+$", "timers", adds=True,
          loose=True, form="range"),
     _row("tqdm", b"it/s", _BAR, "pairs", form="tqdm"),
     _row("tqdm", b"s/it", _BAR, "pairs", form="tqdm"),

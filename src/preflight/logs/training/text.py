@@ -22,7 +22,7 @@ _ANSI = re.compile(
 )
 
 #: A bar of tqdm that something else was written behind, without a new line.
-_BEHIND_BAR = re.compile(rb"(\d+/\d+ \[\d[^\]\n]*(?:it/s|s/it)[^\]\n]*\])(?=[^\s\n])")
+_BEHIND_BAR = re.compile(rb"((?<!\d)\d{1,15}/\d{1,15} \[\d[^\]\n]{0,400}\])(?=[^\s\n])")
 
 
 class Batch(Struct):
@@ -102,7 +102,7 @@ def cleaned(made: Batch) -> Batch:
         piece = piece.replace(b"\0", b"")
     if b"\x1b" in piece:
         piece = _ANSI.sub(b"", piece)
-    if b"s/it" in piece or b"it/s" in piece:
+    if b"%|" in piece:
         piece = _BEHIND_BAR.sub(rb"\1\r", piece)
     if b"\r" in piece:
         return _parted(piece, made)
