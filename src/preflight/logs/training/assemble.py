@@ -245,4 +245,4 @@ def row_of(columns: Columns, index: int) -> dict[str, float]:
 
 
 def _at(values: Sequence[int], at: Sequence[int]) -> Sequence[int]:
-    return values[: len(at)] if isinstance(at, range) else [values[one] for one in at]
+    return values[at.start : at.stop] if isinstance(at, range) else [values[one] for one in at]

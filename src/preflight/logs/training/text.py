@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import BinaryIO
 
 from msgspec import Struct
 
@@ -46,8 +46,10 @@ class Reach(Struct):
 
 def batches(path: Path, reach: Reach) -> Iterator[Batch]:
     """All lines of a file, plain or gzip; OSError."""
-    with path.open("rb") as file:
-        source = Unpacking(file, MOST_BYTES)
+    with path.open("rb", buffering=0) as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        source = Unpacking(io.BufferedReader(file), MOST_BYTES) if packed else file
         for piece in _whole_lines(source, reach):
             whole = piece.endswith(b"\n")
             made = batch(piece if whole else piece + b"\n", reach.lines + 1, reach.bytes)
@@ -55,10 +57,10 @@ def batches(path: Path, reach: Reach) -> Iterator[Batch]:
             yield made
             reach.lines += piece.count(b"\n") + (not whole)
             reach.bytes += len(piece)
-        reach.cut = source.cause
+        reach.cut = source.cause if isinstance(source, Unpacking) else ""
 
 
-def _whole_lines(source: BinaryIO | Unpacking, reach: Reach) -> Iterator[bytes]:
+def _whole_lines(source: io.RawIOBase, reach: Reach) -> Iterator[bytes]:
     """Pieces that end with a line; a line too long becomes an empty one."""
     rest: list[bytes] = []
     size, skipping = 0, False
