@@ -11,6 +11,7 @@ from preflight.facts.series import Log
 from preflight.logs.training.assemble import Assembler
 from preflight.logs.training.records import is_state, is_table, read_state, read_table
 from preflight.logs.training.sieve import sieved, worthwhile
+from preflight.logs.training.tensorboard import is_events, read_events
 from preflight.logs.training.text import Reach, batches
 from preflight.unpack import Unpacking
 
@@ -25,7 +26,7 @@ _TELL_EVERY = 1 << 28
 
 def sniff(head: bytes, name: str) -> bool:
     """Whether it could be a log: text, and not called as programs and settings are."""
-    if is_state(head):
+    if is_state(head) or is_events(head):
         return True
     if not head.strip(b"\0 \r\n\t") or _NOT_LOGS.fullmatch(name):
         return False
@@ -49,6 +50,8 @@ def read(path: Path, tell: Callable[[str], None]) -> Log:
         return read_state(path)
     if is_table(head):
         return read_table(path)
+    if is_events(head):
+        return read_events(path)
     return _read_text(path, tell)
 
 

@@ -102,11 +102,12 @@ def _values(entry: Mapping[str, Any]) -> dict[str, float]:
     for key, one in entry.items():
         value = _number(one)
         if value is not None:
-            _put(found, meant(key), value)
+            put(found, meant(key), value)
     return found
 
 
-def _put(found: dict[str, float], what: Meant, value: float) -> None:
+def put(found: dict[str, float], what: Meant, value: float) -> None:
+    """The value under the name that is meant; the first of a name counts."""
     if what.inverse:
         value = 1 / value if value else inf
     found.setdefault(what.name, value * what.factor if isfinite(value) else inf)
@@ -164,7 +165,7 @@ def read_table(path: Path) -> Log:
             for what, cell in zip(heads, cells, strict=False):
                 value = _number(cell) if cell else None
                 if value is not None:
-                    _put(values, what, value)
+                    put(values, what, value)
             if len(values) > 1:
                 rows.row(values, number, offset)
     return _log(path, rows, [], number, size, {})
