@@ -67,6 +67,7 @@ bench: $(READY)
 	$(VENV)/bin/python -m bench.kernel_log || status=$$?; \
 	$(VENV)/bin/python -m bench.nccl_log || status=$$?; \
 	$(VENV)/bin/python -m bench.trace || status=$$?; \
+	$(VENV)/bin/python -m bench.training_log || status=$$?; \
 	$(VENV)/bin/python -m bench.fanout || status=$$?; \
 	$(VENV)/bin/python -m bench.training || status=$$?; \
 	$(VENV)/bin/python -m bench.collectives || status=$$?; \

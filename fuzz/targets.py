@@ -14,6 +14,7 @@ from preflight import capture, error_texts, strict_yaml
 from preflight.assemble.sources import probe_of
 from preflight.assemble.tables import PROBES
 from preflight.errors import ParseError, UsageError
+from preflight.logs.training import log as training
 from preflight.probes.site import site_answer
 from preflight.recognise import recognise
 from preflight.traces import kineto, timeline
@@ -47,6 +48,7 @@ def targets() -> dict[str, Target]:
         Target("capture", _capture, (UsageError,)),
         Target("strict_yaml", lambda text: strict_yaml.load(text, "x.yaml"), (UsageError,)),
         Target("error texts", error_texts.find),
+        Target("training log", _file(training.read), (ParseError,), least_s=0.1),
         # The first one reads the tables of names.
         Target("trace", _file(kineto.read), (ParseError,), least_s=0.1),
         Target("timeline", _file(timeline.read), (ParseError,), least_s=0.1),

@@ -39,7 +39,7 @@ class Assembler:
         self._learner = Learner()
         self._timer = ""
         self._step: float | None = None
-        self._styled = False  # a known style was seen: none is learned
+        self.styled = False  # a known style was seen: none is learned
         self.events, self.told = Events(), dict[str, str]()
 
     def take(self, batch: Batch) -> None:
@@ -71,10 +71,14 @@ class Assembler:
             if len(self._known) >= _MOST_SHAPES:
                 self._known.clear()
             line = batch.texts[where[0]]
-            self._known[shape] = layout_of(line) or pattern_of(line)
-            tell(line, self.told)
+            if batch.cut and self._rows:
+                return None  # the last line, cut within a figure perhaps
+            layout = layout_of(line)
+            self._known[shape] = layout or pattern_of(line)
+            if layout is None:
+                tell(line, self.told)
         known = self._known[shape]
-        if known is not None or self._styled:
+        if known is not None or self.styled:
             return known
         return self._learn(shape, batch, where)
 
@@ -155,7 +159,7 @@ class Assembler:
 
     def _put_rank(self, one: Decoded, rank: int | None, batch: Batch) -> None:
         style, columns = one.layout.style, one.columns
-        self._styled = self._styled or style.name != "learned"
+        self.styled = self.styled or style.name != "learned"
         rows = self._of(style.name, rank, adds=style.adds)
         if rows is None:
             return
@@ -195,7 +199,9 @@ class Assembler:
             by_total[total].append(index)
         for total, mine in by_total.items():
             part = one.of(mine)
-            self._bars[total] = row_of(part.columns, -1)
+            self._bars[total] = {"total": total, **row_of(part.columns, -1)}
+            if total == self._main_bar().get("total"):
+                self._step = self._bars[total]["step"]
             rows = self._of("tqdm", int(total))
             if rows is not None:
                 rows.series.total_steps = int(total)
@@ -228,11 +234,6 @@ class Assembler:
             one.columns[name] = [nan] * len(ranks)
             one.columns[name][index] = times[index]
 
-    @property
-    def steps(self) -> bool:
-        """Whether any line of a step was seen."""
-        return bool(self._rows)
-
     def series(self) -> tuple[Series, ...]:
         """All of them; nothing more comes."""
         return finished(self._rows)
@@ -244,4 +245,4 @@ def row_of(columns: Columns, index: int) -> dict[str, float]:
 
 
 def _at(values: Sequence[int], at: Sequence[int]) -> Sequence[int]:
-    return values[: len(at)] if isinstance(at, range) else [values[one] for one in at]
+    return values[at.start : at.stop] if isinstance(at, range) else [values[one] for one in at]

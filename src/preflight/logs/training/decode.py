@@ -8,10 +8,13 @@ from math import inf, isfinite, nan
 from msgspec import Struct
 
 from preflight.logs.training.clock import clock_of, times_at
-from preflight.logs.training.layout import Layout, layout_of, rank_figure
+from preflight.logs.training.layout import Layout, layout_of
+from preflight.logs.training.prefixes import past, rank_figure
 from preflight.logs.training.shape import column, figures
 
 Days = dict[tuple[str, ...], float]
+#: Of a line: here it says when and by whom it was written.
+_HEAD_BYTES = 1_024
 Columns = dict[str, list[float]]
 
 
@@ -110,9 +113,12 @@ def _one(parts: Sequence[Decoded]) -> Decoded:
 
 
 def whose(line: bytes, days: Days) -> tuple[float | None, int | None]:
-    """When a line was written, and by which rank, where it says so."""
+    """When a line was written, and by which rank, where it says so. A time without a date tells
+    nothing beside lines that have one."""
+    line = line[:_HEAD_BYTES]
     clock, found = clock_of(line), figures(line)
-    when = times_at(clock, found, len(found), days)[0] if clock else None
-    at = rank_figure(line, line.decode("latin-1"))
+    when = times_at(clock, found, len(found), days)[0] if clock and clock.date else None
+    _, ranks = past(line.decode("latin-1"))
+    at = rank_figure(line, ranks)
     rank = None if at is None or not found[at].isdecimal() else int(found[at])
     return when, rank

@@ -33,55 +33,60 @@ _S = r"(?P<seconds>\d+(?:\.\d+)?)"
 #: The first that a line tells has it.
 PATTERNS: tuple[Pattern, ...] = (
     _row("watchdog", "collective operation timeout|Watchdog|watchdog",
-         r"Watchdog caught collective operation timeout|[Ww]atchdog.*(?:timeout|timed out|stuck)"
-         r"|last enqueued .{0,20}work: -?\d+"),
-    _row("watchdog", "last enqueued", r"last enqueued NCCL work"),
-    _row("desync", "desync", r"[Dd]esync|\[\d+(?:, ?\d+)*\] joined but didn't finish collective"),
-    _row("desync", "joined but didn|finished collective|seems to be",
-         r"joined but didn't finish collective|finished collective #?\d+.*(?:didn't|but)"),
-    _row("timer", ":", r"^.{0,80}?\s{4}(?P<name>[\w-]+):\s*$", loose=True),
+         r"collective operation timeout|[Ww]atchdog.*(?:timeout|timed out|timing out|stuck)"),
+    _row("watchdog", "last enqueued", r"last enqueued (?:NCCL )?work: ?-?\d"),
+    _row("desync", "desync|joined but didn|finished collective",
+         r"(?i)desync|joined but didn't finish collective|finished collective #?\d"),
+    _row("desync", "Timeout at collective", r"Timeout at collective: \w+"),
+    _row("desync", "#", r"^.{0,40}#\d+ \S+ from \S+:\d+$", loose=True),
+    _row("timer", ":", r"^.{0,80}?\s{2,}(?P<name>[\w-]+):\s*$", loose=True),
     _row("straggler", "/Rnk", r"M[nx]\w+/Rnk:"),
     _row("straggler", "Ranks with", r"\^\^\^\^ (?:Bottom|Top) +\d+ Ranks with"),
-    _row("save-begins", "heckpoint|aving", r"(?i)\bsaving (?:the )?(?:model |full |a )?checkpoint|"
-         r"Saving model checkpoint to|starting checkpoint save|save_checkpoint.*begin"),
-    _row("saved-async", "sync", r"(?i)(?:scheduled|started|launch\w*) .{0,20}async\w* (?:checkpoint|save)"
+    _row("save-ends", "heckpoint|aved",
+         r"(?i)successfully saved checkpoint|checkpoint (?:was |successfully )?saved|\bsaved "
+         rf".{{0,40}}checkpoint|finished saving the checkpoint(?:.* in {_S} s)?"),
+    _row("saved-async", "sync",
+         r"(?i)(?:scheduled|started|launch\w*) .{0,20}async\w* (?:checkpoint|save)"
          r"|async\w* checkpoint .{0,30}(?:scheduled|started|queued|in background)"),
-    _row("save-ends", "heckpoint|aved", r"(?i)successfully saved checkpoint|checkpoint (?:was )?saved"
-         rf"|\bsaved .{{0,40}}checkpoint|finished saving the checkpoint(?:.* in {_S} s)?"),
-    _row("loaded", "heckpoint|esum", r"(?i)successfully loaded checkpoint|loaded checkpoint"
-         r"|checkpoint loaded|resum(?:ing|ed) (?:training )?from|Finished loading the checkpoint"
-         r"|Loading (?:the )?(?:model |states )?(?:from )?checkpoint"),
-    _row("eval-begins", "valuat|alidat", r"\*{5} Running [Ee]valuation|(?i:starting (?:evaluation|validation))"
-         r"|(?i:begin(?:ning)? (?:validation|evaluation))"),
-    _row("eval-ends", "valuat|alidat|'eval_", r"validation loss at|(?i:(?:evaluation|validation) "
-         r"(?:finished|done|completed))|\{'eval_\w+':"),
-    _row("gc", "GC]|garbage|gc.collect", rf"(?:\[GC\]|[Gg]arbage collect).*?(?:took|in) {_S}|\[GC\]"),
+    _row("save-begins", "heckpoint|aving",
+         r"(?i)\bsaving (?:the |a )?(?:full )?(?:model )?checkpoint|starting checkpoint save"
+         r"|save_checkpoint.*begin"),
+    _row("loaded", "heckpoint|esum",
+         r"(?i)successfully loaded checkpoint|loaded checkpoint|checkpoint loaded"
+         r"|resum(?:ing|ed) (?:training )?from|finished loading the checkpoint"
+         r"|loading (?:the )?(?:model |states )?(?:from )?checkpoint"),
+    _row("eval-begins", "valuat|alidat",
+         r"(?i)\*{5} running evaluation|(?:start|begin)\w* (?:evaluation|validation)"),
+    _row("eval-ends", "valuat|alidat",
+         r"(?i)validation loss at|(?:evaluation|validation) (?:finished|done|completed?)"),
+    _row("gc", "GC]|garbage",
+         rf"(?:\[GC\]|[Gg]arbage collect).*?(?:took|in) {_S}|\[GC\]"),
     _row("allocator-flush", "cache flushes", r"(?P<count>\d+) pytorch allocator cache flushes"),
-    _row("alloc-retry", "allocation retries|alloc_retries", r"(?P<count>\d+) CUDA memory allocation retries"
-         r"|num_alloc_retries[=: ]+(?P<retries>[1-9]\d*)"),
-    _row("recompile", "recompile|cache_size_limit|Recompiling",
-         r"torch\._dynamo hit config\.(?:recompile_limit|cache_size_limit)|[Rr]ecompiling function"
-         r"|Recompiling"),
-    _row("overflow", "OVERFLOW|overflow", r"OVERFLOW!.*?loss scale: (?P<scale>[\d.]+)"
-         r"(?:, reducing to (?P<to>[\d.]+))?|[Gg]radient overflow|overflow detected"),
-    _row("out-of-memory", "out of memory|OutOfMemory|oom-kill|OOM",
-         r"CUDA out of memory|OutOfMemoryError|HIP out of memory|oom-kill|Out of memory: Kill"
-         r"|OOM Killed|Detected \d+ oom"),
-    _row("error", "us error", r"[Bb]us error"),
-    _row("killed", "Killed|killed|SIGKILL|CANCELLED|SIGTERM|signal",
-         r"\bKilled\b|(?i:signal 9|SIGKILL|SIGTERM|killed by signal)|CANCELLED AT|(?:Signal|signal) \d+ "
-         r"\(SIG\w+\)|exit(?:ed|ing)? (?:code|status):? -?(?:9|137|143)\b"),
-    _row("error", "rror|Exception|xception", r"^(?:.{0,60}[\s:\]])?(?:[\w.]+\.)?\w*(?:Error|Exception): +\S"
-         r"|CUDA error|NCCL (?:error|WARN)|cuda(?:Error)\w+|what\(\):|Segmentation fault"),
-    _row("error", "srun:|slurmstepd", r"(?:srun|slurmstepd): error"),
-    _row("error", "Segmentation|what():", r"Segmentation fault|what\(\):"),
-    _row("transport", "NET/|via SHM|via P2P|via NET", r"Using network (?P<net>\w+)|NET/\w+ ?: Using"
-         r"|via (?:SHM|P2P|NET)(?:/\w+)?"),
-    _row("started", "raining", r"\*{5} Running training|training starts|(?i:starting training)"
-         r"|Training starts at step|beginning training|\[before the start of training step\]"),
-    _row("started", "restart", r"(?i)(?:elastic|torchrun|agent).*restart(?:ing|ed)? (?:the )?worker"),
-    _row("ended", "raining|rain_runtime|exiting program", r"Training completed|(?i:training (?:is )?(?:complete|finished|done))"
-         r"|\[after training is done\]|'train_runtime'|exiting program at iteration|done training"),
+    _row("alloc-retry", "allocation retries|alloc_retries",
+         r"(?P<count>\d+) CUDA memory allocation retries|alloc_retries[=: ]+(?P<retries>[1-9]\d*)"),
+    _row("recompile", "recompile_limit|cache_size_limit|ecompiling",
+         r"torch\._dynamo hit config\.(?:recompile|cache_size)_limit|[Rr]ecompiling"),
+    _row("overflow", "OVERFLOW|overflow",
+         r"OVERFLOW!.*?loss scale: (?P<scale>[\d.]+)(?:, reducing to (?P<to>[\d.]+))?"
+         r"|[Gg]radient overflow|overflow detected"),
+    _row("out-of-memory", "out of memory|OutOfMemory|oom-kill|OOM|oom_kill",
+         r"(?:CUDA|HIP|[Oo]ut) (?:out )?of memory|OutOfMemoryError|oom[-_]kill|OOM[- ][Kk]ill"),
+    _row("error", "us error|egmentation fault|SIGSEGV",
+         r"[Bb]us error|[Ss]egmentation fault|SIGSEGV"),
+    _row("killed", "Killed|killed by|SIGKILL|SIGTERM|CANCELLED|exitcode",
+         r"\bKilled\b|SIGKILL|SIGTERM|killed by signal|CANCELLED AT"
+         r"|exitcode ?: ?-?(?:9|15|137|143)\b"),
+    _row("error", "rror|xception",
+         r"^(?:.{0,60}[\s:\]])?[\w.]{0,100}(?:Error|Exception): +\S|CUDA error|NCCL error"
+         r"|what\(\): |(?:srun|slurmstepd): error"),
+    _row("transport", "NET/|via SHM|via P2P|via NET|Using network",
+         r"Using network (?P<net>\w+)|NET/\w+ ?: Using|via (?:SHM|P2P|NET)(?:/\w+)?"),
+    _row("started", "raining|restart",
+         r"(?i)\*{5} running training|training starts|starting training|beginning training"
+         r"|\[before the start of training step\]|(?:elastic|torchrun|agent).*restart\w* .*worker"),
+    _row("ended", "raining|uning|rain_runtime|exiting program",
+         r"(?i)\b(?:training|tuning) (?:is )?(?:complete|finished|done)|'train_runtime'"
+         r"|done training|exiting program at iteration"),
 )  # fmt: skip
 _ANY = re.compile(
     b"|".join(re.escape(mark) for one in PATTERNS for mark in one.marks if mark != b":")
@@ -95,9 +100,9 @@ _PAIR = re.compile(r"(M[nx]\w+)/Rnk: ?([\d.]+)\w*/(\d+)")
 
 def pattern_of(line: bytes) -> Pattern | None:
     """The kind of a line; None where it is of none."""
-    ends = line.rstrip().endswith(b":")
-    if not ends and _ANY.search(line) is None:
+    if not line.rstrip().endswith(b":") and b"#" not in line and _ANY.search(line) is None:
         return None
+    line = line[: 2 * MOST_TEXT]
     for one in PATTERNS:
         if any(mark in line for mark in one.marks) and one.tells.search(line.decode("latin-1")):
             return one
@@ -110,7 +115,7 @@ def event_of(
 ) -> LogEvent:  # fmt: skip
     """What the line tells. `step` is of the row before; one that it names itself counts more."""
     text = line[:MOST_TEXT].decode("utf-8", "replace").strip()
-    found = pattern.tells.search(line.decode("latin-1"))
+    found = pattern.tells.search(line[: 2 * MOST_TEXT].decode("latin-1"))
     groups = {name: one for name, one in (found.groupdict() if found else {}).items() if one}
     own = _STEP.search(text) if pattern.kind.startswith(("save", "load", "eval")) else None
     values = {name: float(one) for name, one in groups.items() if name not in _TAKEN}

@@ -8,6 +8,8 @@ from preflight.facts.series import Series
 from preflight.logs.training.rows import Rows
 
 #: What tells of steps, the best first: bars count only where nothing else does.
+#: So many values that only grow are a time since the start, not one of a step.
+_GROWS = 3
 KINDS = ("steps", "learned", "tqdm")
 
 
@@ -44,6 +46,10 @@ def _timed(one: Series) -> None:
     if "bar_s" in columns:
         rate = columns.pop("bar_s")
         columns.setdefault("step_s", rate)
+    if one.style == "learned" and "time" in columns and "step_s" not in columns:
+        times = columns.pop("time")
+        grows = all(a < b for a, b in zip(times.mean, times.mean[1:], strict=False))
+        columns["elapsed_s" if grows and len(times.mean) > _GROWS else "step_s"] = times
     for name in ("forward", "backward"):
         micro = columns.get(f"timer/{name[0]}wd_microstep")
         if micro is not None:

@@ -10,7 +10,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from preflight.logs.training.clock import Clock, clock_of
-from preflight.logs.training.names import UNITS, Meant, meant
+from preflight.logs.training.names import TIMES, UNITS, Meant, meant
+from preflight.logs.training.prefixes import past, rank_figure
 from preflight.logs.training.shape import Place, figures, place_of
 from preflight.logs.training.styles import GRAMMARS, NUMBER, STYLES, Style
 
@@ -19,11 +20,6 @@ MOST_COLUMNS = 96
 MOST_BYTES = 16_384
 _BARE = {"nan": nan, "NaN": nan, "inf": inf, "Infinity": inf, "+inf": inf, "-inf": -inf,
          "+nan": nan, "-nan": nan, "-Infinity": -inf}  # fmt: skip
-_RANK = re.compile(
-    r"\s*(?:\[(?:rank|default)(?P<a>\d+)\]:|\[\d+,(?P<b>\d+)\]<std(?:out|err)>:|(?P<c>\d{1,5}): (?=\D)"
-    r"|\[[Rr]ank (?P<d>\d+)\]|\(\w+ pid=(?P<e>\d+)[,)])"
-)
-_HOST = re.compile(r"(?P<host>[A-Za-z][\w.-]*\d[\w.-]*): ")
 
 
 class Layout(Struct, frozen=True):
@@ -42,17 +38,20 @@ def layout_of(line: bytes) -> Layout | None:
     """The style that the line tells; None where it is none of a step."""
     if len(line) > MOST_BYTES:
         return None
-    text = line.decode("latin-1")
+    text, ranks = past(line.decode("latin-1"))
+    rank = rank_figure(line, ranks)
     for style in STYLES:
         if style.mark in line and (found := style.tells.search(text)):
-            made = _layout(line, text, style, found)
+            made = _layout(line, text, style, found, rank)
             if made is not None:
                 return made
     return None
 
 
-def _layout(line: bytes, text: str, style: Style, found: re.Match[str]) -> Layout | None:
-    made = Layout(style, len(figures(line)), clock=clock_of(line), rank=rank_figure(line, text))
+def _layout(
+    line: bytes, text: str, style: Style, found: re.Match[str], rank: int | None
+) -> Layout | None:
+    made = Layout(style, len(figures(line)), clock=clock_of(line), rank=rank)
     places: dict[str, Place] = {}
     constants: dict[str, float] = {}
     for name in ("step", "total"):
@@ -67,6 +66,7 @@ def _layout(line: bytes, text: str, style: Style, found: re.Match[str]) -> Layou
         _ranked(line, text, begin, places)
     elif style.grammar != "none":
         _pairs(line, text, begin, style, places, constants)
+        _elapsed(line, text, places)
     if style.form != "bar" and not style.adds and "step" not in places:
         return None
     if not places and not constants:
@@ -111,20 +111,18 @@ def _pairs(
         if key.endswith(_PLACES):
             continue
         what = style.own.get(key) or style.own.get(key.lower()) or meant(key)
-        if what.name in ("step", "total"):
-            what = Meant("step") if what.name == "step" else Meant("")
         unit = one["unit"] or ""
-        known = what.factor == 1.0 and (what.name in _SECONDS or not what.name.endswith("_s"))
-        factor = UNITS.get(unit, 1.0) if known else 1.0
+        timed = unit in TIMES and (what.factor != 1.0 or what.name in _RATES)
+        factor = 1.0 if timed else UNITS.get(unit, 1.0)
         _put(places, constants, line, what, one.start("value"), one["value"], factor)
 
 
 #: Where in a program a line was written: `trainer.py:42` is no figure.
 _PLACES = (".py", ".cpp", ".cc", ".cu", ".h")
-_SECONDS = {"step_s", "data_s", "forward_s", "backward_s", "comm_s", "optimizer_s", "save_s",
-            "elapsed_s", "tokens_per_s", "tokens_per_s_gpu"}  # fmt: skip
+_RATES = {"tokens_per_s", "tokens_per_s_gpu", "samples_per_s"}
 _ELAPSED = re.compile(
-    r"(?P<step>\d+)/(?P<total>\d+) \[(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d\d)<[^,\]]*"
+    r"(?<!\d)(?P<step>\d{1,15})/(?P<total>\d{1,15}) \["
+    r"(?:(?P<h>\d+):)?(?P<m>\d+):(?P<s>\d\d)<[^,\]]{0,40}"
     r"(?:, *(?P<rate>[\d.]+)(?P<per>s/it|it/s))?"
 )
 
@@ -143,6 +141,26 @@ def _bar(line: bytes, text: str, places: dict[str, Place], constants: dict[str, 
         (place_of(line, found.start(name), found[name]), float(factor))
         for name, factor in (("h", 3600), ("m", 60), ("s", 1)) if found[name]
     ]  # fmt: skip
+    known = tuple((at, factor) for at, factor in parts if at is not None)
+    if len(known) == len(parts):
+        places["elapsed_s"] = Place("elapsed_s", known)
+
+
+_TOOK = re.compile(
+    r"elapsed_time['\"]?[:=] ?['\"]?(?:(?P<d>\d+) ?d(?:ays?)?,? ?)?"
+    r"(?:(?P<h>\d+)(?:h ?|:(?=\d\d:)))?"
+    r"(?:(?P<m>\d+)(?:m ?|:(?=\d\d)))?(?P<s>\d+(?:\.\d+)?)(?:s|['\"]|$)"
+)
+_FACTORS = (("d", 86400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0))
+
+
+def _elapsed(line: bytes, text: str, places: dict[str, Place]) -> None:
+    """The time since the start, as 1:02:03 or 1h 2m 3s."""
+    found = _TOOK.search(text)
+    if found is None or "elapsed_s" in places:
+        return
+    parts = [(place_of(line, found.start(name), found[name]), factor)
+             for name, factor in _FACTORS if found[name]]  # fmt: skip
     known = tuple((at, factor) for at, factor in parts if at is not None)
     if len(known) == len(parts):
         places["elapsed_s"] = Place("elapsed_s", known)
@@ -172,25 +190,20 @@ def _ranked(line: bytes, text: str, begin: int, places: dict[str, Place]) -> Non
             _put(places, {}, line, Meant(name), found.start(group), found[group], factor)
 
 
-def rank_figure(line: bytes, text: str) -> int | None:
-    """Which figure is the rank's, by the launcher's prefix; None without one."""
-    found = _RANK.match(text)
-    if found is None:
-        return None
-    group = next(name for name, value in found.groupdict().items() if value is not None)
-    at = place_of(line, found.start(group), found[group])
-    return at
-
-
 def pairs_of(line: bytes) -> list[tuple[str, int, str]]:
     """Key, where its value begins, and the value, of every pair of a line of no known style."""
     if len(line) > MOST_BYTES:
         return []
-    text = line.decode("latin-1")
+    text, _ = past(line.decode("latin-1"))
     return [
         (one["key"].strip(), one.start("value"), one["value"])
-        for one in GRAMMARS["pairs"].finditer(text)
+        for one in GRAMMARS[grammar_of(line)].finditer(text)
     ]
+
+
+def grammar_of(line: bytes) -> str:
+    """How a line of no known style is written: as JSON, or a dict of Python, or as pairs."""
+    return "dict" if line.lstrip().startswith(b"{") else "pairs"
 
 
 def fill(made: Layout, line: bytes, first: Sequence[tuple[Meant, int, str]]) -> Layout:
@@ -199,5 +212,8 @@ def fill(made: Layout, line: bytes, first: Sequence[tuple[Meant, int, str]]) -> 
     constants: dict[str, float] = {}
     for what, start, text in first:
         _put(places, constants, line, what, start, text)
-    _pairs(line, line.decode("latin-1"), 0, made.style, places, constants)
+    style = replace(made.style, grammar=grammar_of(line))
+    text, _ = past(line.decode("latin-1"))
+    _pairs(line, text, 0, style, places, constants)
+    _elapsed(line, text, places)
     return replace(made, places=tuple(places.values())[:MOST_COLUMNS], constants=constants)

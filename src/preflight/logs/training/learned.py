@@ -4,12 +4,14 @@ one of them a whole number that grows."""
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from msgspec import Struct, field
 
 from preflight.logs.training.clock import clock_of
-from preflight.logs.training.layout import Layout, fill, pairs_of, rank_figure
+from preflight.logs.training.layout import Layout, fill, pairs_of
 from preflight.logs.training.names import Meant, meant
+from preflight.logs.training.prefixes import past, rank_figure
 from preflight.logs.training.shape import figures
 from preflight.logs.training.styles import Style
 
@@ -18,10 +20,11 @@ ENOUGH = 5
 _MOST_SHAPES = 500
 #: Shapes that are looked at; in a log of other words each line has its own.
 _MOST_TRIES = 20_000
+_MOST_DIGITS = 15
 _NO_DIGITS = bytes(set(range(256)) - set(b"0123456789"))
 STYLE = Style("learned", b"", re.compile(""), "pairs")
 _STEP = re.compile(
-    r"\b(?P<key>step|iter|iteration|batch|update|it|global_step)s?[\s:=#\[]+(?P<value>\d+)"
+    r"\b(?P<key>step|iter|iteration|batch|update|it|global_step)s?[\s:=#\[]+(?P<value>\d{1,15})(?!\d)"
     r"(?:\s*/\s*(?P<total>\d+))?", re.IGNORECASE,
 )  # fmt: skip
 
@@ -45,7 +48,8 @@ class Learner(Struct):
             return True
         self.tries += 1
         return (
-            len(self.seen) < _MOST_SHAPES and self.tries < _MOST_TRIES and len(line.translate(None, _NO_DIGITS)) > 1
+            len(self.seen) < _MOST_SHAPES and self.tries < _MOST_TRIES
+            and len(line.translate(None, _NO_DIGITS)) > 1
             and (b":" in line or b"=" in line) and len(pairs_of(line)) > 1
         )  # fmt: skip
 
@@ -69,11 +73,11 @@ class Learner(Struct):
 
 def whole_of(line: bytes) -> dict[str, int]:
     """Whole numbers of a line by their keys; what calls itself a step comes first."""
-    text = line.decode("latin-1")
+    text, _ = past(line.decode("latin-1"))
     found = _STEP.search(text)
     told = {"": int(found["value"])} if found else {}
     for key, _, value in pairs_of(line):
-        if value.isdecimal():
+        if value.isdecimal() and len(value) <= _MOST_DIGITS:
             told.setdefault(key, int(value))
     return told
 
@@ -84,7 +88,7 @@ def _growing(seen: Seen) -> str | None:
     for key, values in seen.whole.items():
         if len(values) < len(seen.lines):
             continue
-        rises = all(a <= b for a, b in zip(values, values[1:], strict=False))
+        rises = all(a <= b for a, b in pairwise(values))
         if rises and len(set(values)) >= ENOUGH - 1:
             if key == "" or meant(key).name == "step":
                 return key
@@ -94,7 +98,7 @@ def _growing(seen: Seen) -> str | None:
 
 def learned(line: bytes, key: str) -> Layout:
     """How lines such as this are read, where `key` is the step ("" is one that is called so)."""
-    text = line.decode("latin-1")
+    text, ranks = past(line.decode("latin-1"))
     found = _STEP.search(text)
     first: list[tuple[Meant, int, str]] = []
     if key == "" and found:
@@ -106,6 +110,6 @@ def learned(line: bytes, key: str) -> Layout:
             (Meant("step"), start, value) for name, start, value in pairs_of(line) if name == key
         ]
     return fill(
-        Layout(STYLE, len(figures(line)), clock=clock_of(line), rank=rank_figure(line, text)),
+        Layout(STYLE, len(figures(line)), clock=clock_of(line), rank=rank_figure(line, ranks)),
         line, first,
     )  # fmt: skip

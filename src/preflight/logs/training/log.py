@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from preflight.errors import ParseError
 from preflight.facts.series import Log
 from preflight.logs.training.assemble import Assembler
+from preflight.logs.training.records import is_state, is_table, read_state, read_table
 from preflight.logs.training.sieve import sieved, worthwhile
+from preflight.logs.training.tensorboard import is_events, read_events
 from preflight.logs.training.text import Reach, batches
+from preflight.unpack import Unpacking
 
-_NOT_LOGS = {".py", ".sh", ".yaml", ".yml", ".toml", ".md", ".rst", ".c", ".cc", ".cpp", ".cu", ".h",
-             ".html", ".xml", ".svg", ".ini", ".cfg", ".lock", ".patch", ".diff", ".ipynb", ".tex",
-             ".js", ".ts", ".css", ".sbatch", ".slurm", ".json"}  # fmt: skip
+#: Programs, settings, pages.
+_NOT_LOGS = re.compile(
+    r".*\.(?:py|sh|ya?ml|toml|md|rst|c|cc|cpp|cu|h|html|xml|svg|ini|cfg|lock|patch|diff|ipynb|tex|js"
+    r"|ts|css|sbatch|slurm|json)(?:\.gz)?", re.IGNORECASE,
+)  # fmt: skip
+_HEAD_BYTES = 64 << 10
 _TELL_EVERY = 1 << 28
 
 
 def sniff(head: bytes, name: str) -> bool:
     """Whether it could be a log: text, and not called as programs and settings are."""
-    if not head.strip(b"\0 \r\n\t") or Path(name.removesuffix(".gz")).suffix.lower() in _NOT_LOGS:
+    if is_state(head) or is_events(head):
+        return True
+    if not head.strip(b"\0 \r\n\t") or _NOT_LOGS.fullmatch(name):
         return False
     odd = len(head.translate(None, bytes(range(32, 256)) + b"\t\n\r\x1b\x08\x0c\0"))
     return odd * 50 < len(head) and head.count(b"\0") * 4 < len(head)
@@ -36,12 +45,28 @@ def _whole(path: Path, assembler: Assembler, reach: Reach, tell: Callable[[str],
 
 def read(path: Path, tell: Callable[[str], None]) -> Log:
     """Series and events; ParseError where there is neither, OSError."""
+    head = _head(path)
+    if is_state(head):
+        return read_state(path)
+    if is_table(head):
+        return read_table(path)
+    if is_events(head):
+        return read_events(path)
+    return _read_text(path, tell)
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return Unpacking(file, _HEAD_BYTES).read(_HEAD_BYTES) or b""
+
+
+def _read_text(path: Path, tell: Callable[[str], None]) -> Log:
     source = str(path)
     assembler, reach = Assembler(source), Reach()
     if worthwhile(path):
         for one in sieved(path, reach):
             assembler.take(one)
-    if not assembler.steps:  # small, or all of steps, or of a style that has no words of its own
+    if not assembler.styled:  # small, or all of steps, or of a style that has no words of its own
         assembler, reach = Assembler(source), Reach()
         _whole(path, assembler, reach, tell)
     log = Log(

@@ -18,7 +18,7 @@ class Meant(Struct, frozen=True):
 _MS = 1e-3
 _SAME: dict[str, tuple[str, ...]] = {
     "step": ("step", "steps", "global step", "iteration", "iter", "num updates", "current steps",
-             "update", "trainer/global step", "train/global step", "global_step/max_steps"),
+             "update", "trainer/global step", "train/global step", " step"),
     "loss": ("loss", "lm loss", "train loss", "train/loss", "loss/train/total", "train/ce loss",
              "reduced train loss", "training loss", "total loss", "lm_loss",
              "loss metrics/global avg loss", "train loss step", "ce loss", "train/total loss"),
@@ -45,7 +45,8 @@ _SAME: dict[str, tuple[str, ...]] = {
                      "throughput/tokens per sec", "tokens/sec", "throughput/total tps"),
     "tokens_per_s_gpu": ("tps", "throughput(tps)", "throughput/device/tps", "toks/gpu/s",
                          "tokens per sec per gpu", "throughput/device/tokens per sec", "tgs",
-                         "tokens/train per sec per gpu", "tokens/sec/gpu", "tokens per gpu per sec"),
+                         "tokens/train per sec per gpu", "tokens/sec/gpu",
+                         "tokens per gpu per sec"),
     "samples_per_s": ("samples per second", "samples/sec", "currsamplespersec", "samples/s",
                       "throughput/samples per sec", "samples per sec", "images/sec"),
     "tflops_gpu": ("throughput per gpu (tflop/s/gpu)", "tflops", "model tflops per gpu",
@@ -62,7 +63,9 @@ _SAME: dict[str, tuple[str, ...]] = {
     "worst_loss": ("loss metrics/global max loss", "global max loss"),
     "alloc_retries": ("memory/num alloc retries", "num alloc retries"),
     "elapsed_s": ("elapsed time", "wall", "train time", " runtime"),
-    "time_s": (" timestamp",),
+    "time_s": (" timestamp", "wall time"),
+    "total": ("total steps", "max steps"),
+    "": ("pid", "ip", "v num"),
 }  # fmt: skip
 _OTHERS = {
     "elapsed time per iteration (ms)": Meant("step_s", _MS),
@@ -94,7 +97,9 @@ UNITS: dict[str, float] = {
     "ms": 1e-3, "s": 1.0, "us": 1e-6, "sec": 1.0, "K": 1e3, "k": 1e3, "M": 1e6, "B": 1e9, "T": 1e12,
     "GiB": 2.0**30, "GB": 2.0**30, "MiB": 2.0**20, "MB": 2.0**20,
 }  # fmt: skip
-_GROUP_LR = re.compile(r"lr-\w+/group0$")
+#: Of these: where a key names its unit, or is a rate, they are told already.
+TIMES = {"ms", "s", "us", "sec"}
+_GROUP_LR = re.compile(r"lr-[a-z]\w*(?:/(?:group0|pg1))?$")
 
 
 def meant(key: str) -> Meant:

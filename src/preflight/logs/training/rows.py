@@ -12,7 +12,7 @@ from preflight.facts.series import Column, Series, Way
 #: Rows that a series keeps; with more, neighbours are folded.
 MOST_ROWS = 200_000
 #: Values that the series of a log keep together.
-MOST_VALUES = 2_600_000
+MOST_VALUES = 1_500_000
 _BLOCK = 4096
 #: Up to so many values are folded side by side.
 _WIDE = 64
@@ -117,17 +117,17 @@ class Rows:
             self._waiting[name] += values
         for name in self._waiting.keys() - columns.keys():
             self._waiting[name] += [nan] * len(lines)
-        if len(self._lines) >= max(_BLOCK, self.series.fold):
+        if len(self._lines) >= max(_BLOCK, 2 * self.series.fold):
             self._settle(whole=False)
 
     def _settle(self, *, whole: bool) -> None:
         """What waits into the arrays, as many as make whole rows, or all."""
         series = self.series
         fold, size = series.fold, len(self._lines)
-        size = size if whole else size - size % fold
+        size = size if whole else size - size % (2 * fold)  # so that rows stay in pairs
         rows = len(series.line)
-        series.line.extend(self._lines[:size:fold])
-        series.offset.extend(self._offsets[:size:fold])
+        series.line.fromlist(self._lines[:size:fold])
+        series.offset.fromlist(self._offsets[:size:fold])
         series.lines += size
         for name, values in self._waiting.items():
             if name not in series.columns:
@@ -187,6 +187,12 @@ def _empty(rows: int, fold: int) -> Column:
 
 def _grow(one: Column, values: list[float], fold: int, rows: int) -> None:
     """Values of lines to rows."""
+    same = values[0] if values and values.count(values[0]) == len(values) else nan
+    if isfinite(same):
+        many = array("d", [same]) * -(-len(values) // fold)
+        for part in (one.mean,) if fold == 1 else (one.mean, one.low, one.high):
+            part.extend(many)
+        return
     if fold == 1:
         if not isfinite(sum(values)):
             values = [_told(one, value, rows + at) for at, value in enumerate(values)]
@@ -195,9 +201,9 @@ def _grow(one: Column, values: list[float], fold: int, rows: int) -> None:
     whole = isfinite(sum(values)) and len(values) % fold == 0
     if whole and fold <= _WIDE:
         parts = [values[at::fold] for at in range(fold)]
-        one.mean.extend([total / fold for total in map(sum, zip(*parts, strict=True))])
-        one.low.extend(map(min, *parts))
-        one.high.extend(map(max, *parts))
+        one.mean.fromlist([total / fold for total in map(sum, zip(*parts, strict=True))])
+        one.low.fromlist(list(map(min, *parts)))
+        one.high.fromlist(list(map(max, *parts)))
         return
     for at in range(0, len(values), fold):
         block = values[at : at + fold]
@@ -222,17 +228,22 @@ def _told(one: Column, value: float, row: int) -> float:
 def _halved(one: Column) -> tuple[array[float], array[float], array[float]]:
     """Mean, low, high of neighbours; the last row stays alone where they are odd."""
     mean = one.mean
+    if mean and max(one.high) == min(one.low) and isfinite(sum(mean)):
+        half = array("d", [mean[0]]) * -(-len(mean) // 2)  # it never changes
+        return half, half[:], half[:]
     if isfinite(sum(mean)):
         odd = len(mean) // 2 * 2  # the last, where it is alone
-        means = array("d", [(a + b) / 2 for a, b in zip(mean[::2], mean[1::2], strict=False)])
-        return (
-            means + mean[odd:],
-            array("d", map(min, one.low[::2], one.low[1::2])) + one.low[odd:],
-            array("d", map(max, one.high[::2], one.high[1::2])) + one.high[odd:],
-        )
+        means = array("d", [(a + b) / 2 for a, b in _pairs(mean)])
+        least = array("d", [b if b < a else a for a, b in _pairs(one.low)])
+        most = array("d", [b if b > a else a for a, b in _pairs(one.high)])
+        return means + mean[odd:], least + one.low[odd:], most + one.high[odd:]
     return (array("d", map(_mean, mean[::2], _second(mean))),
             array("d", map(_low, one.low[::2], _second(one.low))),
             array("d", map(_high, one.high[::2], _second(one.high))))  # fmt: skip
+
+
+def _pairs(values: array[float]) -> Iterable[tuple[float, float]]:
+    return zip(values[::2], values[1::2], strict=False)
 
 
 def _second(values: array[float]) -> Iterable[float]:

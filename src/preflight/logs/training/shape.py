@@ -6,8 +6,6 @@ value, there all have it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
 _FIGURES = b"0123456789.+-eE"
@@ -27,7 +25,9 @@ def shapes(joined: bytes) -> list[bytes]:
 
 def figures(joined: bytes) -> list[str]:
     """All runs of what figures are written with, in order; a lone `e` is one of them. Thousands'
-    commas are taken out."""
+    commas are taken out; one before an `e`, or a sign, parts two words."""
+    if b"," in joined:
+        joined = joined.replace(b",e", b" e").replace(b",-", b" -").replace(b",E", b" E")
     return joined.translate(_TO_FIGURES, b",").decode("ascii").split()
 
 
@@ -39,13 +39,17 @@ class Place(Struct, frozen=True):
     inverse: bool = False
 
 
-def column(place: Place, found: Sequence[str], width: int) -> list[float]:
+def column(place: Place, found: list[str], width: int) -> list[float]:
     """The value of each line; ValueError where a figure is none."""
     total: list[float] | None = None
     for at, factor in place.parts:
-        values = list(map(float, found[at::width]))
-        if factor != 1.0:
-            values = [one * factor for one in values]
+        texts = found[at::width]
+        if texts[0] == texts[-1] and texts.count(texts[0]) == len(texts):  # it never changes
+            values = [float(texts[0]) * factor] * len(texts)
+        else:
+            values = list(map(float, texts))
+            if factor != 1.0:
+                values = [one * factor for one in values]
         total = values if total is None else [a + b for a, b in zip(total, values, strict=True)]
     if total is None:
         return []

@@ -1,7 +1,6 @@
-"""The lines of a large log that may tell something, found by grep, several parts at once.
-
-Where most lines are steps, or where lines belong together, all of them are read; so they are where
-there is no grep."""
+"""The lines of a large log that may tell something: found by grep, several parts at once, or word
+by word where there is none. Where most lines are steps, or where lines belong together, all of them
+are read."""
 
 from __future__ import annotations
 
@@ -11,14 +10,16 @@ import re
 import shutil
 import subprocess
 import threading
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 from preflight.logs.training.events import PATTERNS
 from preflight.logs.training.styles import HEADS, STYLES
-from preflight.logs.training.text import Batch, Reach, batch, cleaned
+from preflight.logs.training.text import Batch, Reach, batch, batches, cleaned
 
 #: Smaller logs are read whole.
 LEAST_BYTES = 32 << 20
@@ -50,7 +51,7 @@ def pattern() -> str:
 def worthwhile(path: Path) -> bool:
     """Whether few lines of the file may tell something, and each of them by itself."""
     size = path.stat().st_size
-    if size < LEAST_BYTES or shutil.which("grep") is None or shutil.which("sh") is None:
+    if size < LEAST_BYTES:
         return False
     lines = hits = 0
     with path.open("rb") as file:
@@ -69,6 +70,32 @@ def worthwhile(path: Path) -> bool:
 
 def sieved(path: Path, reach: Reach) -> Iterator[Batch]:
     """The head of the file, then lines of it that have a mark; OSError."""
+    if shutil.which("grep") is None or shutil.which("sh") is None:
+        for one in batches(path, reach):
+            yield one if one.offsets[0] == 0 else _marked(one)
+        return
+    yield from _by_grep(path, reach)
+
+
+def _marked(one: Batch) -> Batch:
+    """Lines with a mark. One search for each mark is faster than one for all of them."""
+    found: set[int] = set()
+    starts = list(accumulate((len(text) + 1 for text in one.texts), initial=0))
+    for mark in marks():
+        at = one.joined.find(mark)
+        while at >= 0:
+            line = bisect_right(starts, at) - 1
+            found.add(line)
+            at = one.joined.find(mark, starts[line + 1])
+    some = sorted(found)
+    texts = [one.texts[at] for at in some]
+    return Batch(
+        b"".join([text + b"\n" for text in texts]), texts, [one.numbers[at] for at in some],
+        [one.offsets[at] for at in some],
+    )  # fmt: skip
+
+
+def _by_grep(path: Path, reach: Reach) -> Iterator[Batch]:
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
         head = head[: head.rfind(b"\n") + 1]

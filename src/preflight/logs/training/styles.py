@@ -9,16 +9,19 @@ from msgspec import Struct, field
 from preflight.facts.series import Way
 from preflight.logs.training.names import Meant
 
-NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|NaN|inf|Infinity|-inf)"
+NUMBER = r"[-+]?(?:\d+(?:,\d{3})*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|NaN|inf|Infinity|-inf)"
 _UNIT = r"(?P<unit>ms|us|sec|s|GiB|MiB|GB|MB|[KMBT])?(?![A-Za-z\d])"
-_WORDS = r"[A-Za-z_][\w/.@-]*"
+#: A key begins where a word does, and is not long: looking for it takes no more than one pass.
+_WORDS = r"(?<![\w/.@-])[A-Za-z_][\w/.@-]{0,80}"
 #: How keys and values are written.
 GRAMMARS: dict[str, re.Pattern[str]] = {
     # key: value | key: value
-    "bars": re.compile(rf"(?:^|[|\]])\s*(?P<key>[A-Za-z][^|:\]]*?)\s*:\s*(?P<value>{NUMBER}){_UNIT}"),
+    "bars": re.compile(
+        rf"(?:^|[|\]])\s*(?P<key>[A-Za-z][^|:\]]{{0,80}}?)\s*:\s*(?P<value>{NUMBER}){_UNIT}"
+    ),
     # 'key': value, with quotes or numpy's names around values
     "dict": re.compile(
-        rf"['\"](?P<key>[^'\"]+)['\"]\s*:\s*(?:np\.\w+\(|tensor\(|['\"])?(?P<value>{NUMBER})"
+        rf"['\"](?P<key>[^'\"]{{1,80}})['\"]\s*:\s*(?:np\.\w+\(|tensor\(|['\"])?(?P<value>{NUMBER})"
         r"(?P<unit>(?!))?(?=[\s,}'\")\]]|$)"
     ),
     # key=value, key: value, key:value
@@ -28,12 +31,12 @@ GRAMMARS: dict[str, re.Pattern[str]] = {
     ),
     # several words: value
     "phrases": re.compile(
-        rf"(?P<key>{_WORDS}(?: [\w/()%.@-]+)*?)\s*[:=]\s*(?P<value>{NUMBER}){_UNIT}"
+        rf"(?P<key>{_WORDS}(?: [\w/()%.@-]{{1,40}}){{0,6}}?)\s*[:=]\s*(?P<value>{NUMBER}){_UNIT}"
     ),
     # key value, key value
     "words": re.compile(rf"(?P<key>{_WORDS}(?: loss)?):?\s+(?P<value>{NUMBER}){_UNIT}"),
     # name .....: (1.0, 2.0)
-    "timers": re.compile(rf"(?P<key>\w[\w-]*)\s*\.*:\s*(?P<value>{NUMBER})(?P<unit>(?!))?"),
+    "timers": re.compile(rf"(?P<key>\w[\w-]{{0,80}})\s*\.*:\s*(?P<value>{NUMBER})(?P<unit>(?!))?"),
 }  # fmt: skip
 
 
@@ -72,24 +75,24 @@ _DS = {
 }  # fmt: skip
 _FRACTION = Meant("mfu_percent", 100.0)
 _BAR = (
-    r"(?P<step>\d+)/(?P<total>\d+) \[(?P<elapsed>(?:\d+ days?, )?(?:\d+:)?\d+:\d\d)<"
-    r"(?:[^,\]]*), *(?P<rate>[\d.]+|\?)(?P<per>s/it|it/s)"
+    r"(?<!\d)(?P<step>\d{1,15})/(?P<total>\d{1,15}) \[(?:\d+ days?, )?(?:\d+:)?\d+:\d\d<"
+    r"[^,\]]{0,40}, *(?:[\d.]{1,15}|\?)(?:s/it|it/s)"
 )
 STYLES: tuple[Style, ...] = (
-    _row("megatron", b"validation loss at", r"validation loss at (?:iteration (?P<step>\d+))", "bars"),
-    _row("megatron", b"iteration", r"(?<!epoch \d, )\biteration\s+(?P<step>\d+)/\s*(?P<total>\d+) \|",
-         "bars", own={"time (ms)": Meant("step_s", 1e-3)}),
-    _row("nemo", b"global_step", r"Training epoch \d+, iteration \d+/\d+.*\bglobal_step: (?P<step>\d+)",
-         "bars", own={"iteration": Meant("")}),
+    _row("megatron", b"validation loss at", r"validation loss at iteration (?P<step>\d+)", "bars"),
+    _row("nemo", b"global_step",
+         r"Training epoch \d+, iteration \d+/\d+.*\bglobal_step: (?P<step>\d+)", "bars"),
+    _row("megatron", b"iteration", r"\biteration\s+(?P<step>\d+)/\s*(?P<total>\d+) \|", "bars"),
     _row("nanotron", b"iteration: ", r"\biteration: (?P<step>\d+) / (?P<total>\d+) \|", "bars"),
-    _row("deepspeed", b"time (ms)", r"time \(ms\) \| ", "bars", adds=True, own=_DS),
+    _row("deepspeed", b"time (ms)", r"time \(ms\) (?P<at>\|) ", "bars", adds=True, own=_DS),
     _row("deepspeed", b"skipped=", r"step=(?P<step>\d+), skipped=\d+", "pairs",
          ways={"skipped": "sum"}, own={"mom": Meant("")}, form="lr-list"),
     _row("deepspeed", b"RunningAvgSamplesPerSec", r"global_step=(?P<step>\d+), Running", "pairs",
          ways={"RunningAvgSamplesPerSec": "mean-so-far"}, own={"micro_step": Meant("")}),
     _row("deepspeed-pipe", b"iter time (s)", r"steps: (?P<step>\d+) loss: ", "phrases"),
     _row("hf-trainer", b"loss'", r"\{'(?:loss|eval_loss)'", "dict", form="bar"),
-    _row("hf-trainer", b"{'", r"\{'(?!train_runtime)[\w/]+': .*'(?:epoch|loss)'", "dict", form="bar"),
+    _row("hf-trainer", b"{'", r"\{'(?!train_runtime)[\w/]+': .*'(?:epoch|loss)'", "dict",
+         form="bar"),
     _row("llama-factory", b'"current_steps"', r'"current_steps": ?(?P<step>\d+)', "dict",
          ways={"tokens_per_s": "mean-so-far"}, own={"throughput": Meant("tokens_per_s")}),
     _row("ms-swift", b"global_step/max_steps",
@@ -111,19 +114,20 @@ STYLES: tuple[Style, ...] = (
          own={"loss": Meant("loss", _LN2), "train_loss": Meant("loss", _LN2)}),
     _row("aws-fsdp", b"Batch ", r"\bBatch (?P<step>\d+) (?P<at>)Loss: ", "phrases",
          own={"Speed": Meant("samples_per_s")}),
-    _row("composer", b"batch=", r"\[(?:epoch=\d+\]\[)?batch=(?P<step>\d+)/(?P<total>\d+)\]", "none"),
+    _row("composer", b"batch=", r"\[(?:epoch=\d+\]\[)?batch=(?P<step>\d+)/(?P<total>\d+)\]",
+         "none"),
     _row("olmo-core", b"[step=", r"\[step=(?P<step>\d+)/(?P<total>\d+),epoch=\d+", "none"),
-    _row("composer", b"\t", r"^\s*Train (?=[\w/ -]+: )|^\s*Eval (?=[\w/ -]+: )", "phrases", adds=True,
-         loose=True, own={"throughput/device/mfu": _FRACTION}),
-    _row("composer", b" Train ", r"^\s+Train (?=[\w/ -]+: )", "phrases", adds=True,
+    _row("composer", b": ", r"^\s*(?:Train|Eval) (?=[\w/ -]+: )", "phrases", adds=True,
          loose=True, own={"throughput/device/mfu": _FRACTION}),
     _row("olmo-core", b"=", r"^\s{2,}(?=(?:train|optim|throughput|system|data)/[^=]+=)", "phrases",
          adds=True, loose=True),
-    _row("megatron", b": (", rf"^.*?\s{{2,}}(?P<at>)[\w-]+ ?\.*: \({NUMBER}, {NUMBER}\)", "timers",
+    _row("megatron", b": (",
+         rf"^.{{0,200}}?\s{{2,}}(?P<at>)[\w-]+ ?\.*: \({NUMBER}, {NUMBER}\)", "timers",
          adds=True, loose=True, form="range"),
-    _row("megatron", b"rank", r"^.*?\s+(?P<at>)rank +\d+: [\d.]+$", "timers", adds=True,
+    _row("megatron", b"rank", r"^.{0,200}?\s+(?P<at>)rank +\d+: [\d.]+$", "timers", adds=True,
          loose=True, form="ranked"),
-    _row("megatron", b"..:", r"^.*?\s{2,}(?P<at>)[\w-]+ ?\.{3,}: [\d.]+$", "timers", adds=True,
+    _row("megatron", b"..:",
+         r"^.{0,200}?\s{2,}(?P<at>)[\w-]+ ?\.{3,}: [\d.]+$", "timers", adds=True,
          loose=True, form="range"),
     _row("tqdm", b"it/s", _BAR, "pairs", form="tqdm"),
     _row("tqdm", b"s/it", _BAR, "pairs", form="tqdm"),

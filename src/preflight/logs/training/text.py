@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import BinaryIO
 
 from msgspec import Struct
 
@@ -22,7 +22,7 @@ _ANSI = re.compile(
 )
 
 #: A bar of tqdm that something else was written behind, without a new line.
-_BEHIND_BAR = re.compile(rb"(\d+/\d+ \[\d[^\]\n]*(?:it/s|s/it)[^\]\n]*\])(?=[^\s\n])")
+_BEHIND_BAR = re.compile(rb"((?<!\d)\d{1,15}/\d{1,15} \[\d[^\]\n]{0,400}\])(?=[^\s\n])")
 
 
 class Batch(Struct):
@@ -32,6 +32,7 @@ class Batch(Struct):
     texts: list[bytes]
     numbers: Sequence[int]
     offsets: Sequence[int]
+    cut: bool = False  # the log ends with it, without a newline
 
 
 class Reach(Struct):
@@ -45,16 +46,21 @@ class Reach(Struct):
 
 def batches(path: Path, reach: Reach) -> Iterator[Batch]:
     """All lines of a file, plain or gzip; OSError."""
-    with path.open("rb") as file:
-        source = Unpacking(file, MOST_BYTES)
+    with path.open("rb", buffering=0) as file:
+        packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        source = Unpacking(io.BufferedReader(file), MOST_BYTES) if packed else file
         for piece in _whole_lines(source, reach):
-            yield batch(piece, reach.lines + 1, reach.bytes)
-            reach.lines += piece.count(b"\n")
+            whole = piece.endswith(b"\n")
+            made = batch(piece if whole else piece + b"\n", reach.lines + 1, reach.bytes)
+            made.cut = not whole
+            yield made
+            reach.lines += piece.count(b"\n") + (not whole)
             reach.bytes += len(piece)
-        reach.cut = source.cause
+        reach.cut = source.cause if isinstance(source, Unpacking) else ""
 
 
-def _whole_lines(source: BinaryIO | Unpacking, reach: Reach) -> Iterator[bytes]:
+def _whole_lines(source: io.RawIOBase, reach: Reach) -> Iterator[bytes]:
     """Pieces that end with a line; a line too long becomes an empty one."""
     rest: list[bytes] = []
     size, skipping = 0, False
@@ -78,7 +84,7 @@ def _whole_lines(source: BinaryIO | Unpacking, reach: Reach) -> Iterator[bytes]:
         rest, size = [data[end:]], len(data) - end
     last = b"".join(rest)
     if last and not skipping:
-        yield last + b"\n"
+        yield last
     reach.left_out += skipping
 
 
@@ -94,11 +100,11 @@ def batch(piece: bytes, number: int, offset: int) -> Batch:
 def cleaned(made: Batch) -> Batch:
     """Without colours; what a carriage return separates are lines of the same number."""
     piece = made.joined
-    if b"\x1b" in piece:
-        piece = _ANSI.sub(b"", piece)
     if b"\0" in piece:
         piece = piece.replace(b"\0", b"")
-    if b"s/it" in piece or b"it/s" in piece:
+    if b"\x1b" in piece:
+        piece = _ANSI.sub(b"", piece)
+    if b"%|" in piece:
         piece = _BEHIND_BAR.sub(rb"\1\r", piece)
     if b"\r" in piece:
         return _parted(piece, made)
