@@ -38,7 +38,7 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
         signs += [sign for host in hosts for sign in host_signs(host, seen, several)]
     return Reading(
         _input(hosts, ranks), signs=tuple(signs), covers=_covers(hosts, alive, seen),
-        lacks=tuple(_lacks(hosts, alive, seen)), notes=tuple(_notes(hosts, ranks)),
+        lacks=tuple(_lacks(hosts, alive, seen)), notes=tuple(_notes(hosts)),
         unread=tuple(_unread(hosts, ranks)),
     )  # fmt: skip
 
@@ -208,7 +208,7 @@ def _percent(share: float) -> str:
 
 
 def _covers(hosts: Sequence[HostLook], ranks: Sequence[ProcessLook], seen: Seen) -> frozenset[str]:
-    if not ranks or any(host.troubles for host in hosts):
+    if not any(one.trains for one in ranks) or any(host.troubles for host in hosts):
         return frozenset()
     found = {"hang"}
     if len(seen) == len(ranks) and all(at.samples >= _SURE for _, at in seen):
@@ -236,9 +236,7 @@ def _lacks(hosts: Sequence[HostLook], ranks: Sequence[ProcessLook], seen: Seen) 
         yield Lack(_DATA, f"fewer than {_SURE} stacks of a rank", "--duration 30s")
 
 
-def _notes(hosts: Sequence[HostLook], ranks: Sequence[ProcessLook]) -> Iterator[str]:
-    if ranks and not any(one.trains for one in ranks):
-        yield "no torch, jax or tensorflow is loaded in it, and it has no GPU: is it a training?"
+def _notes(hosts: Sequence[HostLook]) -> Iterator[str]:
     for host in hosts:
         if isinstance(host.gpus, Missing):
             yield f"{host.host}: GPUs were not looked at: {host.gpus.text}"
@@ -247,6 +245,9 @@ def _notes(hosts: Sequence[HostLook], ranks: Sequence[ProcessLook]) -> Iterator[
 def _unread(hosts: Sequence[HostLook], ranks: Sequence[ProcessLook]) -> Iterator[str]:
     for host in hosts:
         yield from (f"{host.host}: {text}" for text in host.troubles)
+    if ranks and not any(one.trains for one in ranks):
+        yield (f"PID {ranks[0].pid}: no torch, jax or tensorflow is loaded, and it has neither GPU "
+               "nor RANK: is it a training?")  # fmt: skip
     for one in ranks:
         if one.ended:
             yield f"{one.host}: PID {one.pid}: {one.ended}"

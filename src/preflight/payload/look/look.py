@@ -89,8 +89,8 @@ def _watch(members: list[Member], seconds: float, lines: Lines) -> None:
     for one in watched:
         lines.write({**one.told(), "cores": _cores(one.member.pid)})
     lines.write(machine.machine(before, time.monotonic() - began_s))
-    lines.write({"kind": "spy", "program": spy.program, "why": spy.why, "asked": spy.asked,
-                 "failed": dict([(str(pid), why) for pid, why in spy.failed.items()][:50])})  # fmt: skip
+    failed = dict([(str(pid), why) for pid, why in spy.failed.items()][:50])
+    lines.write({"kind": "spy", "program": spy.program, "why": spy.why, "failed": failed})
 
 
 class _Stacks:

@@ -95,6 +95,7 @@ def assign(family: list[Member], holders: set[int]) -> None:
             _name(m)
     if not any(m.role == "rank" for m in family) and family and _is_python(family[0].pid):
         family[0].role = "rank"
+        _name(family[0])
 
 
 def _works(m: Member, above: Member) -> bool:
