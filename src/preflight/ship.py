@@ -30,6 +30,7 @@ _BENCH = ("group", "collectives", "locate", "wire")
 _STORAGE = ("storage",)
 _OBJECTS = ("storage", "objects")
 _PROGRAMS = ("programs",)
+_LOOK = ("look",)
 _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 #: Seconds that a watch takes at most beyond its duration: a driver that starts (30), a GPU that
 #: falls silent at the end (10), the first question to the driver, Python. See payload/watch.py.
@@ -57,6 +58,9 @@ SHARDS, SHARD_BEYOND_S = "shard", 120
 TESTS, TESTS_S = "nccl-tests", 600
 #: The question before it where several hosts train together: NVML starts a driver that sleeps.
 SITE, SITE_S = "micro-train-site", 60
+#: The question that looks at running processes, and seconds that it takes at most beyond those of
+#: the look: a driver that starts or hangs, py-spy, NCCL's service.
+LOOKS, LOOK_BEYOND_S = "look", 30
 #: Samples of a GPU at most; a day is watched every 24 s.
 _MOST_SAMPLES = 3600
 
@@ -236,6 +240,17 @@ def site_command(plan: Mapping[str, Any], python: tuple[str, ...] = ("python3",)
     argv = _argv(python, "site", "--plan", _json(plan))
     data = pyz(*_PROGRAMS) if plan.get("tests") else pyz()
     return Command(SITE, argv, timeout_s=SITE_S, stdin=_launch(data), note=_shipped(data))
+
+
+def look_command(plan: Mapping[str, Any], python: tuple[str, ...] = ("python3",)) -> Command:
+    """The question that looks at running processes by this plan (payload/look/look.py)."""
+    return Command(
+        LOOKS,
+        _argv(python, "look", "--plan", _json(plan)),
+        timeout_s=int(plan["seconds"]) + LOOK_BEYOND_S,
+        stdin=_launch(pyz(*_LOOK)),
+        note=f"about {plan['seconds']:g} s; only looks; {_shipped(pyz(*_LOOK))}",
+    )
 
 
 def _json(plan: Mapping[str, Any]) -> str:

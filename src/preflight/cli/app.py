@@ -174,10 +174,11 @@ COMMANDS = (
     Spec(
         "diagnose-step-time", "diagnose_step_time",
         "Why is it slow, or stuck: from logs, traces, dumps, stacks, a PID.",
-        ("targets", "from_", *DIAGNOSE, *WRITE, *RUN),
+        ("targets", *WHERE, *DIAGNOSE, *WRITE, *RUN),
         ("preflight diagnose-step-time train.log", "preflight diagnose-step-time traces/",
          "preflight diagnose-step-time dumps/ train.log --save why.svg",
-         "preflight diagnose-step-time 4711"),
+         "preflight diagnose-step-time 4711 --duration 30s",
+         "preflight diagnose-step-time --hosts 'node[01-16]'"),
     ),
     Spec(
         "explain", "explain",

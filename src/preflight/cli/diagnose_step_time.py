@@ -10,7 +10,7 @@ from pathlib import Path
 from preflight import __version__
 from preflight.cli.clock import now
 from preflight.cli.finishing import finish, shown
-from preflight.cli.options import Options
+from preflight.cli.options import Options, are_many
 from preflight.cli.saving import opened_targets
 from preflight.cli.streams import Streams
 from preflight.cli.targets.read import facts_of, not_understood, readings_of
@@ -36,8 +36,7 @@ def run(options: Options, streams: Streams) -> int:
     began, started_at = time.monotonic(), now()
     asked = _asked(options)
     with opened_targets(options, drawn=True) as targets, tempfile.TemporaryDirectory() as spool:
-        walked = walk([*options.targets, *options.from_], Path(spool))
-        _hold_something(walked)
+        walked = _walked(options, Path(spool))
         readings = _readings(walked, asked, options, streams)
         streams.done()
         report = Report(
@@ -55,12 +54,28 @@ def _readings(walked: Walked, asked: Asked, options: Options, streams: Streams) 
         if not options.quiet:
             streams.step(text)
 
-    readings = readings_of(facts_of(walked, tell), asked)
+    facts = facts_of(walked, tell)
+    if walked.pids or are_many(options):
+        from preflight.cli.targets.live import as_facts, looks
+
+        facts.update(as_facts(looks(walked.pids, options, streams)))
+    readings = readings_of(facts, asked)
     told = [*readings, *not_understood(walked)]
     if not readings and not any(one.unread for one in told):
         names = ", ".join(one.shown for one in walked.inputs[:3])
         told.append(Reading(names, unread=("nothing in it tells of steps, and nothing of a hang",)))
     return told
+
+
+def _walked(options: Options, spool: Path) -> Walked:
+    """What was given. Hosts by themselves are enough: what trains there is looked for."""
+    targets = [*options.targets, *options.from_]
+    if not targets and are_many(options):
+        return Walked()
+    walked = walk(targets, spool)
+    if not are_many(options):
+        _hold_something(walked)
+    return walked
 
 
 def _hold_something(walked: Walked) -> None:

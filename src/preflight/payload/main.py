@@ -24,6 +24,8 @@ def main() -> None:
     watch.add_argument("--interval", type=float, default=1.0)
     train = commands.add_parser("train", help="a small training run, as JSON lines")
     train.add_argument("--plan", default="{}", help="what to do, as JSON: training/plan.py")
+    look = commands.add_parser("look", help="running processes from outside, as JSON lines")
+    look.add_argument("--plan", default="{}", help="which, and for how long: look/look.py")
     site = commands.add_parser("site", help="what this host has for a job over several")
     site.add_argument("--plan", default="{}", help="of that job, as JSON")
     stress = commands.add_parser("stress", help="every device under load, as JSON lines")
@@ -51,6 +53,10 @@ def main() -> None:
     lines = Lines()
     if asked.command in ACTIVE:
         status = active(ACTIVE[asked.command], asked.plan, lines)
+    elif asked.command == "look":
+        from .look.look import look as looked
+
+        status = looked(json.loads(asked.plan), lines)
     elif asked.command == "site":
         status = _site(json.loads(asked.plan), lines)
     else:

@@ -109,6 +109,7 @@ def _as_rank(
             signal.signal(each, signal.SIG_IGN if each == signal.SIGINT else signal.SIG_DFL)
         die_with_launcher(signal.SIGKILL)
         os.environ.update(environment)
+        _call_itself(f"rank {number}")
         work(tell)
         status = 0
     except Exception as error:  # noqa: BLE001 - told, whatever it is
@@ -119,6 +120,12 @@ def _as_rank(
     finally:
         sys.stderr.flush()
         os._exit(status)
+
+
+def _call_itself(name: str) -> None:
+    """What ps and top show of a process: what was put into its environment they do not."""
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="ascii") as file:  # noqa: PTH123
+        file.write(name)
 
 
 @dataclass(frozen=True)

@@ -61,4 +61,5 @@ CONCLUDING: tuple[Concluding, ...] = (
     Concluding("preflight.diagnosis.step_time.from_trace", ("trace",)),
     Concluding("preflight.diagnosis.step_time.from_timeline", ("timeline",)),
     Concluding("preflight.diagnosis.step_time.from_samples", ("gpu-samples", "iostat")),
+    Concluding("preflight.diagnosis.step_time.from_live", ("look",)),
 )

@@ -1,0 +1,1 @@
+"""What a look at running processes told, as facts."""
