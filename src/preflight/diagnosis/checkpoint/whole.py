@@ -1,0 +1,55 @@
+"""Scans of checkpoints -> findings, the advice, and a row for each checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from preflight.diagnosis.checkpoint.found import below
+from preflight.diagnosis.checkpoint.siblings import groups
+from preflight.diagnosis.checkpoint.trackers import advice, leftovers, trackers
+from preflight.diagnosis.checkpoint.verdicts import Judged, judged
+from preflight.facts.checkpoints import Scan
+from preflight.model import Finding, Status
+
+
+class Verdict(Struct, frozen=True):
+    """Of all paths together. Checkpoints are in the order of the paths, the newest first."""
+
+    judged: tuple[Judged, ...]
+    findings: tuple[Finding, ...]
+    hints: tuple[str, ...]
+
+
+def verdict(scans: Sequence[Scan], against: Scan | None = None) -> Verdict:
+    """Findings of every checkpoint, of trackers and leftovers; ERROR for a path without any."""
+    all_: list[Judged] = []
+    findings: list[Finding] = []
+    for scan in scans:
+        found = below(scan)
+        here = [judged(one, run) for run in groups(found.found) for one in run]
+        order = {id(one): at for at, one in enumerate(found.found)}
+        here.sort(key=lambda one: order[id(one.found)])
+        findings += [one.finding for one in here]
+        findings += [*trackers(scan, here), *leftovers(scan)]
+        if not here:
+            findings.append(_none(scan))
+        all_ += here
+    return Verdict(tuple(all_), tuple(findings), advice(all_))
+
+
+def _none(scan: Scan) -> Finding:
+    """There is nothing in it that is known for a checkpoint."""
+    kinds: dict[str, int] = {}
+    for file in scan.files:
+        kinds[file.kind] = kinds.get(file.kind, 0) + 1
+    told = ", ".join(f"{count:,} x {kind}" for kind, count in sorted(kinds.items())[:6])
+    flaws = [f"{file.path}: {flaw.text}" for file in scan.files for flaw in file.flaws]
+    text = scan.trouble or (f"no checkpoint is known in it ({told or 'no files'})")
+    return Finding(
+        "checkpoint.unknown", Status.ERROR, scan.source, text=f"INCOMPLETE: {text}",
+        against=tuple(flaws[:5]),
+        fix=("name the folder of one checkpoint, or that of the run: "
+             "preflight checkpoint verify RUN/checkpoint-100",), runbook="checkpoint-load",
+    )  # fmt: skip
