@@ -102,7 +102,7 @@ def _indexed(found: Found) -> Iterator[Reason]:
         gone = [one for one in files if base + one not in found.files]
         if gone:
             here = f"this host sees {len(files) - len(gone)} of {len(files)} shards"
-            yield Reason("incomplete", f"{name} names {_some(gone)}, and {_are(gone)} not there: "
+            yield Reason("incomplete", f"{name} names {_some(gone)}, which {_are(gone)} not there: "
                          f"{here}", "fetch what is missing, or gather the files of all hosts",
                          seen(name, f"weight_map: {gone[0]}"))  # fmt: skip
         yield from _tensors(found, name, base, listed)

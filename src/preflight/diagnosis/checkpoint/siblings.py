@@ -40,10 +40,10 @@ def beside(found: Found, others: Sequence[Found]) -> list[Reason]:
             f"and in all {len(others)} others of this run", "take one of the others",
             seen(found.path, gone[0]),
         ))  # fmt: skip
-    told += [_sized(mine[name], found.files[mine[name]].size, [one[name].size for one in theirs])
-             for name in kept & set(mine)
-             if found.files[mine[name]].kind in VALUES
-             and _differs(found.files[mine[name]].size, [one[name].size for one in theirs])]  # fmt: skip
+    for name in sorted(kept & set(mine)):
+        file, sizes = found.files[mine[name]], [one[name].size for one in theirs]
+        if file.kind in VALUES and _differs(file.size, sizes):
+            told.append(_sized(mine[name], file.size, sizes))
     return told
 
 

@@ -143,8 +143,8 @@ def checked(found: Found) -> str:
     without = [one for one in files if one.checksum in ("none", "off")]
     verified = [one for one in files if one.checksum == "verified"]
     if verified:
-        told.append("every checksum is right" if len(verified) == len(files)
-                    else f"checksums of {len(verified):,} of {len(files):,} files are right")  # fmt: skip
+        some = f"checksums of {len(verified):,} of {len(files):,} files are right"
+        told.append("every checksum is right" if len(verified) == len(files) else some)
     if without:
         told.append("no checksum in this format" if all(one.checksum == "none" for one in without)
                     else "saved without checksums")  # fmt: skip

@@ -69,6 +69,8 @@ def _content(window: Window, told: Told, how: How, pieces: Pieces) -> None:
 def _reader(head: bytes, name: str) -> Callable[[Window, Told, How], None]:
     if dcp.is_metadata(name):
         return _metadata
+    if name.endswith(".distcp"):
+        return _without_metadata
     if head.startswith(zips.LOCAL):
         return torch_zip.scan
     if head.startswith(torch_legacy.MAGIC):
@@ -91,6 +93,12 @@ def _zeros(window: Window, told: Told) -> None:
     told.kind = "zeros"
     told.flaw("zeros", f"its first {min(_HEAD, window.size):,} bytes are zero: space was set "
               "aside, and what belongs there never written", 0)  # fmt: skip
+
+
+def _without_metadata(_: Window, told: Told, __: How) -> None:
+    """Archives one after the other: without `.metadata` nothing tells where each begins."""
+    told.kind = "distcp"
+    told.checksum = "not-looked"
 
 
 def _metadata(window: Window, told: Told, _: How) -> None:

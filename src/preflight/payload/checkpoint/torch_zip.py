@@ -103,7 +103,9 @@ def verify(
         if damage:
             kind = "crc" if damage is wrong else "size"
             kind = "truncated" if member.size < 0 or checked is None else kind
-            told.flaw(kind, f"{named(users[key])}: {damage}", window.base + member.offset)
+            about = named([one for one in users[key] if one])
+            text = f"{about}: {damage}" if about else damage
+            told.flaw(kind, text, window.base + member.offset)
         found[key] = checked, damage
     for name, member in members.items():
         if name.partition("/")[2] not in storages or not name.startswith("data/"):
