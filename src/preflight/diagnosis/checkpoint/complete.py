@@ -76,9 +76,10 @@ def _ranks_here(found: Found) -> str:
     """Of a distributed checkpoint: the shards of which ranks this host sees."""
     named = [compiled("**/__{rank}_{part}.distcp").fullmatch(one) for one in found.files]
     ranks = sorted({int(one["rank"]) for one in named if one})
-    return (
-        f", or it is on another host: this one has shards of ranks {_span(ranks)}" if ranks else ""
-    )
+    if not ranks:
+        return ""
+    many = "ranks" if len(ranks) > 1 else "rank"
+    return f", or it is on another host: this one has shards of {many} {_span(ranks)}"
 
 
 def _span(ranks: Sequence[int]) -> str:

@@ -79,10 +79,9 @@ def _with_since(finding: Finding, found: Found, run: Sequence[Found]) -> Finding
 def intact(found: Found) -> list[str]:
     """Tensors of a damaged checkpoint whose bytes are all there and as they were saved: what a
     partial restore could take."""
-    damaged = [one for one in found.tensors if one.damage or one.nans]
-    if not damaged or len(damaged) == len(found.tensors):
+    whole = [one.name for one in found.tensors if not (one.damage or one.nans or one.infs)]
+    if not whole or len(whole) == len(found.tensors):
         return []
-    whole = [one.name for one in found.tensors if not one.damage and not one.nans]
     names = ", ".join(whole[:_MOST_INTACT]) + (" ..." if len(whole) > _MOST_INTACT else "")
     return [f"{len(whole):,} of its {len(found.tensors):,} tensors are intact: {names}"]
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from preflight.diagnosis.checkpoint.damage import seen
 from preflight.diagnosis.checkpoint.found import below
+from preflight.diagnosis.checkpoint.layouts import flaw_table, named_like
+from preflight.diagnosis.checkpoint.shapes import against as compared
+from preflight.diagnosis.checkpoint.shapes import inside, shape_at
 from preflight.diagnosis.checkpoint.siblings import groups
 from preflight.diagnosis.checkpoint.trackers import advice, leftovers, trackers
 from preflight.diagnosis.checkpoint.verdicts import Judged, judged
-from preflight.facts.checkpoints import Scan
+from preflight.facts.checkpoints import Scan, ScannedFile
 from preflight.model import Finding, Status
 
 
@@ -32,11 +36,27 @@ def verdict(scans: Sequence[Scan], against: Scan | None = None) -> Verdict:
         order = {id(one): at for at, one in enumerate(found.found)}
         here.sort(key=lambda one: order[id(one.found)])
         findings += [one.finding for one in here]
-        findings += [*trackers(scan, here), *leftovers(scan)]
-        if not here:
+        findings += [each for one in here for each in inside(one.found)]
+        findings += [*trackers(scan, here), *leftovers(scan), *_hostile(scan, found.others)]
+        if not here and not any(one.finding == "checkpoint.hostile" for one in findings):
             findings.append(_none(scan))
         all_ += here
+    if against is not None and all_:
+        findings.append(compared(all_[0].found, shape_at(against)))
     return Verdict(tuple(all_), tuple(findings), advice(all_))
+
+
+def _hostile(scan: Scan, others: Sequence[ScannedFile]) -> Iterator[Finding]:
+    """Of files that are no checkpoint: those whose pickle harms whoever reads it."""
+    for file in others:
+        named = [one for one in file.globals if named_like(one, flaw_table().hostile)]
+        if named:
+            yield Finding(
+                "checkpoint.hostile", Status.FAIL, f"{scan.source.rstrip('/')}/{file.path}",
+                text=f"its pickle would call {', '.join(named[:5])}",
+                fix=("do not load it; ask whoever made it",), runbook="checkpoint-hostile",
+                evidence=(seen(file.path, ", ".join(named[:5])),),
+            )  # fmt: skip
 
 
 def _none(scan: Scan) -> Finding:

@@ -62,10 +62,26 @@ def _json(window: Window, told: Told) -> None:
         return
     if not isinstance(document, dict):
         return
+    if told.path.endswith("tokenizer.json"):
+        told.told["entries"] = str(_entries(document))
     for key, value in list(document.items())[:_MOST_KEYS]:
         text = value if isinstance(value, str) else _short(key, value)
         if text is not None:
             told.told[key[:200]] = text
+
+
+def _entries(tokenizer: dict[str, Any]) -> int:
+    """Of a tokenizer: the highest number that it gives a token, and one; 0 where it has none."""
+    model = tokenizer.get("model")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    numbers = [
+        one.get("id") for one in tokenizer.get("added_tokens") or () if isinstance(one, dict)
+    ]
+    if isinstance(vocabulary, dict):
+        numbers += vocabulary.values()
+    elif isinstance(vocabulary, list):
+        numbers.append(len(vocabulary) - 1)
+    return max((one for one in numbers if type(one) is int), default=-1) + 1
 
 
 def _short(key: str, value: Any) -> str | None:
