@@ -83,12 +83,10 @@ def advice(all_: Sequence[Judged]) -> tuple[str, ...]:
         return ("nothing here can be resumed from",)
     newest = good[0]
     step = "" if newest.found.step is None else f" (step {newest.found.step:,})"
-    told = f"resume from {quote(newest.found.shown)}{step}"
+    told = f"resume from {newest.found.shown}{step}"
     newer = all_.index(newest)
     if newer:
-        told += (
-            f"; {newer} newer {'is' if newer == 1 else 'are'} not whole: move away, do not delete"
-        )
+        told += f"; {newer} newer cannot be: move what is damaged away, do not delete it"
     if len(all_) > 1 and len(good) < 3:
         told += f"; {len(good)} whole {'one is' if len(good) == 1 else 'ones are'} kept: keep 3"
     return (told,)

@@ -13,10 +13,9 @@ from .dtypes import FLOATS
 from .values import PAGE, Seen, Way
 from .window import DamagedError, Window
 
-#: So much is read at once, and one such block ahead; pages of it start where pages of the file do.
-BLOCK = 2 << 20
-#: Of it so much is looked at before the next: it is still in the cache of its core.
-_SLICE = 256 << 10
+#: So much is read at once, and one such block ahead: it is still in the cache of its core when it
+#: is looked at after its checksum.
+BLOCK = 512 << 10
 #: Runs of zeros that are kept of a file.
 _MOST_RUNS = 2000
 
@@ -74,24 +73,15 @@ def check(window: Window, dtype: str, how: How, runs: Runs, swapped: bool = Fals
     for number, (offset, block) in enumerate(_blocks(window, how.every)):
         whole = whole and offset == checked
         looks = kind is not None and number % how.values_every == 0
-        # Slices begin where values do: the first one may be shorter, up to a page of the file.
-        for piece in _slices(block):
-            crc = zlib.crc32(piece, crc)
-            if looks and kind is not None:
-                whole_values = len(piece) - len(piece) % kind.bytes
-                if whole_values:
-                    how.way.look(piece[:whole_values], kind, seen)
+        crc = zlib.crc32(block, crc)
+        if looks and kind is not None and len(block) >= kind.bytes:
+            how.way.look(block[: len(block) - len(block) % kind.bytes], kind, seen)
         if looks:
             _zeros(window.base + offset, block, how.way, runs)
         checked += len(block)
         how.tick(len(block))
     whole = whole and checked == window.size
     return Checked(crc if whole else None, checked, seen)
-
-
-def _slices(block: memoryview) -> Iterator[memoryview]:
-    for at in range(0, len(block), _SLICE):
-        yield block[at : at + _SLICE]
 
 
 def _zeros(at: int, block: memoryview, way: Way, runs: Runs) -> None:

@@ -55,8 +55,9 @@ class Told:
         """`checked`: of the storage that holds it; None where that was not read."""
         seen = checked.seen if checked is not None else Seen()
         self.tensors.append({
-            "name": placed.name[:500] or "(value)", "dtype": placed.dtype,
-            "shape": placed.shape, "nbytes": placed.nbytes, "offset": offset, "damage": damage[:300],
+            "name": placed.name[:500] or "(value)",
+            "dtype": placed.dtype, "shape": placed.shape, "nbytes": placed.nbytes,
+            "offset": offset, "damage": damage[:300],
             **figures(seen, placed.dtype, placed.storage.values),
         })  # fmt: skip
 

@@ -50,7 +50,7 @@ def best_way() -> Way:
             return make(import_module(module))
         except Exception:  # noqa: BLE001 - a module that does not load is one that is not there
             continue
-    return Way("Python", _look_plain, plain_pages)
+    return Way("Python", look_plain, plain_pages)
 
 
 PAGE = 4096
@@ -125,32 +125,31 @@ def _least_odd(kind: Float) -> int:
     return kind.inf if kind.inf >= 0 else kind.least_nan
 
 
-def _candidates() -> dict[int, bytes]:
-    """By the upper bits that an Inf or NaN has in its highest byte: 1 where a byte has them."""
-    return {
-        high: bytes(1 if (byte & 0x7F) >= high else 0 for byte in range(256))
-        for high in {_least_odd(kind) >> (8 * (kind.bytes - 1)) for kind in FLOATS.values()}
-    }
+def _highest_bytes(kind: Float) -> tuple[int, ...]:
+    """Those that an Inf or NaN may have, with either sign."""
+    least = _least_odd(kind) >> (8 * (kind.bytes - 1))
+    return tuple(byte for byte in range(256) if (byte & 0x7F) >= least)
 
 
-_TABLES = _candidates()
+_ODD_BYTES = {kind: _highest_bytes(kind) for kind in FLOATS.values()}
+_FORMS = {1: "=B", 2: "=H", 4: "=I", 8: "=Q"}
 
 
-def _look_plain(piece: memoryview, kind: Float, seen: Seen) -> None:
-    """By highest bytes: few values share theirs with an Inf. The largest is not told."""
+def look_plain(piece: memoryview, kind: Float, seen: Seen) -> None:
+    """By highest bytes, each found at the speed of memory: few values share theirs with an Inf.
+    The largest is not told."""
     step = kind.bytes
-    at_high = step - 1 if sys.byteorder == "little" else 0
-    high = _least_odd(kind) >> (8 * (step - 1))
     seen.looked_at += len(piece) // step
-    suspects = bytes(piece[at_high::step]).translate(_TABLES[high])
-    at = suspects.find(1)
-    form = struct.Struct("=" + {1: "B", 2: "H", 4: "I", 8: "Q"}[step])
-    mask = (1 << (8 * step - 1)) - 1
-    while at >= 0:
-        bits = form.unpack_from(piece, at * step)[0] & mask
-        seen.nans += bits >= kind.least_nan
-        seen.infs += bits == kind.inf
-        at = suspects.find(1, at + 1)
+    # A slice of bytes is ten times faster than one of a memoryview.
+    highest = bytes(piece)[(step - 1 if sys.byteorder == "little" else 0) :: step]
+    for byte in _ODD_BYTES[kind]:
+        at = highest.find(byte)
+        while at >= 0:
+            bits = struct.unpack_from(_FORMS[step], piece, at * step)[0]
+            bits &= (1 << (8 * step - 1)) - 1
+            seen.nans += bits >= kind.least_nan
+            seen.infs += bits == kind.inf
+            at = highest.find(byte, at + 1)
 
 
 def as_number(bits: int, dtype: str) -> float | None:
