@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from posixpath import basename, dirname
 
 from msgspec import Struct
@@ -57,8 +58,8 @@ class Below(Struct, frozen=True):
 def below(scan: Scan) -> Below:
     """Folders first, from the outermost inwards, then the files that none of them took."""
     taken: dict[str, Found] = {}
-    left = {one.path: one for one in scan.files}
-    for folder in ["", *scan.folders]:
+    left = {one.path: one for one in scan.files if not is_left(one.path)}
+    for folder in ["", *(one for one in scan.folders if not is_left(one))]:
         if any(_holds(one, folder) for one in taken.values()):
             continue
         found = _folder(scan, folder, left)
@@ -72,6 +73,11 @@ def below(scan: Scan) -> Below:
             left.pop(_joined(one.folder, name), None)
     each.sort(key=_newness, reverse=True)
     return Below(tuple(each), tuple(left.values()))
+
+
+def is_left(path: str) -> bool:
+    """Whether a save that did not end left it, or the folder that it lies in."""
+    return any(fnmatchcase(part, glob) for part in path.split("/") for glob in layouts().leftovers)
 
 
 def _newness(one: Found) -> tuple[str, float, float]:

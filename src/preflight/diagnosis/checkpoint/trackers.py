@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from posixpath import basename, dirname
 from shlex import quote
 
 from preflight.diagnosis.checkpoint.damage import seen
+from preflight.diagnosis.checkpoint.found import is_left
 from preflight.diagnosis.checkpoint.layouts import Tracker, layouts
 from preflight.diagnosis.checkpoint.verdicts import Judged
 from preflight.facts.checkpoints import Scan, ScannedFile
 from preflight.model import Finding, Status
 
 _MOST = 5
+#: A folder of a checkpoint in which there is no file.
+_EMPTY = re.compile(r"(?:checkpoint|step|iter|global_step)[-_]?\d+")
 
 
 def trackers(scan: Scan, all_: Sequence[Judged]) -> Iterator[Finding]:
@@ -60,10 +64,12 @@ def _tracker(
 
 def leftovers(scan: Scan) -> Iterator[Finding]:
     """What saves left behind that did not end."""
-    globs = layouts().leftovers
-    names = [one for one in (*scan.folders, *(each.path for each in scan.files))
-             if any(fnmatchcase(basename(one), glob) for glob in globs)]  # fmt: skip
-    outer = [one for one in names if not any(one.startswith(f"{other}/") for other in names)]
+    paths = (*scan.folders, *(each.path for each in scan.files))
+    names = [one for one in paths if is_left(one)]
+    names += [one for one in scan.folders if _EMPTY.fullmatch(basename(one))
+              and not any(each.path.startswith(f"{one}/") for each in scan.files)]  # fmt: skip
+    kept = set(names)
+    outer = sorted(one for one in kept if dirname(one) not in kept)
     if outer:
         more = f" and {len(outer) - _MOST:,} more" if len(outer) > _MOST else ""
         yield Finding(

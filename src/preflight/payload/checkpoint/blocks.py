@@ -96,7 +96,11 @@ def _zeros(at: int, block: memoryview, way: Way, runs: Runs) -> None:
 def _blocks(window: Window, every: int) -> Iterator[tuple[int, memoryview]]:
     """Offsets in the window, and what lies there; only valid until the next is asked for. Where
     not all are read, the first and the last are among them."""
-    spans = [(at, min(BLOCK, window.size - at)) for at in range(0, window.size, BLOCK)]
+    # Blocks end where pages of the file do, as long as no value is cut by that.
+    first = window.base % PAGE
+    early = 0 if first % 16 else first
+    ends = [*range(BLOCK - early, window.size, BLOCK), window.size]
+    spans = [(at, end - at) for at, end in zip([0, *ends], ends) if end > at]
     if every > 1 and len(spans) > 2:
         spans = sorted({*spans[::every], spans[-1]})
     if len(spans) < 2:

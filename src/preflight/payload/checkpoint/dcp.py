@@ -52,7 +52,8 @@ def described(window: Window) -> Described:
     read = pickles.read(window.read(0, window.size))
     root = read.value
     if not isinstance(root, Made) or not root.name.endswith("checkpoint.metadata.Metadata"):
-        raise DamagedError("pickle", "it is no description of a distributed checkpoint")
+        text = "it is no description of a distributed checkpoint"
+        raise DamagedError("pickle", text, None, read.names)
     state = _fields(root)
     kept = state.get("state_dict_metadata")
     tensors: dict[str, Whole] = {}

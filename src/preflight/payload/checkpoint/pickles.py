@@ -78,15 +78,20 @@ def read(data: bytes) -> Read:
     try:
         for count, (opcode, argument, _) in enumerate(pickletools.genops(source)):
             if count > _MOST_OPCODES:
-                raise DamagedError("hostile", f"a pickle of more than {_MOST_OPCODES:,} opcodes")
+                raise DamagedError("hostile", f"a pickle of more than {count:,} opcodes")
             machine.step(opcode.name, argument)
+    except DamagedError as error:
+        raise _refused(error.kind, error.text, machine) from None
     except (ValueError, IndexError, TypeError, KeyError, UnicodeError, OverflowError) as error:
-        raise DamagedError(
-            "pickle", f"its pickle cannot be followed: {error}", source.tell()
-        ) from None
+        text = f"its pickle cannot be followed: {error}"
+        raise _refused("pickle", text, machine, source.tell()) from None
     if not machine.stack:
-        raise DamagedError("pickle", "its pickle holds nothing", source.tell())
+        raise _refused("pickle", "its pickle holds nothing", machine, source.tell())
     return Read(machine.stack[-1], tuple(machine.names), source.tell())
+
+
+def _refused(kind: str, text: str, machine: _Machine, offset: int | None = None) -> DamagedError:
+    return DamagedError(kind, text, offset, tuple(machine.names))
 
 
 class _Machine:

@@ -43,6 +43,7 @@ class Told:
 
     def damaged(self, error: DamagedError) -> None:
         self.flaw(error.kind, error.text, error.offset)
+        self.names(error.names)
 
     def names(self, found: Iterable[str]) -> None:
         for name in found:

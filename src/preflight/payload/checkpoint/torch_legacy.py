@@ -28,7 +28,7 @@ def scan(window: Window, told: Told, how: How) -> None:
         except DamagedError as error:
             kind = "truncated" if error.kind == "pickle" else error.kind
             text = f"one of its five pickles cannot be read: {error.text}"
-            raise DamagedError(kind, text, at) from None
+            raise DamagedError(kind, text, at, error.names) from None
         at += found[-1].size
     root, keys = found[3], found[4].value
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):

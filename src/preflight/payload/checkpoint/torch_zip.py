@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import NamedTuple
 
 from . import held, pickles, zips
@@ -72,9 +73,22 @@ def opened(window: Window, told: Told) -> Archive | None:
         told.kind = "torchscript"
     if pickled.method != _STORED or pickled.size > pickles.MOST_BYTES or pickled.size < 0:
         raise DamagedError("hostile", f"its pickle is packed, or has {pickled.size:,} bytes")
-    read = pickles.read(window.read(pickled.offset, pickled.size))
+    read = _followed(window, pickled)
     placed = held.tensors(read.value)
     return Archive(members_by_name, placed, read.value, read.names, found.end > 0, found.end)
+
+
+def _followed(window: Window, pickled: zips.Member) -> pickles.Read:
+    """Its pickle; one that is as it was saved, and cannot be followed, is not damaged for that."""
+    data = window.read(pickled.offset, pickled.size)
+    wrong = bool(pickled.crc) and zlib.crc32(data) != pickled.crc
+    try:
+        read = pickles.read(data)
+    except DamagedError as error:
+        kind = "crc" if wrong else "unknown" if error.kind == "pickle" else error.kind
+        text, at = f"data.pkl: {error.text}", window.base + pickled.offset
+        raise DamagedError(kind, text, at, error.names) from None
+    return read
 
 
 def verify(

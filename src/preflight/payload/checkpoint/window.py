@@ -7,13 +7,17 @@ from typing import NamedTuple
 
 
 class DamagedError(Exception):
-    """The file cannot be read further. `kind` as in Flaw of facts/checkpoints.py."""
+    """The file cannot be read further. `kind` as in Flaw of facts/checkpoints.py; `names`: globals
+    that its pickle named before: who loads it calls them, and only then finds it damaged."""
 
-    def __init__(self, kind: str, text: str, offset: int | None = None) -> None:
+    def __init__(
+        self, kind: str, text: str, offset: int | None = None, names: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(text)
         self.kind = kind
         self.text = text
         self.offset = offset
+        self.names = names
 
 
 class Window(NamedTuple):

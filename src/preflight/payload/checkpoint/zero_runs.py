@@ -21,8 +21,8 @@ def tell_zeros(window: Window, told: Told) -> None:
         for one in told.tensors if one["offset"] is not None and one["nbytes"]
     ]  # fmt: skip
     places.sort(key=lambda place: place[:2])
-    for first, count in told.runs.found:
-        begin, stop = first * PAGE, (first + count) * PAGE
+    for first, last in _joined(window, told.runs.found):
+        begin, stop = first * PAGE, last * PAGE
         holding = next((one for one in places if one[0] < stop and begin < one[1]), None)
         if holding is None or holding[2]["dtype"] not in FLOATS:
             continue
@@ -31,6 +31,26 @@ def tell_zeros(window: Window, told: Told) -> None:
             told.flaw("zero-pages", f"{name}: {stop - begin:,} bytes of zeros, in whole pages of "
                       "the file: a write that was lost", begin)  # fmt: skip
             holding[2]["damage"] = holding[2]["damage"] or f"zeros at {begin:,}"
+
+
+def _joined(window: Window, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """First page, and the one behind the last: with pages of which two tensors have a part, which
+    neither was looked at for."""
+    found: list[tuple[int, int]] = []
+    for first, count in runs:
+        begin, stop = first, first + count
+        begin -= _is_zero(window, begin - 1)
+        if found and found[-1][1] >= begin:
+            begin = found.pop()[0]
+        found.append((begin, stop + _is_zero(window, stop)))
+    return found
+
+
+def _is_zero(window: Window, page: int) -> bool:
+    offset = page * PAGE - window.base
+    if offset < 0 or offset + PAGE > window.size:
+        return False
+    return not window.read(offset, PAGE).strip(b"\0")
 
 
 def _is_lost(
