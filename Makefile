@@ -26,8 +26,8 @@ SERVICES := sshd:openssh-server munged:munge slurmctld:slurmctld slurmd:slurmd
 help:
 	@echo "make run      check this machine: preflight run (ARGS='--level standard' and so on)"
 	@echo "make test     lint, types and tests (PYTEST_ARGS='-k pcie')"
-	@echo "make bench    start-up, a large host, 1,000 hosts, large logs, 128 hosts over SSH, the training"
-	@echo "              loop, collectives, storage and loaders beside fio, against targets"
+	@echo "make bench    start-up, a large host, 1,000 hosts, large logs, traces, 128 hosts over SSH, the"
+	@echo "              training loop, collectives, storage and loaders beside fio, against targets"
 	@echo "make gpu-test training and stress of one GPU against targets, in minutes; PYTHON is one that has torch"
 	@echo "make accuracy slow hosts and links in 1,000 simulated clusters of each kind: 20 min; in real"
 	@echo "              ones of five hosts, over shaped links, as root: 5 min; every"
@@ -66,6 +66,7 @@ bench: $(READY)
 	$(VENV)/bin/python -m bench.fleet || status=$$?; \
 	$(VENV)/bin/python -m bench.kernel_log || status=$$?; \
 	$(VENV)/bin/python -m bench.nccl_log || status=$$?; \
+	$(VENV)/bin/python -m bench.trace || status=$$?; \
 	$(VENV)/bin/python -m bench.fanout || status=$$?; \
 	$(VENV)/bin/python -m bench.training || status=$$?; \
 	$(VENV)/bin/python -m bench.collectives || status=$$?; \

@@ -16,6 +16,7 @@ from preflight.assemble.tables import PROBES
 from preflight.errors import ParseError, UsageError
 from preflight.probes.site import site_answer
 from preflight.recognise import recognise
+from preflight.traces import kineto, timeline
 from preflight.transports.fio_sieve import fio_sieved
 
 
@@ -46,6 +47,9 @@ def targets() -> dict[str, Target]:
         Target("capture", _capture, (UsageError,)),
         Target("strict_yaml", lambda text: strict_yaml.load(text, "x.yaml"), (UsageError,)),
         Target("error texts", error_texts.find),
+        # The first one reads the tables of names.
+        Target("trace", _file(kineto.read), (ParseError,), least_s=0.1),
+        Target("timeline", _file(timeline.read), (ParseError,), least_s=0.1),
     ]
     return {target.name: target for target in found}
 
@@ -62,6 +66,18 @@ def _bytes(text: str) -> bytes:
 
 def _recognise(text: str) -> Any:
     return recognise(_bytes(text), "input")
+
+
+def _file(read: Callable[[Path, Callable[[str], None]], Any]) -> Callable[[str], Any]:
+    """A reader of a file as one of its text."""
+
+    def of_text(text: str) -> Any:
+        with NamedTemporaryFile() as file:
+            file.write(_bytes(text))
+            file.flush()
+            return read(Path(file.name), lambda told: None)
+
+    return of_text
 
 
 def _sieved(text: str) -> Any:

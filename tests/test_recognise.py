@@ -61,6 +61,7 @@ OTHERS = {
     "kineto": "profiler trace",
     "nccl_flight_recorder": "pickle",
     "nccl_watchdog": "NCCL watchdog report",
+    "op_timeline": "profiler trace",
     "training_log": "training log",
 }
 READ = sorted(path for folder in PROBES for path in (SAMPLES / folder).iterdir())

@@ -27,6 +27,7 @@ from tests.storage_text import (
 )
 from tests.system_text import SYSTEM
 from tests.topology_hosts import machine, tree
+from tests.traces.built import timeline_texts, trace_texts
 from tests.training_lines import text as trained
 
 NVSWITCH = "0000:05:00.0 0x068000 0x10de 0x22a3 nvidia-nvswitch\n"
@@ -126,6 +127,8 @@ end
 
 #: Probe -> its answers.
 WRITTEN: dict[str, tuple[str, ...]] = {
+    "trace": trace_texts(),
+    "timeline": timeline_texts(),
     "services": (SERVICES,),
     "driver-module": (MODULES,),
     "ipmi-sdr": (BMC,),

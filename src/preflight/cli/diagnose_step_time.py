@@ -56,7 +56,11 @@ def _readings(walked: Walked, asked: Asked, options: Options, streams: Streams) 
             streams.step(text)
 
     readings = readings_of(facts_of(walked, tell), asked)
-    return [*readings, *not_understood(walked)]
+    told = [*readings, *not_understood(walked)]
+    if not readings and not any(one.unread for one in told):
+        names = ", ".join(one.shown for one in walked.inputs[:3])
+        told.append(Reading(names, unread=("nothing in it tells of steps, and nothing of a hang",)))
+    return told
 
 
 def _hold_something(walked: Walked) -> None:

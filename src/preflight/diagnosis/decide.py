@@ -12,6 +12,8 @@ from preflight.model import Finding, Status
 
 #: Shares so near to each other are told together, the first by the table's rank.
 CLOSE = 0.05
+#: That a run learns says nothing of how fast.
+_NOT_OF_SPEED = frozenset({"not-training", "crash", "hang"})
 _CONFIDENCE = {"high": 0, "medium": 1, "low": 2}
 
 
@@ -136,7 +138,7 @@ def _healthy(readings: Sequence[Reading], below: Sequence[Sign]) -> list[Finding
     """That nothing is wrong, with the numbers that say so: only of readings that can rule causes
     out."""
     ruled_out = frozenset[str]().union(*(one.covers for one in readings))
-    if not ruled_out:
+    if not ruled_out - _NOT_OF_SPEED:
         return []
     against = [f"{one.cause}: {one.text}" for one in below]
     numbers = [number for one in readings for number in one.numbers]
@@ -168,7 +170,8 @@ def _incomplete(readings: Sequence[Reading]) -> list[Finding]:
     if not lacks:
         return []
     # Of a run that is called healthy for what was seen the numbers stand there.
-    numbers = [] if covered else [number for one in readings for number in one.numbers]
+    numbers = [number for one in readings for number in one.numbers]
+    numbers = [] if covered - _NOT_OF_SPEED else numbers
     return [_lacking(lacks, covered, numbers)]
 
 

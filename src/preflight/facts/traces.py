@@ -12,10 +12,25 @@ IDLE_OWNERS = ("loader", "host", "sync", "communication", "allocator", "compile"
                "kernel-gap", "unknown")  # fmt: skip
 
 
-class Collective(Struct, frozen=True):
-    """One collective as one rank saw it. Joined across ranks by group, seq and name: no clock."""
+#: What a trace may lack.
+TRACE_LACKS = {
+    "steps": "no ProfilerStep: the schedule's profiler.step() was not called",
+    "kernels": "nothing of a device: ProfilerActivity.CUDA was not asked for, or there is none",
+    "launches": "no calls of the runtime: which step and which call a kernel belongs to",
+    "operators": "nothing of the host: ProfilerActivity.CPU was not asked for",
+    "python stacks": "with_stack=True was not given",
+    "group names": "collectives without the group they belong to",
+    "sequence numbers": "collectives without their numbers",
+    "rank": "whose trace it is: no distributedInfo",
+}
 
-    group: str
+
+class Collective(Struct, frozen=True):
+    """One collective as one rank saw it. Joined across ranks by group, seq and name: no clock.
+    Where the trace has no sequence numbers, `counted`: seq is its place among those of its group
+    and name within the step, from 0, and the step belongs to what it is joined by."""
+
+    group: str  # as the framework numbers it; "" where the trace does not tell it
     seq: int
     name: str  # all_reduce, _allgather_base ...
     step: int  # of the trace, -1 outside of steps
@@ -24,28 +39,38 @@ class Collective(Struct, frozen=True):
     bytes: int = 0
     ranks: int = 0  # of the group
     dtype: str = ""
+    counted: bool = False
 
 
 class TraceStep(Struct):
-    """One step: ProfilerStep#N; of a trace without any, the whole is step -1."""
+    """One step: ProfilerStep#N; of a trace without any, the whole is step -1.
+
+    Work of the device belongs to the step that launched it. The step lasts from its begin on the
+    host, or from the end of the work of the step before where that is later, to its end on the
+    host, or to the end of its own work where that is later: so steps of a device that lags follow
+    each other, and `busy_us` and `idle_us` together are `wall_us`. Times of the host (loader,
+    optimizer, sync, gc, save ...) are those within the step on the host, `host_us` long.
+    """
 
     number: int
     start_us: float
     wall_us: float
+    host_us: float = 0.0
     #: Device time by class, each class merged over streams.
     classes_us: dict[str, float] = field(default_factory=dict)
     busy_us: float = 0.0  # any kernel or copy
     compute_us: float = 0.0  # any kernel but of communication
     exposed_comm_us: float = 0.0  # communication with no compute beside it
-    exposed_h2d_us: float = 0.0
+    exposed_h2d_us: float = 0.0  # copies to the device with no kernel of computing beside them
     h2d_us: float = 0.0
     h2d_bytes: int = 0
-    pageable_bytes: int = 0
+    pageable_bytes: int = 0  # of them, from memory that is not pinned
     idle_us: dict[str, float] = field(default_factory=dict)  # by IDLE_OWNERS
     loader_us: float = 0.0  # in enumerate(DataLoader), whatever the device does meanwhile
     loader_idle_us: float = 0.0  # of it, with the device idle
     optimizer_us: float = 0.0  # on the host
     sync_us: float = 0.0  # the host waits for the device
+    syncs: int = 0
     allocs: int = 0  # cudaMalloc and cudaFree
     alloc_us: float = 0.0
     gc_us: float = 0.0
@@ -55,10 +80,11 @@ class TraceStep(Struct):
     short_kernels: int = 0  # shorter than the call that launched them
     kernels: int = 0
     kernel_median_us: float = 0.0
-    queue_median: float = 0.0  # kernels launched and not begun
-    forward_us: float = 0.0  # on the host, where annotated or of a CPU run
+    queue_median: float = 0.0  # kernels launched and not begun, when one is launched
+    #: On the host, where annotated; of a run without a device also what operators take.
+    forward_us: float = 0.0
     backward_us: float = 0.0
-    comm_us: float = 0.0  # all communication
+    comm_us: float = 0.0  # all communication; of a run without a device that of the host
 
 
 class KernelTotal(Struct, frozen=True):
@@ -72,7 +98,8 @@ class KernelTotal(Struct, frozen=True):
 
 
 class RankTrace(Struct):
-    """One trace. `has_device`: kernels of a GPU are in it."""
+    """One trace. `has_device`: kernels of a GPU are in it. Where they are of several devices, those
+    of the one with most work are told."""
 
     source: str
     rank: int | None = None
@@ -83,6 +110,8 @@ class RankTrace(Struct):
     has_device: bool = False
     events: int = 0
     steps: tuple[TraceStep, ...] = ()
+    device_first_us: float = 0.0  # when its first work began
+    device_last_us: float = 0.0  # and its last ended
     collectives: tuple[Collective, ...] = ()  # of the last steps, bounded
     kernels: tuple[KernelTotal, ...] = ()  # the largest
     launch_limited: bool = False  # CUDA graphs: launches do not stand for kernels
@@ -90,7 +119,7 @@ class RankTrace(Struct):
     damage: tuple[str, ...] = ()
     lost_events: int = 0
     truncated: bool = False
-    lacks: tuple[str, ...] = ()  # what was not recorded: kernels, python stacks, group names
+    lacks: tuple[str, ...] = ()  # of TRACE_LACKS: what was not recorded
 
 
 class Operation(Struct, frozen=True):

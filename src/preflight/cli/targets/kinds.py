@@ -37,6 +37,9 @@ HEAD_BYTES = 64 * 1024
 KINDS: tuple[Kind, ...] = (
     Kind("gpu-samples", "tables of GPUs", "preflight.logs.samples.gpus"),
     Kind("iostat", "tables of disks", "preflight.logs.samples.iostat"),
+    Kind("timeline", "timelines", "preflight.traces.timeline"),
+    Kind("trace", "traces", "preflight.traces.kineto"),
+    Kind("log", "training logs", "preflight.logs.training.log"),
 )
 
 
@@ -54,5 +57,6 @@ class Concluding(Struct, frozen=True):
 
 
 CONCLUDING: tuple[Concluding, ...] = (
+    Concluding("preflight.diagnosis.step_time.from_log", ("log",)),
     Concluding("preflight.diagnosis.step_time.from_samples", ("gpu-samples", "iostat")),
 )

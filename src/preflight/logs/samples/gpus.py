@@ -8,13 +8,14 @@ from pathlib import Path
 
 from preflight.errors import ParseError
 from preflight.facts.samples import GpuSamples
-from preflight.pasted import MAX_BYTES, text_of
 from preflight.probes.dcgm.dmon import dcgm_dmon
 from preflight.probes.nvidia_smi.dmon import nvidia_smi_dmon
-from preflight.unpack import unpacked
+from preflight.unpack import Unpacking
 
 _NVIDIA = re.compile(rb"^#\s*(?:Date\s+Time\s+)?gpu\b.*\b(?:sm|pwr|pclk|gtemp)\b", re.MULTILINE)
 _DCGM = re.compile(rb"^#\s*Entity\b", re.MULTILINE)
+#: A table of a day, one row a second, eight GPUs: 60 MB.
+_MOST_BYTES = 256 << 20
 
 
 def sniff(head: bytes, name: str) -> bool:
@@ -26,10 +27,9 @@ def sniff(head: bytes, name: str) -> bool:
 def read(path: Path, tell: Callable[[str], None]) -> GpuSamples:
     """ParseError where a row does not fit its header."""
     with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
-    if data.startswith(b"\x1f\x8b"):
-        data, _ = unpacked(data, MAX_BYTES + 1)
-    text = text_of(data, str(path))
+        source = Unpacking(file, _MOST_BYTES)
+        data = b"".join(iter(lambda: source.read(1 << 20), b""))
+    text = data.decode("utf-8", "replace")
     parse = dcgm_dmon if _DCGM.search(data[:4096]) else nvidia_smi_dmon
     try:
         return GpuSamples(str(path), parse(text))

@@ -1,0 +1,1 @@
+"""What a series of steps shows: times, slow steps, periods, changes. Pure functions on numbers."""

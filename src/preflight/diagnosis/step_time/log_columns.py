@@ -1,0 +1,258 @@
+"""What figures beside the step time show: waits for data, communication, ranks, a dead loss."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from preflight.diagnosis.reading import Part, Sign
+from preflight.diagnosis.step_time.log_run import Run, median_of
+from preflight.facts.series import LogEvent
+from preflight.model import Evidence
+
+
+class Fraction(Struct, frozen=True):
+    """A figure that is a part of the step. `columns`: the first that is there counts. `of`: what it
+    is a part of, else the step; `scale`: 100 where it is percent of the step already."""
+
+    cause: str
+    part: str
+    columns: tuple[str, ...]
+    of: str = ""
+    scale: float = 0.0
+
+
+#: Part of the step by column. Megatron's timers are the slowest rank's; its forward-recv and the
+#: like wait for other stages as well, and are no proof of a slow network.
+FRACTIONS = (
+    Fraction("data-wait", "data", ("data_percent",), scale=100.0),
+    Fraction("data-wait", "data", ("data_s", "timer/batch-generator.max", "timer/batch-generator",
+                                   "timing_s/data", "timer/data")),
+    Fraction("exposed-communication", "communication",
+             ("comm_s", "timer/all-grads-sync.max", "timer/all-grads-sync",
+              "timer/bwd_allreduce")),
+    Fraction("exposed-communication", "gathering parameters",
+             ("timer/params-all-gather.max", "timer/params-all-gather")),
+    Fraction("checkpoint-stall", "saving", ("save_s", "timing_s/save_checkpoint")),
+)  # fmt: skip
+#: Parts of the bar that are no cause.
+_PARTS = (("forward", ("forward_s", "timer/forward-compute.max")),
+          ("backward", ("backward_s", "timer/backward-compute.max")),
+          ("optimizer", ("optimizer_s", "timer/optimizer.max")))  # fmt: skip
+
+
+def fraction_signs(run: Run) -> Iterator[Sign]:
+    """Shares of the step that columns tell; below the bounds as well, for what is ruled out."""
+    for one in FRACTIONS:
+        name = _first(run, one.columns)
+        found = _share(run, one, name) if name else None
+        if name is None or found is None:
+            continue
+        share, seconds, n = found
+        at = next(at for at in run.kept if math.isfinite(run.series.values(name)[at]))
+        took = f"{seconds * 1e3:.3g} ms, " if not run.relative else ""
+        yield Sign(
+            one.cause, f"{one.part} takes {took}{share * 100:.3g} % of a step "
+            f"({name}, n = {n:,}, median)", share=share,
+            seconds=None if run.relative else seconds, evidence=(run.evidence(at),),
+            confidence="high" if n >= 10 else "medium",
+        )  # fmt: skip
+
+
+def told_causes(run: Run) -> frozenset[str]:
+    """Causes that a column of this log proves or rules out."""
+    return frozenset(one.cause for one in FRACTIONS if _first(run, one.columns))
+
+
+def parts_of(run: Run) -> tuple[Part, ...]:
+    """The step by the parts that are told; the rest is "not told"."""
+    if run.relative:
+        return ()
+    found: dict[str, float] = {}
+    for one in FRACTIONS:
+        name = _first(run, one.columns)
+        share = _share(run, one, name) if name else None
+        if share and one.cause != "checkpoint-stall":
+            found.setdefault(one.part, share[1])
+    for part, columns in _PARTS:
+        name = _first(run, columns)
+        middle = median_of([run.series.values(name)[at] for at in run.kept]) if name else None
+        if middle:
+            found[part] = middle
+    if "backward" in found and "communication" in found:
+        # DeepSpeed's backward has its all-reduce in it; so has what is told as one figure.
+        found["backward"] = max(0.0, found["backward"] - found["communication"])
+    rest = run.spread.median - sum(found.values())
+    if not found or rest < -0.02 * run.spread.median:
+        return ()
+    return (*(Part(name, one) for name, one in found.items()), Part("not told", max(0.0, rest)))
+
+
+def _first(run: Run, names: Sequence[str]) -> str | None:
+    for name in names:
+        values = run.series.values(name)
+        if any(math.isfinite(values[at]) for at in run.kept):
+            return name
+    return None
+
+
+def _share(run: Run, one: Fraction, name: str) -> tuple[float, float, int] | None:
+    """Of the step, seconds, in how many rows."""
+    values = run.series.values(name)
+    shares, seconds = [], []
+    for at in run.kept:
+        step = run.times.seconds[at]
+        if not math.isfinite(values[at]):
+            continue
+        share = values[at] / one.scale if one.scale else values[at] / step
+        shares.append(share)
+        seconds.append(share * step)
+    middle, took = median_of(shares), median_of(seconds)
+    if middle is None or took is None or not 0 <= middle <= 1.5:
+        return None
+    return min(middle, 1.0), took, len(shares)
+
+
+# Ranks ------------------------------------------------------------------------------------------
+
+_BY_RANK = re.compile(r"timer/(?P<name>[\w-]+)\.rank(?P<rank>\d+)")
+#: Timers in which no rank waits for another.
+_OWN_WORK = ("forward-compute", "backward-compute", "batch-generator", "optimizer-inner-step")
+_APART = 0.10
+_OFTEN = 0.6  # the same rank is last in so many rows
+
+
+def rank_signs(run: Run) -> Iterator[Sign]:
+    """Timers of each rank, or of the fastest and slowest; lines of Megatron's detector."""
+    by_rank = _timers_by_rank(run)
+    for name, ranks in by_rank.items():
+        yield from _of_ranks(run, name, ranks)
+    if not by_rank:
+        for name in _OWN_WORK:
+            yield from _of_extremes(run, name)
+    yield from _of_detector(run)
+
+
+def tells_ranks(run: Run) -> bool:
+    """Whether it has figures by rank at all."""
+    extremes = any(f"timer/{name}.min" in run.series.columns for name in _OWN_WORK)
+    return extremes or bool(_timers_by_rank(run)) or len(run.events("straggler")) >= 3
+
+
+def _timers_by_rank(run: Run) -> dict[str, dict[int, str]]:
+    found: dict[str, dict[int, str]] = {}
+    for column in run.series.columns:
+        match = _BY_RANK.fullmatch(column)
+        if match and match["name"] in _OWN_WORK:
+            found.setdefault(match["name"], {})[int(match["rank"])] = column
+    return {name: ranks for name, ranks in found.items() if len(ranks) >= 3}
+
+
+def _of_ranks(run: Run, name: str, ranks: dict[int, str]) -> Iterator[Sign]:
+    last: Counter[int] = Counter()
+    beyond, rows = [], []
+    for at in run.kept:
+        row = {rank: run.series.values(column)[at] for rank, column in ranks.items()}
+        row = {rank: value for rank, value in row.items() if math.isfinite(value)}
+        middle = median_of(list(row.values()))
+        if len(row) < 3 or not middle:
+            continue
+        worst = max(row, key=lambda rank: row[rank])
+        last[worst] += 1
+        beyond.append((row[worst] - middle) / run.times.seconds[at])
+        rows.append(at)
+    share = median_of(beyond)
+    if not rows or share is None or share < _APART / 2:
+        return
+    (rank, times), *_ = last.most_common(1)
+    if times >= _OFTEN * len(rows) and len(rows) >= 3:
+        yield Sign(
+            "straggler", f"rank {rank} is the slowest in {name} in {times} of {len(rows)} rows, "
+            f"{share * 100:.3g} % of a step behind the median rank", share=share,
+            seconds=None if run.relative else share * run.spread.median, subject=f"rank {rank}",
+            confidence="high" if len(rows) >= 10 else "medium",
+            evidence=(run.evidence(rows[0]),),
+        )  # fmt: skip
+    else:
+        yield _another_each_time(run, name, share, rows, len(last))
+
+
+def _another_each_time(run: Run, name: str, share: float, rows: list[int], ranks: int) -> Sign:
+    return Sign(
+        "imbalance", f"in {name} another rank is the slowest each time ({ranks} ranks in "
+        f"{len(rows)} rows), {share * 100:.3g} % of a step behind the median rank",
+        share=share, evidence=(run.evidence(rows[0]),), confidence="medium",
+        against=("no rank is last in most rows, so that no machine is to blame",),
+    )  # fmt: skip
+
+
+def _of_extremes(run: Run, name: str) -> Iterator[Sign]:
+    low, high = f"timer/{name}.min", f"timer/{name}.max"
+    if low not in run.series.columns or high not in run.series.columns:
+        return
+    gaps, rows = [], []
+    for at in run.kept:
+        least, most = run.series.values(low)[at], run.series.values(high)[at]
+        if math.isfinite(least) and math.isfinite(most) and least > 0:
+            gaps.append((most - least) / run.times.seconds[at])
+            rows.append(at)
+    share = median_of(gaps)
+    if rows and share is not None and share >= _APART / 2 and name != "batch-generator":
+        yield Sign(
+            "imbalance", f"{name} differs by {share * 100:.3g} % of a step between the fastest and "
+            f"the slowest rank (n = {len(rows):,})", share=share,
+            evidence=(run.evidence(rows[0]),), confidence="low",
+            against=("which rank it is, and whether always the same, is not in this log",),
+            fix=("once more with --timing-log-option all: one rank each time is a machine, the "
+                 "ranks of the last stage are the model's division",),
+        )  # fmt: skip
+
+
+def _of_detector(run: Run) -> Iterator[Sign]:
+    """Lines with the slowest rank by name: MxRtt/Rnk."""
+    events = [one for one in run.events("straggler") if "MxRtt/rank" in one.values]
+    if len(events) < 3:
+        return
+    last = Counter(int(one.values["MxRtt/rank"]) for one in events)
+    gaps = [
+        (one.values["MxRtt"] - one.values["MnRtt"]) / one.values["MxRtt"] for one in events
+        if one.values.get("MxRtt", 0) > 0 and "MnRtt" in one.values
+    ]  # fmt: skip
+    share = median_of(gaps)
+    (rank, times), *_ = last.most_common(1)
+    if share is None or share < _APART / 2:
+        return
+    evidence = tuple(_line(run, one) for one in events[:2])
+    if times < _OFTEN * len(events):
+        yield Sign("imbalance", f"another rank is the slowest in each report ({len(last)} ranks in "
+                   f"{len(events)}), {share * 100:.3g} % behind the fastest", share=share,
+                   evidence=evidence, against=("no rank is last in most reports",))  # fmt: skip
+        return
+    yield Sign(
+        "straggler", f"rank {rank} is the slowest in {times} of {len(events)} reports, "
+        f"{share * 100:.3g} % behind the fastest", share=share, subject=f"rank {rank}",
+        confidence="high" if len(events) >= 5 else "medium", evidence=evidence,
+    )  # fmt: skip
+    yield from _clocks(run, events, rank)
+
+
+def _clocks(run: Run, events: list[LogEvent], rank: int) -> Iterator[Sign]:
+    """The slow rank's clock, where it is the lowest of all."""
+    low = [one for one in events if one.values.get("MnClk/rank") == rank]
+    gaps = [
+        1 - one.values["MnClk"] / one.values["MxClk"] for one in low
+        if one.values.get("MxClk", 0) > 0 and "MnClk" in one.values
+    ]  # fmt: skip
+    share = median_of(gaps)
+    if len(low) >= _OFTEN * len(events) and share is not None and share >= 0.03:
+        yield Sign("throttled", f"its clock is {share * 100:.3g} % below the fastest in {len(low)} "
+                   f"of {len(events)} reports", share=share, subject=f"rank {rank}",
+                   confidence="high", evidence=(_line(run, low[0]),))  # fmt: skip
+
+
+def _line(run: Run, event: LogEvent) -> Evidence:
+    return Evidence("log", text=event.text, line=event.line, source=run.log.source)

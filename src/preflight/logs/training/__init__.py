@@ -1,0 +1,1 @@
+"""Logs of training runs, of whatever framework: step lines to series, other lines to events."""
