@@ -95,3 +95,10 @@ def test_a_path_that_looks_like_an_option_or_has_marks_in_it_stays_a_path(tmp_pa
     ran = preflight("checkpoint", "verify", str(path), cwd=tmp_path)
     assert ran.rc == 0, ran.err
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_one_path_that_is_not_there_does_not_stop_the_others(run: Path) -> None:
+    ran = preflight("checkpoint", "verify", str(run), str(run / "gone"), "--format", "json")
+    assert ran.rc == 3
+    found = [one["finding"] for one in json.loads(ran.out)["findings"]]
+    assert found == ["checkpoint.resumable", "checkpoint.resumable", "checkpoint.unknown"]

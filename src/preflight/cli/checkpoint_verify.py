@@ -19,8 +19,9 @@ from preflight.cli.many import many_hosts
 from preflight.cli.options import Options
 from preflight.cli.saving import capture_paths, hold_targets, opened_targets
 from preflight.cli.streams import Streams
+from preflight.diagnosis.checkpoint.gathered import gathered
 from preflight.diagnosis.checkpoint.whole import verdict
-from preflight.errors import PreflightError, UsageError
+from preflight.errors import UsageError
 from preflight.facts.checkpoints import Scan
 from preflight.model import Command, Counts, Finding, HostReport, MissingProbe, Raw, Report, Status
 from preflight.reports import RENDERERS
@@ -144,6 +145,7 @@ def _report(raws: list[Raw], options: Options) -> Report:
     if not raws:
         raise UsageError("nothing of checkpoints is in what was recorded", _HINT)
     _hold_there(found, failed)
+    found = list(gathered(found)) if several else found
     against = found.pop() if options.compare is not None and found else None
     whole = verdict(found, against)
     findings = (*whole.findings, *failed)
@@ -192,6 +194,3 @@ def _hold_there(found: list[Scan], failed: list[Finding]) -> None:
     absent = [one for one in found if one.absent]
     if found and not failed and len(absent) == len(found):
         raise UsageError(f"{absent[0].trouble}", _HINT)
-    for one in absent:
-        if not one.host:
-            raise PreflightError(one.trouble, _HINT)

@@ -37,6 +37,7 @@ def verdict(scans: Sequence[Scan], against: Scan | None = None) -> Verdict:
         here.sort(key=lambda one: order[id(one.found)])
         findings += [one.finding for one in here]
         findings += [each for one in here for each in inside(one.found)]
+        findings += _apart(scan, here)
         findings += [*trackers(scan, here), *leftovers(scan), *_hostile(scan, found.others)]
         if not here and not any(one.finding == "checkpoint.hostile" for one in findings):
             findings.append(_none(scan))
@@ -44,6 +45,19 @@ def verdict(scans: Sequence[Scan], against: Scan | None = None) -> Verdict:
     if against is not None and all_:
         findings.append(compared(all_[0].found, shape_at(against)))
     return Verdict(tuple(all_), tuple(findings), advice(all_))
+
+
+def _apart(scan: Scan, here: Sequence[Judged]) -> list[Finding]:
+    """Parts on disks of several hosts that are whole only together."""
+    whole = [one.found.shown for one in here if one.can_resume]
+    if not scan.host or not whole:
+        return []
+    return [Finding(
+        "checkpoint.apart", Status.WARN, whole[0],
+        text=f"no host has all of it: the files of {scan.host} are whole together",
+        fix=("gather the files of all hosts in one folder before the resume, or resume each rank "
+             "on the host that has its files",), runbook="checkpoint-incomplete",
+    )]  # fmt: skip
 
 
 def _hostile(scan: Scan, others: Sequence[ScannedFile]) -> Iterator[Finding]:
