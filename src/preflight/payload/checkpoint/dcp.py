@@ -50,6 +50,14 @@ def described(window: Window) -> Described:
         raise DamagedError("hostile", f"it has {window.size:,} bytes, and at most "
                       f"{pickles.MOST_BYTES:,} are read")  # fmt: skip
     read = pickles.read(window.read(0, window.size))
+    try:
+        return _described(read)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        text = f"its pickle holds something else than it has to: {error}"
+        raise DamagedError("pickle", text, None, read.names) from None
+
+
+def _described(read: pickles.Read) -> Described:
     root = read.value
     if not isinstance(root, Made) or not root.name.endswith("checkpoint.metadata.Metadata"):
         text = "it is no description of a distributed checkpoint"

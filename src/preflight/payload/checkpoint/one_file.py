@@ -45,6 +45,8 @@ def scan(root: str, entry: Entry, how: How, pieces: Pieces) -> Told:
         told.flaw("unreadable", error.strerror or str(error))
     except (MemoryError, RecursionError) as error:
         told.flaw("hostile", f"reading it takes more than what is allowed ({type(error).__name__})")
+    except Exception as error:  # noqa: BLE001 - one file must not keep the others from being told
+        told.flaw("unreadable", f"a bug in preflight: {type(error).__name__}: {error}")
     finally:
         os.close(fd)
     return told

@@ -13,6 +13,8 @@ from .window import DamagedError
 #: So much of a pickle is read; that of a checkpoint holds names and shapes, and no numbers.
 MOST_BYTES = 64 << 20
 _MOST_OPCODES = 30_000_000
+#: What following a pickle that is no longer one comes to.
+_BROKEN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 #: Of an argument that ends with its line: numbers and names are shorter.
 _LONGEST_LINE = 1 << 16
 #: Tuples within tuples, of a key: its hash is taken by recursion.
@@ -82,7 +84,7 @@ def read(data: bytes) -> Read:
             machine.step(opcode.name, argument)
     except DamagedError as error:
         raise _refused(error.kind, error.text, machine) from None
-    except (ValueError, IndexError, TypeError, KeyError, UnicodeError, OverflowError) as error:
+    except _BROKEN as error:
         text = f"its pickle cannot be followed: {error}"
         raise _refused("pickle", text, machine, source.tell()) from None
     if not machine.stack:

@@ -15,6 +15,9 @@ _DESCRIPTOR = b"PK\x07\x08"
 _END_SIZE, _LONGEST_COMMENT = 22, 65535
 _LARGEST_DIRECTORY, _MOST_MEMBERS = 128 << 20, 2_000_000
 _FULL = 0xFFFFFFFF
+_STORED = 0
+#: Of the attributes that MS-DOS gave a file.
+_FOLDER = 0x10
 
 
 class Member(NamedTuple):
@@ -36,46 +39,67 @@ class Directory(NamedTuple):
     end: int
 
 
+class _End(NamedTuple):
+    """What the records at the end say of the directory; `at`: where they begin, `end`: where the
+    archive does."""
+
+    members: int
+    size: int
+    offset: int
+    at: int
+    end: int
+
+
 def directory(window: Window) -> Directory:
     """DamagedError where there is none (the archive is cut short), or it contradicts itself."""
-    at, count, size, offset, end = _end_record(window)
-    if size > _LARGEST_DIRECTORY or count > _MOST_MEMBERS:
-        raise DamagedError("hostile", f"a directory of {count:,} members in {size:,} bytes", at)
-    if offset + size > window.size:
-        raise DamagedError("header", "its directory lies beyond its end", at)
-    found = sorted(_members(window.read(offset, size), offset), key=lambda one: one.header)
-    if len(found) != count:
-        raise DamagedError("header", f"its directory has {len(found)} of {count} members", offset)
+    end = _end_record(window)
+    if end.size > _LARGEST_DIRECTORY or end.members > _MOST_MEMBERS:
+        text = f"a directory of {end.members:,} members in {end.size:,} bytes"
+        raise DamagedError("hostile", text, end.at)
+    if end.offset + end.size != end.at:
+        raise DamagedError("header", "its directory does not lie before its end", end.at)
+    listed = list(_members(window.read(end.offset, end.size), end.offset))
+    found = sorted(listed, key=lambda one: one.header)
+    if len(found) != end.members:
+        text = f"its directory has {len(found)} of {end.members} members"
+        raise DamagedError("header", text, end.offset)
     members = [one._replace(offset=_data_of(window, one)) for one in found]
-    _hold(members, offset)
-    return Directory(members, end)
+    _hold(members, end.offset)
+    return Directory(members, end.end)
 
 
-def _end_record(window: Window) -> tuple[int, int, int, int, int]:
-    """Where it is, how many members, size and offset of the directory, where the archive ends."""
+def _end_record(window: Window) -> _End:
+    """With the one for large archives, which torch always writes, where that is there."""
     tail = min(window.size, _END_SIZE + _LONGEST_COMMENT)
     data = window.read(window.size - tail, tail)
     at = data.rfind(_END)
     if at < 0 or at + _END_SIZE > len(data):
         raise DamagedError("truncated", "its end is missing: a zip archive ends in its directory",
-                      window.base + window.size)  # fmt: skip
-    count, size, offset, comment = struct.unpack_from("<HIIH", data, at + 10)
+                           window.base + window.size)  # fmt: skip
+    *disks, here, count, size, offset, comment = struct.unpack_from("<HHHHIIH", data, at + 4)
     place = window.size - tail + at
-    end = place + _END_SIZE + comment
-    if _FULL in (size, offset) or count == 0xFFFF:
-        count, size, offset = _end_record64(window, place)
-    return place, count, size, offset, end
-
-
-def _end_record64(window: Window, place: int) -> tuple[int, int, int]:
+    small = _End(count, size, offset, place, place + _END_SIZE + comment)
     locator = window.read(place - 20, 20) if place >= 20 else b""
-    if locator[:4] != _LOCATOR:
-        raise DamagedError("header", "the record of its size is missing", window.base + place)
-    record = window.read(struct.unpack_from("<Q", locator, 8)[0], 56)
-    if record[:4] != _END64:
+    if locator[:4] == _LOCATOR:
+        large = _end_record64(window, locator, place)._replace(end=small.end)
+        alike = zip(small[:3], large[:3], (0xFFFF, _FULL, _FULL))
+        wrong = any(one not in (other, full) for one, other, full in alike)
+    else:
+        large, wrong = small, _FULL in (size, offset) or count == 0xFFFF
+    if wrong or any(disks) or here != count or small.end > window.size:
+        raise DamagedError("header", "the record at its end is damaged", window.base + place)
+    return large
+
+
+def _end_record64(window: Window, locator: bytes, place: int) -> _End:
+    disk, at, disks = struct.unpack_from("<IQI", locator, 4)
+    record = window.read(at, 56)
+    length = struct.unpack_from("<Q", record, 4)[0]
+    one, other, here, count, size, offset = struct.unpack_from("<IIQQQQ", record, 16)
+    torn = record[:4] != _END64 or at + 12 + length != place - 20
+    if torn or disk or one or other or disks != 1 or here != count:
         raise DamagedError("header", "the record of its size is damaged", window.base + place)
-    count, size, offset = struct.unpack_from("<QQQ", record, 32)
-    return count, size, offset
+    return _End(count, size, offset, at, 0)
 
 
 def _members(data: bytes, base: int) -> Iterator[Member]:
@@ -89,8 +113,19 @@ def _members(data: bytes, base: int) -> Iterator[Member]:
         name = data[at + 46 : at + 46 + lengths[0]].decode("utf-8", "replace")
         extra = data[at + 46 + lengths[0] : at + 46 + lengths[0] + lengths[1]]
         size, packed, header = _wide(extra, size, packed, header)
+        _hold_entry(data[at : at + 46], name, base + at, method == _STORED and packed != size)
         yield Member(name, crc, size, packed, method, header)
         at += 46 + sum(lengths)
+    if at != len(data):
+        raise DamagedError("header", "its directory is damaged", base + len(data))
+
+
+def _hold_entry(entry: bytes, name: str, offset: int, unlike: bool) -> None:
+    """An entry that says what no file of torch has: encrypted, on another disk, a folder, or two
+    sizes for what is stored as it is."""
+    flags, disk = struct.unpack_from("<H", entry, 8)[0], struct.unpack_from("<H", entry, 34)[0]
+    if flags & 1 or disk not in (0, 0xFFFF) or entry[38] & _FOLDER or unlike:
+        raise DamagedError("header", f"the entry of {name} in its directory is damaged", offset)
 
 
 def _wide(extra: bytes, *narrow: int) -> tuple[int, ...]:
@@ -109,14 +144,15 @@ def _wide(extra: bytes, *narrow: int) -> tuple[int, ...]:
 
 
 def _data_of(window: Window, member: Member) -> int:
-    """Where its bytes begin: behind its own header, whose name and extra field may have another
-    length than in the directory."""
+    """Where its bytes begin: behind its own header, which has the name once more, and an extra
+    field of another length than in the directory."""
     header = window.read(member.header, 30)
-    if header[:4] != LOCAL:
+    length = struct.unpack_from("<H", header, 26)[0]
+    name = window.read(member.header + 30, length).decode("utf-8", "replace")
+    if header[:4] != LOCAL or name != member.name:
         raise DamagedError("header", f"the header of {member.name} is damaged",
                       window.base + member.header)  # fmt: skip
-    name, extra = struct.unpack_from("<HH", header, 26)
-    return member.header + 30 + int(name) + int(extra)
+    return member.header + 30 + int(length) + int(struct.unpack_from("<H", header, 28)[0])
 
 
 def _hold(members: list[Member], directory_at: int) -> None:
