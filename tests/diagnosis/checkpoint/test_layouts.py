@@ -141,12 +141,24 @@ def accelerate(run: Path) -> Path:
     return folder / "random_states_1.pkl"
 
 
+def colossal_ai(run: Path) -> Path:
+    folder = run / "epoch-0_step-300"
+    for part in (1, 2):
+        save(parts()[0], folder / "modeling" / f"pytorch_model-{part:05d}-of-00002.bin")
+        path = folder / "optimizer" / f"pytorch_optim-{part:05d}-of-00002.bin"
+        save(parts()[1], path)
+    save({"last": 1}, folder / "lr_scheduler")
+    (folder / "running_states.json").write_text("{}")
+    return path
+
+
 #: Saves a whole checkpoint into a run, and gives a file of which the loss makes it incomplete.
 LAYOUTS: dict[str, Callable[[Path], Path]] = {
     "hf-trainer": trainer, "hf-trainer, deepspeed": trainer_with_deepspeed,
     "deepspeed": deepspeed, "deepspeed, stage 3": deepspeed_stage_3,
     "megatron-legacy": megatron, "megatron-dist": megatron_dist, "olmo-core": olmo_core,
     "nanotron": nanotron, "composer": composer, "metaseq": metaseq, "accelerate": accelerate,
+    "colossal-ai": colossal_ai,
 }  # fmt: skip
 
 
@@ -178,6 +190,7 @@ def test_the_steps_of_each_are_told(tmp_path: Path) -> None:
         "hf-trainer": 100, "hf-trainer, deepspeed": 10, "deepspeed": 100, "deepspeed, stage 3": 5,
         "megatron-legacy": 100, "megatron-dist": 100, "olmo-core": 50, "nanotron": 10,
         "composer": 100, "metaseq": 22750, "accelerate": 3,
+        "colossal-ai": 300,
     }  # fmt: skip
 
 

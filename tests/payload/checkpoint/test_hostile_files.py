@@ -120,7 +120,7 @@ SCAN = """
 import sys
 from preflight.payload.checkpoint.harness import harness
 from preflight.payload.checkpoint.plan import Plan
-harness(Plan((sys.argv[1],), sample_bytes=300_000_000), lambda line: None)
+harness(Plan((sys.argv[1],), sample_bytes=100_000_000), lambda line: None)
 print(peak_kib())
 """
 

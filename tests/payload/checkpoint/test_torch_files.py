@@ -145,6 +145,12 @@ def test_values_that_are_no_numbers_are_told_with_their_tensor(tmp_path: Path, b
     assert names(verified(tmp_path / "a.pt", values=False)) == ["resumable"]
 
 
+def test_a_single_value_that_is_no_number_yet_is_no_damage(tmp_path: Path) -> None:
+    best = {"min_value": torch.tensor(float("inf")), "last": torch.tensor(float("nan"))}
+    torch.save(state(metrics=best), tmp_path / "a.pt")
+    assert names(verified(tmp_path / "a.pt")) == ["resumable"]
+
+
 def test_masks_may_hold_infinities(tmp_path: Path) -> None:
     torch.save(state(mask=torch.full((8, 8), float("-inf"))), tmp_path / "a.pt")
     assert names(verified(tmp_path / "a.pt")) == ["resumable"]

@@ -29,7 +29,7 @@ def reasons(found: Found) -> list[Reason]:
 
 
 def _of_file(found: Found, name: str, file: ScannedFile) -> list[Reason]:
-    told = [_of_flaw(name, file, flaw) for flaw in file.flaws if _matters(found, name, file)]
+    told = [_of_flaw(name, file, flaw) for flaw in file.flaws if _matters(found, name, file, flaw)]
     hostile = [one for one in file.globals if named_like(one, flaw_table().hostile)]
     doubtful = [one for one in file.globals if named_like(one, flaw_table().doubtful)]
     if hostile:
@@ -56,12 +56,15 @@ def _of_flaw(name: str, file: ScannedFile, flaw: Flaw) -> Reason:
                   seen(name, flaw.text, flaw.offset))  # fmt: skip
 
 
-def _matters(found: Found, name: str, file: ScannedFile) -> bool:
-    """A marker without a byte, or a note that is no JSON, is nothing that a resume reads."""
+def _matters(found: Found, name: str, file: ScannedFile, flaw: Flaw) -> bool:
+    """A marker without a byte, a note that is no JSON, and tokens in a file `train.bin` are nothing
+    that a resume reads."""
     if file.kind in VALUES or file.kind in ("dcp-metadata", "zeros", "html", "lfs-pointer"):
         return True
     if name.endswith((".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".distcp")):
-        return True
+        other = flaw.kind == "unknown" or file.kind in ("text", "json")
+        if not (other and name.endswith(".bin")):
+            return True
     layout = found.layout
     return layout is not None and any(matches(one, name) for one in layout.patterns())
 
@@ -95,10 +98,15 @@ def _not_finite(found: Found) -> list[Reason]:
 
 
 def odd(found: Found, kind: str) -> list[Tensor]:
-    """Tensors with NaN (`nans`) or infinities (`infs`) in places where none belong."""
+    """Tensors with NaN (`nans`) or infinities (`infs`) in places where none belong: a single value
+    may be the best so far, of which there is none yet, and nothing but infinities is a mask."""
     masks = _MASKS if kind == "infs" else ()
-    some = (one for one in found.tensors if getattr(one, kind))
-    return [one for one in some if not any(word in one.name for word in masks)]
+    some = (one for one in found.tensors if 0 < getattr(one, kind) < one.count or one.nans > 1)
+    return [one for one in some if getattr(one, kind) and not _is_one_of(one.name, masks)]
+
+
+def _is_one_of(name: str, words: tuple[str, ...]) -> bool:
+    return any(word in name for word in words)
 
 
 def seen(file: str, text: str, offset: int | None = None) -> Evidence:

@@ -170,7 +170,10 @@ def _may_hold_tensors(file: ScannedFile, name: str) -> bool:
     """Not links, and not what else goes by such a name, such as arguments that were pickled."""
     if file.kind in VALUES:
         return file.tensors > 0 or bool(file.flaws) or file.kind == "torch-zip"
-    return file.kind != "link" and name.endswith(_VALUE_NAMES) and bool(file.flaws)
+    told = [flaw.kind for flaw in file.flaws]
+    if name.endswith(".bin") and (told == ["unknown"] or file.kind in ("text", "json")):
+        return False  # data of another kind goes by this name too
+    return file.kind != "link" and name.endswith(_VALUE_NAMES) and bool(told)
 
 
 def _joined(folder: str, name: str) -> str:

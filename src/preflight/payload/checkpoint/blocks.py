@@ -15,7 +15,7 @@ from .window import DamagedError, Window
 
 #: So much is read at once, and one such block ahead: it is still in the cache of its core when it
 #: is looked at after its checksum.
-BLOCK = 512 << 10
+BLOCK = 1 << 20
 #: Runs of zeros that are kept of a file.
 _MOST_RUNS = 2000
 
