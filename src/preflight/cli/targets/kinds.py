@@ -58,5 +58,7 @@ class Concluding(Struct, frozen=True):
 
 CONCLUDING: tuple[Concluding, ...] = (
     Concluding("preflight.diagnosis.step_time.from_log", ("log",)),
+    Concluding("preflight.diagnosis.step_time.from_trace", ("trace",)),
+    Concluding("preflight.diagnosis.step_time.from_timeline", ("timeline",)),
     Concluding("preflight.diagnosis.step_time.from_samples", ("gpu-samples", "iostat")),
 )
