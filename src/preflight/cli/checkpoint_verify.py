@@ -151,7 +151,8 @@ def _report(raws: list[Raw], options: Options) -> Report:
     findings = (*whole.findings, *failed)
     return Report(
         command="checkpoint verify", argv=_arguments(), level="", started_at="", elapsed_s=0.0,
-        verdict=verdict_of(one.status for one in findings), counts=Counts(), hosts=tuple(hosts),
+        verdict=verdict_of(one.status for one in findings), counts=Counts(),
+        hosts=tuple(hosts) if several else (),
         findings=findings, measurements=tuple(checkpoint_tables(whole.judged)),
         hints=whole.hints, preflight=__version__,
     )  # fmt: skip

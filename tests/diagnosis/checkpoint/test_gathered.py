@@ -61,5 +61,5 @@ def test_pieces_on_another_host_than_the_metadata(tmp_path: Path) -> None:
     (two / "step-10" / "__0_0.distcp").unlink()
     assert names(together(one)) == names(together(two)) == ["incomplete"]
     found = together(one, two)
-    assert names(found) == ["resumable"]
-    assert "checksums were not all looked at" in found.findings[0].text
+    assert names(found) == ["unknown"]
+    assert "__0_1.distcp: its pieces were not looked at" in found.findings[0].text

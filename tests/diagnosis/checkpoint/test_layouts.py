@@ -221,6 +221,14 @@ def test_without_scheduler_or_random_states_it_is_said_what_starts_anew(tmp_path
     assert "without the scheduler's state" in finding.text
 
 
+def test_a_state_of_another_step_is_told(tmp_path: Path) -> None:
+    trainer(tmp_path)
+    (tmp_path / "checkpoint-100").rename(tmp_path / "checkpoint-200")
+    finding = verified(tmp_path).findings[0]
+    assert finding.finding == "checkpoint.damaged"
+    assert "trainer_state.json is of step 100, and the folder of 200" in finding.text
+
+
 def test_an_index_and_files_of_two_saves_are_told(tmp_path: Path) -> None:
     trainer(tmp_path)
     save_safetensors(tmp_path / "checkpoint-100" / "model-00002-of-00002.safetensors",

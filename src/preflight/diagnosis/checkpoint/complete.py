@@ -51,11 +51,24 @@ def _there(found: Found, way: str) -> bool:
 def missing(found: Found, layout: Layout) -> list[Reason]:
     """What ought to be there and is not."""
     told = [*_last(found, layout), *_indexed(found), *_grids(found, layout)]
+    told += _of_two_steps(found, layout)
     if not has_weights(found, layout) and not told:
         ways = " or ".join(dict.fromkeys(" and ".join(way) for way in layout.weights[:3]))
         told.append(Reason("incomplete", f"there are no weights in it: {ways} is missing",
                            "take an older checkpoint"))  # fmt: skip
     return told
+
+
+def _of_two_steps(found: Found, layout: Layout) -> Iterator[Reason]:
+    """What is in it is of another step than its name says: files of two saves."""
+    for name, key in layout.says.items():
+        said = found.files[name].told.get(key, "") if name in found.files else ""
+        if found.step is not None and said.isdecimal() and int(said) != found.step:
+            yield Reason(
+                "damaged", f"{name} is of step {int(said):,}, and the folder of {found.step:,}",
+                "copy it again from where it was saved: files of two saves lie in it",
+                seen(name, f"{key}: {said}"),
+            )  # fmt: skip
 
 
 def _last(found: Found, layout: Layout) -> Iterator[Reason]:

@@ -40,6 +40,12 @@ def _of_file(found: Found, name: str, file: ScannedFile) -> list[Reason]:
     elif doubtful:
         told.append(Reason("note", f"{name}: its pickle names {', '.join(doubtful[:5])}; "
                            "look before you load it with weights_only=False"))  # fmt: skip
+    if file.kind == "distcp" and file.checksum == "not-looked" and not file.checked_bytes:
+        told.append(Reason(
+            "unknown", f"{name}: its pieces were not looked at: its .metadata does not lie beside "
+            "it, or an extension packed them", "gather the files of all hosts in one folder, then "
+            "verify that", seen(name, "no piece was read"),
+        ))  # fmt: skip
     if file.kind == "link" and file.told.get("leads") != "inside":
         told.append(_of_link(name, file))
     return told

@@ -29,6 +29,7 @@ class Layout(Struct, frozen=True, forbid_unknown_fields=True):
     wants: tuple[str, ...] = ()
     grids: tuple[str, ...] = ()
     ranks: dict[str, str] = {}
+    says: dict[str, str] = {}
     last: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
 

@@ -21,6 +21,14 @@ _WORST = (
     ("incomplete", "checkpoint.incomplete", Status.FAIL, "checkpoint-incomplete"),
     ("unknown", "checkpoint.unknown", Status.ERROR, "checkpoint-load"),
 )
+#: What is said of checksums: of all files, and of some.
+_CHECKSUMS = {
+    "failed": ("every checksum is wrong", "with a wrong checksum"),
+    "verified": ("every checksum is right", "with every checksum right"),
+    "none": ("no checksum in this format", "of a format without checksums"),
+    "off": ("saved without checksums", "saved without checksums"),
+    "not-looked": ("checksums were not all looked at", "of which checksums were not looked at"),
+}
 _MOST_REASONS, _MOST_INTACT = 6, 8
 
 
@@ -139,16 +147,13 @@ def checked(found: Found) -> str:
     read = sum(one.checked_bytes for one in files)
     size = sum(one.size for one in files)
     told = [f"checked {format_bytes(read)} of {format_bytes(size)}"]
-    without = [one for one in files if one.checksum in ("none", "off")]
-    verified = [one for one in files if one.checksum == "verified"]
-    if verified:
-        some = f"checksums of {len(verified):,} of {len(files):,} files are right"
-        told.append("every checksum is right" if len(verified) == len(files) else some)
-    if without:
-        told.append("no checksum in this format" if all(one.checksum == "none" for one in without)
-                    else "saved without checksums")  # fmt: skip
-    if any(one.checksum == "not-looked" for one in files):
-        told.append("checksums were not all looked at")
+    counts = {state: sum(one.checksum == state for one in files) for state in _CHECKSUMS}
+    for state, words in _CHECKSUMS.items():
+        if counts[state] == len(files) > 0:
+            told.append(words[0])
+        elif counts[state]:
+            noun = "file" if counts[state] == 1 else "files"
+            told.append(f"{counts[state]:,} {noun} {words[1]}")
     return "; ".join([*told, *_how(found)])
 
 

@@ -47,7 +47,7 @@ class Described(NamedTuple):
 def described(window: Window) -> Described:
     """DamagedError where it is no such pickle."""
     if window.size > pickles.MOST_BYTES:
-        raise DamagedError("hostile", f"it has {window.size:,} bytes, and at most "
+        raise DamagedError("unknown", f"it has {window.size:,} bytes, and at most "
                       f"{pickles.MOST_BYTES:,} are read")  # fmt: skip
     read = pickles.read(window.read(0, window.size))
     try:

@@ -68,8 +68,8 @@ def _inside(name: str, value: Any) -> Iterator[tuple[str, Any]]:
             if not isinstance(inner, (int, float, str, bytes, type(None))):
                 yield f"{name}.{at}" if name else str(at), inner
     elif isinstance(value, Made):
-        yield from _inside(name, value.items)
-        yield from _inside(name, value.entries)
+        yield from _inside(name, value.items or {})
+        yield from _inside(name, value.entries or [])
         # A parameter is made of a tensor, and has its name.
         for inner in value.args if isinstance(value.args, tuple) else ():
             if isinstance(inner, (Made, dict, list)):
@@ -159,7 +159,7 @@ def _told(value: Any) -> str:
         return "tensor"
     if isinstance(value, Made):
         if value.name in ("collections.OrderedDict", "collections.defaultdict"):
-            return f"dict of {len(value.items)}"
+            return f"dict of {len(value.items or ())}"
         if value.name.startswith(("torch._utils._rebuild", "torch._tensor._rebuild")):
             return "tensor"
         return f"object {value.name}"[:200]

@@ -12,7 +12,7 @@ from .window import DamagedError
 
 #: So much of a pickle is read; that of a checkpoint holds names and shapes, and no numbers.
 MOST_BYTES = 64 << 20
-_MOST_OPCODES = 30_000_000
+_MOST_OPCODES = 20_000_000
 #: What following a pickle that is no longer one comes to.
 _BROKEN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 #: Of an argument that ends with its line: numbers and names are shorter.
@@ -39,8 +39,9 @@ class Made:
         self.of = of
         self.args = args
         self.state: Any = None
-        self.items: dict[Any, Any] = {}
-        self.entries: list[Any] = []
+        # Most have neither: a description of a large checkpoint makes millions.
+        self.items: dict[Any, Any] | None = None
+        self.entries: list[Any] | None = None
 
     @property
     def name(self) -> str:
@@ -142,7 +143,9 @@ def _key(key: Any) -> Any:
 
 def _set_items(machine: _Machine, flat: list[Any]) -> None:
     target = machine.stack[-1]
-    into = target.items if isinstance(target, Made) else target
+    into = target
+    if isinstance(target, Made):
+        into = target.items = {} if target.items is None else target.items
     for at in range(0, len(flat) - 1, 2):
         into[_key(flat[at])] = flat[at + 1]
 
@@ -151,8 +154,11 @@ def _append(machine: _Machine, values: list[Any]) -> None:
     target = machine.stack[-1]
     if isinstance(target, set):
         target.update(map(_key, values))
+    elif isinstance(target, Made):
+        target.entries = [] if target.entries is None else target.entries
+        target.entries.extend(values)
     else:
-        (target.entries if isinstance(target, Made) else target).extend(values)
+        target.extend(values)
 
 
 def _set_item(machine: _Machine, _: Any) -> None:

@@ -71,8 +71,13 @@ def opened(window: Window, told: Told) -> Archive | None:
                        if one.name.startswith(stem)}  # fmt: skip
     if any(name.startswith(_SCRIPT) for name in members_by_name):
         told.kind = "torchscript"
-    if pickled.method != _STORED or pickled.size > pickles.MOST_BYTES or pickled.size < 0:
-        raise DamagedError("hostile", f"its pickle is packed, or has {pickled.size:,} bytes")
+    if pickled.size < 0:
+        raise DamagedError("truncated", "it ends within the pickle that names its tensors")
+    if pickled.method != _STORED:
+        raise DamagedError("hostile", "its pickle is packed, which torch never does")
+    if pickled.size > pickles.MOST_BYTES:
+        most = f"at most {pickles.MOST_BYTES:,} are read"
+        raise DamagedError("unknown", f"its pickle has {pickled.size:,} bytes, and {most}")
     read = _followed(window, pickled)
     placed = held.tensors(read.value)
     return Archive(members_by_name, placed, read.value, read.names, found.end > 0, found.end)
