@@ -15,7 +15,7 @@ import torch
 import torch.distributed.checkpoint as dcp
 
 from preflight.diagnosis.checkpoint.layouts import flaw_table, layouts, matches
-from tests.checkpoint_files import names, save_safetensors, save_trainer, state, verified
+from tests.checkpoint_files import cut, names, save_safetensors, save_trainer, state, verified
 
 
 def save(what: Any, path: Path) -> None:
@@ -219,6 +219,23 @@ def test_without_scheduler_or_random_states_it_is_said_what_starts_anew(tmp_path
     finding = verified(tmp_path).findings[0]
     assert (finding.finding, finding.status.value) == ("checkpoint.partly", "WARN")
     assert "without the scheduler's state" in finding.text
+
+
+def test_links_within_a_cache_lead_to_the_files(tmp_path: Path) -> None:
+    """As huggingface_hub keeps a model: names are links to files called after their content."""
+    blobs, shown = tmp_path / "blobs", tmp_path / "snapshots" / "1a2b"
+    blobs.mkdir()
+    shown.mkdir(parents=True)
+    save_safetensors(blobs / "c0ffee", {"a.w": torch.randn(9, 9)})
+    save_safetensors(blobs / "decade", {"b.w": torch.randn(9, 9)})
+    for at, blob in enumerate(("c0ffee", "decade"), 1):
+        (shown / f"model-{at:05d}-of-00002.safetensors").symlink_to(f"../../blobs/{blob}")
+    listed = {"a.w": "model-00001-of-00002.safetensors", "b.w": "model-00002-of-00002.safetensors"}
+    (shown / "model.safetensors.index.json").write_text(json.dumps({"weight_map": listed}))
+    assert names(verified(tmp_path)) == ["weights-only"]
+    assert names(verified(shown)) == ["unknown"]
+    cut(blobs / "decade", 100)
+    assert names(verified(tmp_path)) == ["damaged"]
 
 
 def test_a_state_of_another_step_is_told(tmp_path: Path) -> None:

@@ -82,7 +82,8 @@ def _of_link(name: str, file: ScannedFile) -> Reason:
                       "fetch the file that it leads to", seen(name, f"-> {target}"))  # fmt: skip
     return Reason(
         "unknown", f"{name}: it is a link out of the folder, to {target}, and was not followed",
-        "name the folder in which the files themselves lie", seen(name, f"-> {target}"),
+        "name the folder in which the files themselves lie (of a cache of Hugging Face "
+        "models--NAME)", seen(name, f"-> {target}"),
     )  # fmt: skip
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from posixpath import basename, dirname
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from preflight.diagnosis.checkpoint.layouts import Layout, compiled, layouts, matches
 from preflight.facts.checkpoints import Scan, ScannedFile, Tensor
@@ -55,24 +57,69 @@ class Below(Struct, frozen=True):
     others: tuple[ScannedFile, ...]
 
 
+class _Index:
+    """The files of a scan that no checkpoint has taken yet, found by folder, and all tensors."""
+
+    def __init__(self, scan: Scan) -> None:
+        self.scan = scan
+        self.left = {one.path: one for one in scan.files if not is_left(one.path)}
+        self._paths = sorted(self.left)
+        self._all = {one.path: one for one in scan.files}
+        self._tensors: dict[str, list[Tensor]] = defaultdict(list)
+        for one in scan.tensors:
+            self._tensors[one.file].append(one)
+
+    def inside(self, folder: str) -> dict[str, ScannedFile]:
+        """Those below the folder, by their names relative to it."""
+        if not folder:
+            return dict(self.left)
+        # In the order of names "/" is followed by "0".
+        span = slice(bisect_left(self._paths, f"{folder}/"), bisect_left(self._paths, f"{folder}0"))
+        cut = len(folder) + 1
+        return {one[cut:]: self.left[one] for one in self._paths[span] if one in self.left}
+
+    def itself(self, file: ScannedFile) -> ScannedFile:
+        """What a link leads to, where that lies below the same path, as in a cache of a hub."""
+        target = file.told.get("target", "") if file.kind == "link" else ""
+        return self._all.get(target, file)
+
+    def take(self, folder: str, names: Iterable[str]) -> None:
+        """These belong to a checkpoint now."""
+        for name in names:
+            self.left.pop(_joined(folder, name), None)
+
+    def tensors(self, folder: str, files: dict[str, ScannedFile]) -> tuple[Tensor, ...]:
+        """Those of the files, by the names that these have here."""
+        found: list[Tensor] = []
+        for name, file in files.items():
+            path = _joined(folder, name)
+            there = self._tensors.get(file.path, [])
+            found += there if path == file.path else [replace(one, file=path) for one in there]
+        return tuple(found)
+
+
 def below(scan: Scan) -> Below:
     """Folders first, from the outermost inwards, then the files that none of them took."""
-    taken: dict[str, Found] = {}
-    left = {one.path: one for one in scan.files if not is_left(one.path)}
+    index = _Index(scan)
+    found: list[Found] = []
+    held: set[str] = set()  # folders in which a checkpoint has files
     for folder in ["", *(one for one in scan.folders if not is_left(one))]:
-        if any(_holds(one, folder) for one in taken.values()):
-            continue
-        found = _folder(scan, folder, left)
-        if found is not None:
-            taken[folder] = found
-            for name in found.files:
-                left.pop(_joined(folder, name), None)
-    each = [*taken.values(), *_each(scan, left)]
-    for one in each:
-        for name in one.files:
-            left.pop(_joined(one.folder, name), None)
-    each.sort(key=_newness, reverse=True)
-    return Below(tuple(each), tuple(left.values()))
+        one = None if folder in held else _folder(index, folder)
+        if one is not None:
+            found.append(one)
+            index.take(folder, one.files)
+            held |= {above for name in one.files for above in _above(_joined(folder, name))}
+    for one in _each(index):
+        found.append(one)
+        index.take(one.folder, one.files)
+    found.sort(key=_newness, reverse=True)
+    return Below(tuple(found), tuple(index.left.values()))
+
+
+def _above(path: str) -> Iterator[str]:
+    """The folders that a file lies in."""
+    while path := dirname(path):
+        yield path
 
 
 def is_left(path: str) -> bool:
@@ -80,29 +127,21 @@ def is_left(path: str) -> bool:
     return any(fnmatchcase(part, glob) for part in path.split("/") for glob in layouts().leftovers)
 
 
-def _newness(one: Found) -> tuple[str, float, float]:
-    return "", -1.0 if one.step is None else float(one.step), one.modified_s
+def _newness(one: Found) -> tuple[float, float]:
+    return -1.0 if one.step is None else float(one.step), one.modified_s
 
 
-def _holds(found: Found, folder: str) -> bool:
-    """Whether the folder belongs to the checkpoint: it has files there."""
-    inside = f"{folder}/"
-    return any(_joined(found.folder, name).startswith(inside) for name in found.files)
-
-
-def _folder(scan: Scan, folder: str, left: dict[str, ScannedFile]) -> Found | None:
+def _folder(index: _Index, folder: str) -> Found | None:
     """The checkpoint that this folder is, if it is one."""
-    prefix = f"{folder}/" if folder else ""
-    inside = {path[len(prefix) :]: one for path, one in left.items() if path.startswith(prefix)}
-    name = basename(folder or scan.root)
-    layout = next(
-        (one for one in layouts().rows if not one.each and _knows(one, name, inside)), None
-    )
+    inside = index.inside(folder)
+    name = basename(folder or index.scan.root)
+    rows = (one for one in layouts().rows if not one.each)
+    layout = next((one for one in rows if _knows(one, name, inside)), None)
     if layout is None:
         return None
-    files = {path: one for path, one in inside.items() if _belongs(layout, path)}
+    files = {path: index.itself(one) for path, one in inside.items() if _belongs(layout, path)}
     step = _step_of(layout.step, name)
-    return Found(scan, folder, folder, layout, step, files, _tensors(scan, prefix, files))
+    return Found(index.scan, folder, folder, layout, step, files, index.tensors(folder, files))
 
 
 def _knows(layout: Layout, name: str, inside: dict[str, ScannedFile]) -> bool:
@@ -128,16 +167,11 @@ def _step_of(expression: str, name: str) -> int | None:
     return int(step) if step and step.isdecimal() and len(step) < 19 else None
 
 
-def _tensors(scan: Scan, prefix: str, files: dict[str, ScannedFile]) -> tuple[Tensor, ...]:
-    paths = {prefix + name for name in files}
-    return tuple(one for one in scan.tensors if one.file in paths)
-
-
-def _each(scan: Scan, left: dict[str, ScannedFile]) -> Iterator[Found]:
+def _each(index: _Index) -> Iterator[Found]:
     """Checkpoints that lie side by side in a folder, each of one file or of several."""
     groups: dict[tuple[str, str], dict[str, ScannedFile]] = defaultdict(dict)
     known: dict[tuple[str, str], tuple[Layout, int | None]] = {}
-    for path, file in left.items():
+    for path, file in index.left.items():
         folder, name = dirname(path), basename(path)
         layout, one, step = _one_of(name)
         if layout is None or not _may_hold_tensors(file, name):
@@ -147,13 +181,12 @@ def _each(scan: Scan, left: dict[str, ScannedFile]) -> Iterator[Found]:
         known[key] = layout, step
     for key, files in groups.items():
         layout, step = known[key]
-        folder = key[0]
-        prefix = f"{folder}/" if folder else ""
+        folder, scan = key[0], index.scan
         names = sorted(files)
         path = _joined(folder, names[0] if len(names) == 1 else f"{key[1].partition(':')[2]}*")
         if len(scan.files) == 1 and path == scan.files[0].path and not scan.folders:
             path = "" if scan.source.rstrip("/").endswith(path) else path
-        yield Found(scan, path, folder, layout, step, files, _tensors(scan, prefix, files))
+        yield Found(scan, path, folder, layout, step, files, index.tensors(folder, files))
 
 
 def _one_of(name: str) -> tuple[Layout | None, str, int | None]:

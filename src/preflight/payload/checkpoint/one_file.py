@@ -28,7 +28,9 @@ def scan(root: str, entry: Entry, how: How, pieces: Pieces) -> Told:
     told = Told(entry.path, entry.size, entry.modified_s)
     if entry.links_to:
         told.kind = "link"
-        told.told.update({"links_to": entry.links_to[:1000], "leads": entry.leads})
+        told.told.update(
+            {"links_to": entry.links_to[:1000], "leads": entry.leads, "target": entry.target}
+        )
         return told
     try:
         fd = os.open(os.path.join(root, entry.path), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)

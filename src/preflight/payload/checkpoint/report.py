@@ -33,7 +33,6 @@ class Told:
         self.told: dict[str, str] = {}
         self.tensors: list[dict[str, Any]] = []
         self.runs = Runs()
-        self.verified = False
 
     def flaw(self, kind: str, text: str, offset: int | None = None) -> None:
         if len(self.flaws) < _MOST_FLAWS:

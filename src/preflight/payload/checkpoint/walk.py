@@ -12,13 +12,15 @@ _NOT_WALKED = {".git", "__pycache__", "node_modules", ".venv", "site-packages", 
 
 
 class Entry(NamedTuple):
-    """A file. `links_to`: what a symbolic link says; `leads`: inside, outside or nowhere."""
+    """A file. `links_to`: what a symbolic link says; `leads`: inside, outside or nowhere;
+    `target`: where inside."""
 
     path: str
     size: int
     modified_s: float
     links_to: str = ""
     leads: str = ""
+    target: str = ""
 
 
 class Walked(NamedTuple):
@@ -66,7 +68,8 @@ def _entry(full: str, relative: str, root: str, troubles: list[str]) -> Entry | 
             target = os.path.realpath(full)
             inside = target == root or target.startswith(root + os.sep)
             leads = ("inside" if inside else "outside") if os.path.exists(target) else "nowhere"
-            return Entry(relative, 0, state.st_mtime, os.readlink(full), leads)
+            there = os.path.relpath(target, root) if leads == "inside" else ""
+            return Entry(relative, 0, state.st_mtime, os.readlink(full), leads, there)
         if stat.S_ISREG(state.st_mode):
             return Entry(relative, state.st_size, state.st_mtime)
     except OSError as error:
