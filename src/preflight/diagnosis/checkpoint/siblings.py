@@ -12,6 +12,7 @@ from preflight.diagnosis.checkpoint.found import VALUES, Found
 
 #: Sizes of one file differ by less from save to save; so many others must agree.
 _ALIKE, _LEAST_OTHERS = 0.01, 2
+_NEIGHBOURS = 3  # on each side
 
 
 def groups(found: Sequence[Found]) -> list[list[Found]]:
@@ -63,14 +64,18 @@ def _sized(name: str, size: int, others: Sequence[int]) -> Reason:
                   f"{len(others)} others")  # fmt: skip
 
 
-def since(found: Found, run: Sequence[Found]) -> str:
-    """Since which checkpoint of its run there are values that are no numbers; "" where that is not
-    known."""
-    bad = {one.path for one in run if odd(one, "nans") or odd(one, "infs")}
-    if found.path not in bad or len(run) < 2:
-        return ""
+def near(run: Sequence[Found], at: int) -> list[Found]:
+    """The neighbours of one of a run: of a long run not all are compared."""
+    return [*run[max(0, at - _NEIGHBOURS) : at], *run[at + 1 : at + 1 + _NEIGHBOURS]]
+
+
+def since(run: Sequence[Found]) -> str:
+    """Since which checkpoint of a run there are values that are no numbers; "" where there are
+    none, or that is not known."""
     oldest_first = [one for one in reversed(run) if one.step is not None]
-    first = next((one for one in oldest_first if one.path in bad), None)
+    if len(oldest_first) < 2:
+        return ""
+    first = next((one for one in oldest_first if odd(one, "nans") or odd(one, "infs")), None)
     if first is None:
         return ""
     before = [one for one in oldest_first if (one.step or 0) < (first.step or 0)]

@@ -66,8 +66,8 @@ def leftovers(scan: Scan) -> Iterator[Finding]:
     """What saves left behind that did not end."""
     paths = (*scan.folders, *(each.path for each in scan.files))
     names = [one for one in paths if is_left(one)]
-    names += [one for one in scan.folders if _EMPTY.fullmatch(basename(one))
-              and not any(each.path.startswith(f"{one}/") for each in scan.files)]  # fmt: skip
+    filled = {dirname(one.path) for one in scan.files} | {dirname(one) for one in scan.folders}
+    names += [one for one in scan.folders if _EMPTY.fullmatch(basename(one)) and one not in filled]
     kept = set(names)
     outer = sorted(one for one in kept if dirname(one) not in kept)
     if outer:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from preflight.diagnosis.checkpoint import complete
-from preflight.diagnosis.checkpoint.damage import Reason, reasons
+from preflight.diagnosis.checkpoint.damage import Reason, odd, reasons
 from preflight.diagnosis.checkpoint.found import VALUES, Found
 from preflight.diagnosis.checkpoint.layouts import Layout
-from preflight.diagnosis.checkpoint.siblings import beside, since
+from preflight.diagnosis.checkpoint.siblings import beside
 from preflight.model import Finding, Status
 from preflight.units import format_bytes
 
@@ -40,13 +40,13 @@ class Judged(Struct, frozen=True):
     can_resume: bool
 
 
-def judged(found: Found, run: Sequence[Found]) -> Judged:
-    """`run`: all checkpoints of its run, the newest first."""
+def judged(found: Found, others: Sequence[Found] = (), since: str = "") -> Judged:
+    """`others`: of its run; `since`: when values that are no numbers began in that."""
     told = reasons(found)
     layout = found.layout
     if layout is not None:
         told += complete.missing(found, layout)
-    told += beside(found, [one for one in run if one is not found])
+    told += beside(found, others)
     if not found.scan.whole:
         told.append(Reason("unknown", found.scan.trouble or "the scan broke off",
                            "run it again"))  # fmt: skip
@@ -54,7 +54,9 @@ def judged(found: Found, run: Sequence[Found]) -> Judged:
         worst = [one for one in told if one.makes == makes]
         if worst:
             finding = _against_it(found, name, status, runbook, worst, told)
-            return Judged(found, _with_since(finding, found, run), can_resume=False)
+            if since and (odd(found, "nans") or odd(found, "infs")):
+                finding.text += f"; values that are no numbers {since}"
+            return Judged(found, finding, can_resume=False)
     if layout is None or not _was_looked_into(found):
         return Judged(found, _not_known(found), can_resume=False)
     return _whole(found, layout, [one for one in told if one.makes == "note"])
@@ -75,13 +77,6 @@ def _against_it(
         evidence=tuple(one.evidence for one in worst if one.evidence is not None)[:8],
         fix=tuple(dict.fromkeys(one.fix for one in worst if one.fix))[:3], runbook=runbook,
     )  # fmt: skip
-
-
-def _with_since(finding: Finding, found: Found, run: Sequence[Found]) -> Finding:
-    told = since(found, run)
-    if told:
-        finding.text = f"{finding.text}; values that are no numbers {told}"
-    return finding
 
 
 def intact(found: Found) -> list[str]:

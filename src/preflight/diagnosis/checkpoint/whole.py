@@ -11,7 +11,7 @@ from preflight.diagnosis.checkpoint.found import below
 from preflight.diagnosis.checkpoint.layouts import flaw_table, named_like
 from preflight.diagnosis.checkpoint.shapes import against as compared
 from preflight.diagnosis.checkpoint.shapes import inside, shape_at
-from preflight.diagnosis.checkpoint.siblings import groups
+from preflight.diagnosis.checkpoint.siblings import groups, near, since
 from preflight.diagnosis.checkpoint.trackers import advice, leftovers, trackers
 from preflight.diagnosis.checkpoint.verdicts import Judged, judged
 from preflight.facts.checkpoints import Scan, ScannedFile
@@ -32,7 +32,9 @@ def verdict(scans: Sequence[Scan], against: Scan | None = None) -> Verdict:
     findings: list[Finding] = []
     for scan in scans:
         found = below(scan)
-        here = [judged(one, run) for run in groups(found.found) for one in run]
+        here = [judged(one, near(run, at), told)
+                for run in groups(found.found) for told in [since(run)]
+                for at, one in enumerate(run)]  # fmt: skip
         order = {id(one): at for at, one in enumerate(found.found)}
         here.sort(key=lambda one: order[id(one.found)])
         findings += [one.finding for one in here]
