@@ -61,6 +61,7 @@ class Scan(Struct):
     tensors: tuple[Tensor, ...] = ()
     folders: tuple[str, ...] = ()
     total_bytes: int = 0
+    now_s: float = 0.0  # by the host's clock, when the scan began
     values: bool = True  # whether numbers were looked at
     every: int = 1  # of large tensors one block in so many was read
     values_every: int = 1  # and one in so many of those looked at for its values

@@ -3,6 +3,7 @@ values are no numbers, what another save left."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,18 @@ def test_since_when_there_are_values_that_are_no_numbers(tmp_path: Path) -> None
         assert "no numbers since step 300; step 200 has none" in one.finding.text
     assert "(step 200)" in found.hints[0]
     assert "2 whole ones are kept: keep 3" in found.hints[0]
+
+
+def test_of_one_that_was_just_written_it_is_said_that_a_save_may_be_under_way(
+    tmp_path: Path,
+) -> None:
+    deepspeed(tmp_path, 300).unlink()
+    told = verified(tmp_path).findings[0].against
+    assert any("a save may be under way" in text for text in told)
+    for path in (tmp_path / "global_step300").iterdir():
+        os.utime(path, (1e9, 1e9))
+    told = verified(tmp_path).findings[0].against
+    assert not any("a save may be under way" in text for text in told)
 
 
 def test_a_file_that_only_one_lacks_is_missed(tmp_path: Path) -> None:

@@ -169,3 +169,20 @@ def test_another_archive_is_no_checkpoint(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("readme.txt", "hello")
     assert [one.finding for one in verified(tmp_path).findings] == ["checkpoint.unknown"]
+
+
+def test_whatever_bit_flips_in_the_directory_what_passes_loads(tmp_path: Path) -> None:
+    """The archive's directory has no checksum of its own."""
+    path = tmp_path / "a.pt"
+    torch.save({"w": torch.ones(3), "optimizer": {"m": torch.ones(2)}}, path)
+    data = path.read_bytes()
+    begin = data.find(b"PK\x01\x02")
+    seen = 0
+    for at in range(begin, len(data), 3):
+        path.write_bytes(data[:at] + bytes([data[at] ^ (1 << at % 8)]) + data[at + 1 :])
+        if verified(path).judged[0].can_resume:
+            loaded = torch.load(path, weights_only=True)
+            assert torch.equal(loaded["w"], torch.ones(3)), at
+        else:
+            seen += 1
+    assert seen > 100

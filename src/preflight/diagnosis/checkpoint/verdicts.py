@@ -30,6 +30,8 @@ _CHECKSUMS = {
     "not-looked": ("checksums were not all looked at", "of which checksums were not looked at"),
 }
 _MOST_REASONS, _MOST_INTACT = 6, 8
+#: After its last write a checkpoint is taken for saved.
+_FRESH_S = 120.0
 
 
 class Judged(Struct, frozen=True):
@@ -73,10 +75,19 @@ def _against_it(
     text = f"INCOMPLETE: {text}" if status is Status.ERROR else text
     rest = [one.text for one in told if one not in worst]
     return Finding(
-        name, status, found.shown, text=text, against=(*rest[:8], *intact(found)),
+        name, status, found.shown, text=text,
+        against=(*intact(found), *_under_way(found), *rest[:8]),
         evidence=tuple(one.evidence for one in worst if one.evidence is not None)[:8],
         fix=tuple(dict.fromkeys(one.fix for one in worst if one.fix))[:3], runbook=runbook,
     )  # fmt: skip
+
+
+def _under_way(found: Found) -> list[str]:
+    """Whether a save may not have ended yet."""
+    ago_s = found.scan.now_s - found.modified_s
+    if not found.scan.now_s or not 0 <= ago_s < _FRESH_S:
+        return []
+    return [f"its last file was written {ago_s:.0f} s before: a save may be under way still"]
 
 
 def intact(found: Found) -> list[str]:

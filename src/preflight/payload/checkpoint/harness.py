@@ -45,7 +45,7 @@ def harness(plan: Plan, write: Tell) -> None:
             continue
         total = sum(one.size for one in walked.files)
         tell({"kind": "source", "source": path, "root": walked.root, "total_bytes": total,
-              "folders": walked.folders})  # fmt: skip
+              "now_s": round(time.time(), 3), "folders": walked.folders})  # fmt: skip
         how = _how(plan, way, total, tell)
         _files(walked, how, plan.workers, tell)
         tell({"kind": "end", "trouble": walked.trouble, "every": how.every,
