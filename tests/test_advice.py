@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -45,7 +46,7 @@ def test_advice_names_what_it_is_about(step: str, subjects: list[str], shown: st
 
 
 def test_every_command_of_preflight_that_is_named_exists() -> None:
-    known = {spec.name for spec in COMMANDS}
+    known = {spec.name.partition(" ")[0] for spec in COMMANDS}
     named = [
         (name, word)
         for name, text in texts()
@@ -67,17 +68,32 @@ def typed_commands() -> Iterator[tuple[str, str]]:
             yield name, re.split(r"[|;&>#`\"()\[{]|   ", match[1])[0]
 
 
+def commands_of(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """All of them; those of a group after its name."""
+    for name, found in group.commands.items():
+        if hasattr(found, "commands"):
+            yield from commands_of(found, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", found
+
+
+def parted(words: list[str], known: Iterable[str]) -> tuple[str, list[str]]:
+    """The command, which may have two words, and what follows it."""
+    count = 2 if " ".join(words[:2]) in known else 1
+    return " ".join(words[:count]), words[count:]
+
+
 def test_every_option_of_preflight_that_is_named_exists() -> None:
     """Placeholders are not values: what is asked is whether the command takes the option."""
     group = typer.main.get_command(build())
     known = {
         name: {flag for one in found.params for flag in (*one.opts, *one.secondary_opts)}
-        for name, found in group.commands.items()  # type: ignore[attr-defined]
+        for name, found in commands_of(group)
     }
     named = [
         (name, command, word)
         for name, typed in typed_commands()
-        for command, *words in [typed.split()]
+        for command, words in [parted(typed.split(), known)]
         if command in known
         for word in re.findall(r"(?<!\S)--[a-z][\w-]*", " ".join(words))
     ]

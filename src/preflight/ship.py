@@ -31,6 +31,7 @@ _STORAGE = ("storage",)
 _OBJECTS = ("storage", "objects")
 _PROGRAMS = ("programs",)
 _LOOK = ("look",)
+_CHECKPOINTS = ("checkpoint",)
 _FOLDERS = ("$TMPDIR", "/tmp", "/dev/shm", "$HOME/.cache")
 #: Seconds that a watch takes at most beyond its duration: a driver that starts (30), a GPU that
 #: falls silent at the end (10), the first question to the driver, Python. See payload/watch.py.
@@ -53,6 +54,8 @@ PUTS, PUT_BEYOND_S = "objects", 300
 #: The question that decodes a file of the user's, and seconds that it takes at most beyond those of
 #: its decoders: the file is read, and one that hangs is given up.
 SHARDS, SHARD_BEYOND_S = "shard", 120
+#: The question that reads checkpoints, and most seconds of it: 100 TB at a GB/s.
+CHECKPOINTS, CHECKPOINTS_S = "checkpoint", 100_000
 #: The questions that run a binary of nccl-tests, and most seconds of each: every size, and before
 #: it the start of some thousand ranks.
 TESTS, TESTS_S = "nccl-tests", 600
@@ -219,6 +222,19 @@ def shard_command(plan: Mapping[str, Any], python: tuple[str, ...] = ("python3",
         timeout_s=took_s + SHARD_BEYOND_S,
         stdin=_launch(pyz(*_STORAGE)),
         note=f"{note}; {_shipped(pyz(*_STORAGE))}",
+    )
+
+
+def checkpoint_command(plan: Mapping[str, Any], python: tuple[str, ...] = ("python3",)) -> Command:
+    """The question what lies in checkpoints (payload/checkpoint/plan.py)."""
+    note = f"reads every file below {', '.join(plan['paths'])}, writes none"
+    return Command(
+        CHECKPOINTS,
+        _argv(python, "checkpoint", "--plan", _json(plan)),
+        timeout_s=CHECKPOINTS_S,
+        max_bytes=200 << 20,
+        stdin=_launch(pyz(*_CHECKPOINTS)),
+        note=f"{note}; {_shipped(pyz(*_CHECKPOINTS))}",
     )
 
 

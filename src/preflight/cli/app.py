@@ -17,6 +17,7 @@ from preflight import __version__
 from preflight.cli.exit import Exit
 from preflight.cli.options import (
     BENCH,
+    CHECKPOINT,
     DIAGNOSE,
     ESTIMATE,
     FIX,
@@ -44,7 +45,8 @@ determined, 70 a bug in preflight, 130 interrupted."""
 
 
 class Spec(Struct, frozen=True):
-    """One subcommand; its module in preflight.cli has run(options, streams)."""
+    """One subcommand; its module in preflight.cli has run(options, streams). A name of two words is
+    of a group, and a command in it."""
 
     name: str
     module: str
@@ -181,6 +183,15 @@ COMMANDS = (
          "preflight diagnose-step-time --hosts 'node[01-16]'"),
     ),
     Spec(
+        "checkpoint verify", "checkpoint_verify",
+        "Which checkpoints are whole, and which can a run go on from?",
+        ("paths", "from_", *HOSTS, "host_timeout", "python", *CHECKPOINT, *WRITE, *RUN),
+        ("preflight checkpoint verify runs/llm/checkpoint-2000",
+         "preflight checkpoint verify runs/llm --save checkpoints.md",
+         "preflight checkpoint verify runs/llm --compare base-model/config.json",
+         "preflight checkpoint verify /nvme/run --hosts 'node[01-16]' --sample 100G"),
+    ),
+    Spec(
         "explain", "explain",
         "What a check, an Xid, an error or a symptom means.",
         ("words", "profile", "set_", "checks", "debug"),
@@ -195,17 +206,26 @@ def build(asked: str | None = None) -> typer.Typer:
     """The typer application: one command per row of the table. `asked`: the one that is run; the
     others are then there by name only, for building the options of all takes longer than most
     commands read."""
+    settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
     app = typer.Typer(
         name="preflight", help=HELP, no_args_is_help=True, add_completion=False,
-        rich_markup_mode=None, pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        rich_markup_mode=None, pretty_exceptions_enable=False, context_settings=settings,
     )  # fmt: skip
     app.callback()(_root)
+    groups = {"": app}
     for spec in COMMANDS:
-        takes = spec.takes if asked in (None, spec.name) else ()
+        group, _, name = spec.name.rpartition(" ")
+        if group not in groups:
+            groups[group] = typer.Typer(
+                no_args_is_help=True, rich_markup_mode=None, help=spec.help,
+                context_settings=settings,
+            )  # fmt: skip
+            app.add_typer(groups[group], name=group, short_help=spec.help)
+            groups[group].callback()(lambda: None)
+        takes = spec.takes if asked in (None, group or name) else ()
         function = command(_Call(spec).run, takes, spec.help)
         epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in spec.examples)
-        app.command(spec.name, epilog=epilog, short_help=spec.help)(function)
+        groups[group].command(name, epilog=epilog, short_help=spec.help)(function)
     return app
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 CAPTURE_SUFFIX = ".capture.gz"
 #: Questions that tell how far they are.
-WORK = ("stress", "micro-train", "io-bench", "objects", "nccl-bench")
+WORK = ("stress", "micro-train", "io-bench", "objects", "nccl-bench", "checkpoint")
 
 
 class Captures(Struct):

@@ -13,7 +13,7 @@ from preflight.cli.exit import Exit, exit_status
 from preflight.cli.options import Options
 from preflight.cli.saving import Targets
 from preflight.cli.streams import Streams
-from preflight.model import Report
+from preflight.model import Report, Status
 from preflight.reports import RENDERERS, render
 
 
@@ -62,7 +62,7 @@ def finish(
         return told.status
     status = exit_status(
         report.verdict,
-        warned=report.counts.warn > 0,
+        warned=report.counts.warn > 0 or any(one.status is Status.WARN for one in report.findings),
         strict=options.strict,
         exit_zero=options.exit_zero,
     )

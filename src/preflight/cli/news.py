@@ -30,6 +30,10 @@ def news_of(probe: str, line: str) -> str:
         from preflight.cli.objects import told_of as told_of_objects
 
         return told_of_objects(_decoded(line))
+    if probe == "checkpoint":
+        from preflight.cli.checkpoint_verify import told_of as told_of_scan
+
+        return told_of_scan(_decoded(line))
     return ""
 
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from .active import ACTIVE, active
 from .lines import Lines
-from .parent import die_with_launcher
+from .parent import die_with_launcher, end_with_reader
 from .watch import Watch
 
 
@@ -38,6 +38,8 @@ def main() -> None:
     objects.add_argument("--plan", default="{}", help="what to do, as JSON: objects/plan.py")
     shard = commands.add_parser("shard", help="a file of data decoded, as JSON lines")
     shard.add_argument("--plan", default="{}", help="what to do, as JSON: storage/shard.py")
+    checkpoint = commands.add_parser("checkpoint", help="files of checkpoints, as JSON lines")
+    checkpoint.add_argument("--plan", required=True, help="as JSON: checkpoint/plan.py")
     program = commands.add_parser("program", help="a program that loads the GPUs, by itself here")
     program.add_argument("--job", default="", help="what tells our own processes on this host")
     program.add_argument("--even-if-busy", action="store_true")
@@ -59,6 +61,8 @@ def main() -> None:
         status = looked(json.loads(asked.plan), lines)
     elif asked.command == "site":
         status = _site(json.loads(asked.plan), lines)
+    elif asked.command == "checkpoint":
+        status = _checkpoint(json.loads(asked.plan), lines)
     else:
         status = Watch(asked.seconds, asked.interval, lines).run()
     _leave(status)
@@ -68,6 +72,20 @@ def _leave(status: int) -> NoReturn:
     """Not sys.exit: a worker that cannot be killed must not be waited for."""
     sys.stderr.flush()
     os._exit(status)
+
+
+def _checkpoint(plan: dict[str, Any], lines: Lines) -> int:
+    import warnings
+
+    from . import pythons
+    from .checkpoint.harness import harness
+    from .checkpoint.plan import Plan
+
+    warnings.filterwarnings("ignore")  # of numpy and torch, about themselves
+    pythons.add_users_modules()
+    end_with_reader(lines.fd)
+    harness(Plan(**plan), lines.write)
+    return 0
 
 
 def _site(plan: dict[str, Any], lines: Lines) -> int:

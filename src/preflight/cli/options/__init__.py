@@ -1,6 +1,7 @@
 """Every option once, a file for what it is of. Commands name the groups that they take."""
 
 from preflight.cli.options.asked import Options, are_many
+from preflight.cli.options.checkpoint import CHECKPOINT
 from preflight.cli.options.estimate import DIAGNOSE, ESTIMATE
 from preflight.cli.options.everywhere import HOSTS, JUDGE, RUN, WHERE, WRITE
 from preflight.cli.options.fixing import FIX
@@ -15,6 +16,7 @@ from preflight.cli.options.words import ARGUMENTS
 __all__ = [
     "ARGUMENTS",
     "BENCH",
+    "CHECKPOINT",
     "DIAGNOSE",
     "ESTIMATE",
     "FIX",

@@ -45,6 +45,10 @@ class Options(Struct):
     words: list[str] = []
     reports: list[str] = []
     targets: list[str] = []
+    paths: list[str] = []
+    compare: str | None = None
+    checksums_only: bool = False
+    sample: str | None = None
     fix_script: bool = False
     apply: bool = False
     undo: str | None = None

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from preflight.cli.options import (
+    checkpoint,
     estimate,
     everywhere,
     fixing,
@@ -22,7 +23,7 @@ from preflight.cli.options.option import Option
 from preflight.cli.options.words import ARGUMENTS
 
 #: The files of options, each for what they are of.
-ROOMS = (everywhere, fixing, training, stress, network, storage, estimate)
+ROOMS = (everywhere, fixing, training, stress, network, storage, estimate, checkpoint)
 OPTIONS: dict[str, Option] = {
     name: option for room in ROOMS for name, option in room.OPTIONS.items()
 }

@@ -19,5 +19,11 @@ ARGUMENTS: dict[str, Option] = {
         "standard input), or the PID of a running process.",
         "TARGET",
     ),
+    "paths": Option(
+        list[str],
+        (),
+        "Checkpoints: a folder or a file of one, or the folder of a run with all of its own.",
+        "PATH",
+    ),
     "reports": Option(list[str], (), "Reports in JSON, as --format json wrote them.", "REPORT"),
 }

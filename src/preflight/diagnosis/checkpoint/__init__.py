@@ -1,0 +1,1 @@
+"""From files of checkpoints to what can be resumed from."""
