@@ -37,6 +37,7 @@ HEAD_BYTES = 64 * 1024
 KINDS: tuple[Kind, ...] = (
     Kind("gpu-samples", "tables of GPUs", "preflight.logs.samples.gpus"),
     Kind("iostat", "tables of disks", "preflight.logs.samples.iostat"),
+    Kind("flight-recorder", "flight-recorder dumps", "preflight.logs.hangs.flight_recorder"),
     Kind("timeline", "timelines", "preflight.traces.timeline"),
     Kind("trace", "traces", "preflight.traces.kineto"),
     Kind("log", "training logs", "preflight.logs.training.log"),
@@ -57,6 +58,7 @@ class Concluding(Struct, frozen=True):
 
 
 CONCLUDING: tuple[Concluding, ...] = (
+    Concluding("preflight.diagnosis.hang.from_hang", ("flight-recorder", "log")),
     Concluding("preflight.diagnosis.step_time.from_log", ("log",)),
     Concluding("preflight.diagnosis.step_time.from_trace", ("trace",)),
     Concluding("preflight.diagnosis.step_time.from_timeline", ("timeline",)),

@@ -27,6 +27,7 @@ class Stuck(Struct):
     missing: tuple[int, ...]
     behind: dict[int, int] = field(default_factory=dict)
     mismatch: str = ""
+    since_ns: int = 0  # when the first that waits entered it
 
 
 class Waits(Struct):
@@ -116,8 +117,13 @@ def _stuck(
     return Stuck(
         group, about, members, seq, at.name if at else "",
         tuple(sorted(set(pending) - set(missing))),
-        tuple(missing), behind, _mismatch(seq, pending),
+        tuple(missing), behind, _mismatch(seq, pending), _since(seq, pending),
     )  # fmt: skip
+
+
+def _since(seq: int, pending: dict[int, list[DumpEntry]]) -> int:
+    times = [one.created_ns or 0 for found in pending.values() for one in found if one.seq == seq]
+    return min(filter(None, times), default=0)
 
 
 def _is_there(

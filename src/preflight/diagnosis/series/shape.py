@@ -37,26 +37,27 @@ def spread(values: Sequence[float]) -> Spread | None:
 
 
 def slow(values: Sequence[float], *, factor: float = 1.3, sigmas: float = 6.0) -> list[int]:
-    """Places that stick out upwards of what is usual around them."""
-    usual = running_median(values)
-    noise = spread([one - two for one, two in zip(values, usual, strict=True)])
-    if noise is None:
-        return []
+    """Places that stick out upwards of what is usual around them. Noise is that of what lies below
+    the usual: so half of all steps may be slow, and are still seen."""
+    usual = running_usual(values)
+    below = [two - one for one, two in zip(values, usual, strict=True) if one <= two]
+    noise = _SIGMA * median(below) if below else 0.0
     return [
         at for at, (one, two) in enumerate(zip(values, usual, strict=True))
-        if one > factor * two and one > two + sigmas * noise.noise
+        if one > factor * two and one > two + sigmas * noise
     ]  # fmt: skip
 
 
-def running_median(values: Sequence[float], window: int = 101) -> list[float]:
-    """The median around each place; of long series by blocks, which costs less."""
+def running_usual(values: Sequence[float], window: int = 101) -> list[float]:
+    """The 40th percentile around each place; of long series by blocks, which costs less."""
     block = max(1, window // 4)
-    middles = []
+    found = []
     for begin in range(0, len(values), block):
         around = values[max(0, begin - window // 2) : begin + block + window // 2]
-        finite = [one for one in around if math.isfinite(one)]
-        middles += [median(finite) if finite else math.nan] * min(block, len(values) - begin)
-    return middles
+        finite = sorted(one for one in around if math.isfinite(one))
+        usual = finite[int(0.4 * (len(finite) - 1))] if finite else math.nan
+        found += [usual] * min(block, len(values) - begin)
+    return found
 
 
 class Period(Struct, frozen=True):

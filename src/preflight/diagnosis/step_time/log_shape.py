@@ -64,13 +64,16 @@ def _stalls(run: Run) -> dict[str, Stalls]:
     """Slow rows by what the log says happened in them; "?" where it says nothing."""
     found: dict[str, Stalls] = {}
     seconds = run.seconds()
-    for place in slow(seconds):
+    places = slow(seconds)
+    late = set(places)
+    base = median_of([one for at, one in enumerate(seconds) if at not in late])
+    for place in places:
         at = run.kept[place]
         cause, events = _explained(run, at)
         one = found.setdefault(cause, Stalls(cause))
         steps = run.times.steps[at]
         one.rows.append(at)
-        one.lost_s += (seconds[place] - run.spread.median) * (steps if steps > 0 else 1)
+        one.lost_s += (seconds[place] - (base or run.spread.median)) * (steps if steps > 0 else 1)
         one.events += events
     return found
 

@@ -101,7 +101,7 @@ def _sign(
     n = len(one.steps)
     return Sign(
         cause, f"{told} (mean of {n} step{'s' if n > 1 else ''})" if not one.whole else
-        f"{told.replace(' of a step', '')}, of all of the trace, its start included",
+        f"{told.replace(' of a step', '')}, of all of the trace",
         share=share, seconds=None if one.whole else seconds, subject="",
         confidence="low" if one.whole else "high" if n >= 3 else "medium",
         evidence=(

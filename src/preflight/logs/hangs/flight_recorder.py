@@ -13,7 +13,6 @@ from preflight.errors import ParseError
 from preflight.facts.hangs import Dump, DumpEntry, GroupStatus
 from preflight.unpack import Unpacking
 
-_KEYS = (b"pg_config", b"pg_status", b"entries")
 #: nccl_trace_rank_7, comm_lib_trace_rank_7, node12_rank_7.json, _dump_7: the last number counts,
 #: for a host's name with numbers may stand before it.
 _RANK = re.compile(r"(?:rank|dump)_?(\d{1,7})(?:\.\w+)*$|(\d{1,7})(?:\.(?:json|pickle|pkl|gz))*$")
@@ -23,11 +22,9 @@ _FRAMES = 12
 
 def sniff(head: bytes, name: str) -> bool:
     """A pickle or JSON with the keys of a dump."""
-    begins = head[:1] in (b"\x80", b"{") or head.lstrip()[:1] == b"{"
-    return begins and sum(key in head for key in _KEYS) >= 1 and (
-        b"profiling_name" in head or b"collective_seq_id" in head or b"last_enqueued" in head
-        or (b"pg_config" in head and b"version" in head)
-    )  # fmt: skip
+    begins = head[:1] == b"\x80" or head.lstrip()[:1] == b"{"
+    own = (b"profiling_name", b"collective_seq_id", b"last_enqueued_collective")
+    return begins and b"traceEvents" not in head and any(key in head for key in own)
 
 
 def read(path: Path, tell: Callable[[str], None]) -> Dump:

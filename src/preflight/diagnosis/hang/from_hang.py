@@ -1,0 +1,160 @@
+"""A run that stands still, or ended: its root, what is only the echo, what is not confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from preflight.diagnosis.asked import Asked
+from preflight.diagnosis.hang.waits import Stuck, Waits, waits_of
+from preflight.diagnosis.hang.words import crash_signs, log_hang_signs, speaks_of_hang
+from preflight.diagnosis.reading import Lack, Reading, Sign
+from preflight.facts.hangs import Dump
+from preflight.facts.series import Log
+from preflight.model import Evidence
+
+_STACKS = "on the host of rank {rank}: py-spy dump --pid PID --native, and its log"
+_DUMPS = (
+    "dumps of all ranks: TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 "
+    "TORCH_FR_DUMP_TEMP_FILE=/shared/dump_rank_"
+)
+
+
+def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
+    """None where neither dumps nor words of a hang or an error are there."""
+    dumps: list[Dump] = facts.get("flight-recorder", [])
+    logs: list[Log] = [one for one in facts.get("log", []) if speaks_of_hang(one)]
+    if not dumps and not logs:
+        return None
+    lacks: list[Lack] = []
+    signs = [*_of_dumps(dumps, lacks), *log_hang_signs(logs, lacks, has_dumps=bool(dumps))]
+    signs += crash_signs(logs)
+    name = " and ".join(
+        text for text in (f"{len(dumps)} flight-recorder dump(s)" if dumps else "",
+                          f"{len(logs)} log(s)" if logs else "") if text
+    )  # fmt: skip
+    notes = tuple(f"{one.source}: whose rank it is does not show in its name" for one in dumps
+                  if one.rank is None)[:3]  # fmt: skip
+    return Reading(name, signs=tuple(signs), lacks=tuple(lacks), notes=notes,
+                   covers=frozenset({"hang"}) if dumps and not signs else frozenset())  # fmt: skip
+
+
+def _of_dumps(dumps: Sequence[Dump], lacks: list[Lack]) -> Iterator[Sign]:
+    waits = waits_of(dumps)
+    if not waits.stuck and not waits.edges:
+        return
+    by_rank = {one.rank: one for one in dumps if one.rank is not None}
+    diverged = next((one for one in waits.stuck if one.mismatch), None)
+    if diverged is not None:
+        yield _diverged(diverged, by_rank)
+    elif waits.roots:
+        yield from (_root(rank, waits, by_rank) for rank in waits.roots[:8])
+    elif waits.missed:
+        yield _crossed(waits, by_rank)
+    else:
+        yield from _all_there(waits, by_rank)
+    if waits.no_dump:
+        text = f"no dump of rank {', '.join(map(str, waits.no_dump[:8]))}"
+        lacks.append(Lack(("hang",), text, _DUMPS))
+
+
+def _about(stuck: Stuck) -> str:
+    group = f"{stuck.about} ({stuck.group})" if stuck.about else f"group {stuck.group}"
+    return f"{stuck.name or 'a collective'} number {stuck.seq:,} of {group}"
+
+
+def _evidence(ranks: Sequence[int], dumps: dict[int, Dump], text: str) -> tuple[Evidence, ...]:
+    known = [rank for rank in ranks if rank in dumps][:2]
+    return tuple(Evidence("flight-recorder", source=dumps[rank].source, text=text)
+                 for rank in known)  # fmt: skip
+
+
+def _root(rank: int, waits: Waits, dumps: dict[int, Dump]) -> Sign:
+    """A rank that others wait for, and that waits for nobody."""
+    mine = [one for one in waits.stuck if rank in one.missing]
+    # Of several groups that in which others began to wait first.
+    stuck = min(mine, key=lambda one: one.since_ns) if mine else None
+    behind = [one for one in waits.stuck if rank in one.behind]
+    waiting = _waiting_for(rank, waits)
+    where = _about(stuck) if stuck else "a send or receive between two ranks"
+    text = f"rank {rank} is the root: it has not entered {where}"
+    if rank in waits.no_dump:
+        text = (
+            f"rank {rank} is the root: it left no dump, so that it died or is stuck before others"
+        )
+    against = [f"{len(waiting)} ranks wait for it, directly or through others: cascade"]
+    fix = [_STACKS.format(rank=rank)]
+    if behind:
+        one = behind[0]
+        text += f"; its device had stopped before: in group {one.group} it finished nothing after "
+        text += f"number {one.behind[rank] - 1:,}, others did"
+        fix.insert(0, "that GPU: preflight gpu-health --hosts HOST, Xids of its kernel log")
+    others = sorted({r for one in waits.stuck for r in one.behind if r != rank})
+    if others:
+        against.append(
+            f"unconfirmed: devices of rank {', '.join(map(str, others[:8]))} lag as well"
+        )
+    why = stuck.waiting if stuck else [r for r, to in waits.edges.items() if rank in to]
+    return Sign(
+        "hang", text, subject=f"rank {rank}", confidence="high" if mine else "medium",
+        evidence=_evidence(list(why), dumps, f"waits in {where}"), against=tuple(against),
+        fix=tuple(fix),
+    )  # fmt: skip
+
+
+def _waiting_for(rank: int, waits: Waits) -> set[int]:
+    """All that wait for it in the end."""
+    found, open_ = set[int](), [rank]
+    while open_:
+        one = open_.pop()
+        for other, to in waits.edges.items():
+            if one in to and other not in found and other != rank:
+                found.add(other)
+                open_.append(other)
+    return found
+
+
+def _diverged(stuck: Stuck, dumps: dict[int, Dump]) -> Sign:
+    return Sign(
+        "hang", f"the program of the ranks differs in {_about(stuck)}: {stuck.mismatch}",
+        confidence="high", evidence=_evidence(stuck.waiting, dumps, stuck.mismatch),
+        against=("all of them have entered it: no machine is to blame",),
+        fix=("look at the code before this call for what depends on the rank or on data",),
+    )  # fmt: skip
+
+
+def _crossed(waits: Waits, dumps: dict[int, Dump]) -> Sign:
+    """All that are missed miss others: a ring."""
+    ranks = sorted(waits.missed)[:8]
+    told = [f"rank {rank} waits for {', '.join(map(str, sorted(waits.edges[rank])[:4]))}"
+            for rank in ranks]  # fmt: skip
+    return Sign(
+        "hang", "ranks wait for each other in a ring: they call collectives of two groups in "
+        f"different order: {'; '.join(told)}", confidence="medium",
+        evidence=_evidence(ranks, dumps, "is in the ring"),
+        against=("each of them has entered a collective: no rank is dead",),
+        fix=("call the collectives of overlapping groups in one order on all ranks",),
+    )  # fmt: skip
+
+
+def _all_there(waits: Waits, dumps: dict[int, Dump]) -> Iterator[Sign]:
+    """Every member has entered: the transfer, or a device, does not go on."""
+    stuck = max(waits.stuck, key=lambda one: len(one.waiting))
+    behind = sorted({rank for one in waits.stuck for rank in one.behind})
+    states = {
+        one.state for rank in stuck.waiting for one in dumps[rank].entries
+        if one.group == stuck.group and one.seq == stuck.seq
+    }  # fmt: skip
+    text = f"all ranks have entered {_about(stuck)}, and it does not end"
+    if behind:
+        text += f"; devices of rank {', '.join(map(str, behind[:8]))} finished less than others"
+    elif states == {"scheduled", "started"}:
+        text += "; on some ranks its kernel has begun and on others not: something before it holds "
+        text += "up their stream"
+    yield Sign(
+        "hang", text, subject=f"rank {behind[0]}" if len(behind) == 1 else "",
+        confidence="medium", evidence=_evidence(stuck.waiting, dumps, _about(stuck)),
+        against=("no rank is missing: not the program of one rank",),
+        fix=("the network and its adapters: preflight nccl-bench --hosts HOSTS; Xids: preflight "
+             "gpu-health --hosts HOSTS",),
+    )  # fmt: skip
