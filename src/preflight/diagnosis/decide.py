@@ -68,13 +68,17 @@ def _sureness(sign: Sign) -> tuple[int, float]:
 
 def _without_effects(signs: Sequence[Sign]) -> list[Sign]:
     """What another sign explains is told in that one's words, and not by itself: a straggler that
-    is throttled, communication that waits for a straggler."""
+    is throttled, communication that waits for a straggler. Of several the dearest has it."""
+    effects: dict[int, list[Sign]] = {}
     kept = []
     for one in signs:
         behind = [two for two in signs if two is not one and _explains(two, one)]
-        if not behind:
+        if behind:
+            first = max(behind, key=lambda two: 1.0 if two.share is None else two.share)
+            effects.setdefault(id(first), []).append(one)
+        else:
             kept.append(one)
-    return [_with_effects(one, signs) for one in kept]
+    return [_with_effects(one, effects.get(id(one), ())) for one in kept]
 
 
 def _explains(cause: Sign, effect: Sign) -> bool:
@@ -88,8 +92,7 @@ def _explains(cause: Sign, effect: Sign) -> bool:
     return cause.share >= effect.share / 2
 
 
-def _with_effects(sign: Sign, signs: Sequence[Sign]) -> Sign:
-    effects = [one for one in signs if one is not sign and _explains(sign, one)]
+def _with_effects(sign: Sign, effects: Sequence[Sign]) -> Sign:
     if not effects:
         return sign
     told = "; ".join(f"its effect: {one.text}" for one in effects)
