@@ -104,3 +104,18 @@ def test_the_last_stage_is_no_machine() -> None:
     assert found.share is not None and 0.10 < found.share < 0.20
     assert found.seconds is not None and 0.2 < found.seconds < 0.4
     assert "no machine" in " ".join(found.against)
+
+
+#: Two ranks on processors with torch.profiler (torch 2.13, gloo), each with one fault: recorded by
+#: us, the loop and the faults are in tests/samples/own/traces/make.py.
+OWN = {
+    "none": (HEALTHY, UNKNOWN),
+    "loader1": ("FAIL data-wait rank 1",),
+    "slow1": ("FAIL straggler rank 1",),
+    "random": ("WARN imbalance",),
+}
+
+
+@pytest.mark.parametrize("fault", OWN)
+def test_a_fault_of_one_rank_is_told_by_traces_of_both(fault: str) -> None:
+    assert told(found_in(SAMPLES / "own" / "traces" / fault)) == OWN[fault]

@@ -18,7 +18,8 @@ _ALL = "traces of all ranks: on_trace_ready=tensorboard_trace_handler(DIR) on ea
 _BOTH = "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
 _STEPS = "profile(schedule=schedule(wait=10, warmup=2, active=5)) and profiler.step() in the loop"
 _ON_DEVICE = {"data-wait", "h2d", "host", "allocator", "memory-bandwidth", "compute"}
-_NEAR = 0.05  # of the median: ranks that differ by less are told as one
+#: Of ranks on processors that share cores: less is who gets a core first.
+_LEAST_S = 0.010
 
 
 def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
@@ -35,7 +36,11 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
     several = len(ranks) > 1 and joinable(list(ranks.values()))
     signs = list(_of_each(steps))
     if several:
-        signs += between_signs(ranks)
+        on_device = all(one.trace.has_device for one in steps)
+        signs += [
+            sign for sign in between_signs(ranks)
+            if on_device or (sign.seconds or 0.0) >= _LEAST_S or sign.share is None
+        ]  # fmt: skip
     else:
         signs += _alone(steps)
     middle = sorted(steps, key=lambda one: one.mean(lambda s: s.wall_us))[len(steps) // 2]
@@ -84,7 +89,7 @@ def _of_each(steps: Sequence[Steps]) -> Iterator[Sign]:
             by_cause.setdefault(sign.cause, []).append((one, sign))
     for found in by_cause.values():
         found.sort(key=lambda pair: pair[1].share or 0.0)
-        middle_rank, middle = found[len(found) // 2] if len(found) == len(steps) else found[0]
+        middle_rank, middle = found[(len(found) - 1) // 2]
         yield replace(middle, text=f"{middle_rank.name}: {middle.text}" if len(steps) > 1 else
                       middle.text)  # fmt: skip
 

@@ -5,6 +5,7 @@ All ranks leave a collective nearly together, so who spends least time in it cam
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 
@@ -18,6 +19,8 @@ from preflight.model import Evidence
 
 #: One rank must be last in so much of what is waited, and by its own work so much slower.
 _OFTEN, _SLOWER = 0.60, 1.10
+#: Chance that a rank is named that is no slower than others.
+_LUCK = 0.02
 #: Collectives in which nobody waits longer than this part of a step tell nothing.
 _LEAST_WAIT = 0.002
 #: Of the difference in own time, what one part of the step must explain to be called the cause.
@@ -33,6 +36,8 @@ class Arrivals(Struct):
     joined: int = 0
     last: dict[int, float] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
+    #: Step -> rank -> seconds that others waited for it there.
+    by_step: dict[int, dict[int, float]] = field(default_factory=dict)
     waited: dict[int, float] = field(default_factory=dict)
     bytes: int = 0
     counted: bool = False
@@ -68,6 +73,8 @@ def _add(found: Arrivals, calls: dict[int, Collective], wall_us: float) -> None:
         return
     found.last[shortest] = found.last.get(shortest, 0.0) + (longest - least) / 1e6
     found.times[shortest] = found.times.get(shortest, 0) + 1
+    step = found.by_step.setdefault(calls[shortest].step, {})
+    step[shortest] = step.get(shortest, 0.0) + (longest - least) / 1e6
 
 
 def between_signs(ranks: dict[int, Steps]) -> Iterator[Sign]:
@@ -86,7 +93,9 @@ def between_signs(ranks: dict[int, Steps]) -> Iterator[Sign]:
 
 def _own_s(one: Steps, waited_s: float) -> float:
     """Seconds of a step that a rank does not wait for others."""
-    return max(1e-9, one.mean(lambda s: s.wall_us) - waited_s / len(one.steps))
+    # Collectives may lie beside each other: their waits together are no more than their union.
+    waited = min(waited_s / len(one.steps), one.mean(lambda s: s.comm_us))
+    return max(1e-9, one.mean(lambda s: s.wall_us) - waited)
 
 
 def _culprit(joined: Arrivals, own: dict[int, float]) -> int | None:
@@ -96,7 +105,20 @@ def _culprit(joined: Arrivals, own: dict[int, float]) -> int | None:
     rank = max(joined.last, key=lambda one: joined.last[one])
     others = median(value for other, value in own.items() if other != rank)
     often = joined.last[rank] > _OFTEN * total and joined.times[rank] > _OFTEN * times
-    return rank if often and own[rank] >= _SLOWER * others else None
+    known = often and _beyond_chance(joined, rank, len(own))
+    return rank if known and own[rank] >= _SLOWER * others else None
+
+
+def _beyond_chance(joined: Arrivals, rank: int, ranks: int) -> bool:
+    """Whether the rank is last in more steps than one of so many would be by luck. Collectives of
+    one step hang together, so that steps are counted; any of the ranks could have been it."""
+    steps = len(joined.by_step)
+    last = sum(1 for one in joined.by_step.values() if max(one, key=lambda r: one[r]) == rank)
+    fair = 1 / ranks
+    luck = sum(
+        math.comb(steps, k) * fair**k * (1 - fair) ** (steps - k) for k in range(last, steps + 1)
+    )
+    return luck * ranks <= _LUCK
 
 
 def _named(
