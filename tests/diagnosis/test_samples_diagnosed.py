@@ -107,7 +107,7 @@ def test_the_last_stage_is_no_machine() -> None:
 
 
 #: Two ranks on processors with torch.profiler (torch 2.13, gloo), each with one fault: recorded by
-#: us, the loop and the faults are in tests/samples/own/traces/make.py.
+#: us, the loop and the faults are in bench/traces_of_two_ranks.py.
 OWN = {
     "none": (HEALTHY, UNKNOWN),
     "loader1": ("FAIL data-wait rank 1",),

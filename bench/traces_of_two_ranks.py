@@ -1,4 +1,4 @@
-"""Records the traces beside it: torchrun --nproc-per-node 2 make.py FAULT FOLDER, then gzip -9."""
+"""Records tests/samples/own/traces: torchrun --nproc-per-node 2 THIS FAULT FOLDER, then gzip -9."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.profiler import ProfilerActivity, profile, schedule, tensorboard_trace_handler
 
-FAULT, FOLDER = sys.argv[1:3]
+FAULT, FOLDER = (*sys.argv[1:3], "", "")[:2]
 
 
-class Numbers(torch.utils.data.Dataset):
+class Numbers(torch.utils.data.Dataset):  # type: ignore[misc]
     """Random rows; with loader1 slow ones on rank 1."""
 
     def __len__(self) -> int:
@@ -49,4 +49,5 @@ def main() -> None:
     dist.destroy_process_group()
 
 
-main()
+if __name__ == "__main__":
+    main()
