@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
 
 from msgspec import Struct
@@ -13,7 +13,13 @@ from msgspec import Struct
 from preflight import capture, error_texts, strict_yaml
 from preflight.assemble.sources import probe_of
 from preflight.assemble.tables import PROBES
+from preflight.cli.targets.read import facts_of, not_understood, readings_of
+from preflight.cli.targets.walk import walk
+from preflight.diagnosis.asked import Asked
+from preflight.diagnosis.decide import findings
 from preflight.errors import ParseError, UsageError
+from preflight.logs.hangs import flight_recorder
+from preflight.logs.samples import iostat
 from preflight.logs.training import log as training
 from preflight.probes.site import site_answer
 from preflight.recognise import recognise
@@ -52,6 +58,9 @@ def targets() -> dict[str, Target]:
         # The first one reads the tables of names.
         Target("trace", _file(kineto.read), (ParseError,), least_s=0.1),
         Target("timeline", _file(timeline.read), (ParseError,), least_s=0.1),
+        Target("flight recorder", _file(flight_recorder.read), (ParseError,), least_s=0.1),
+        Target("iostat", _file(iostat.read), (ParseError,), least_s=0.1),
+        Target("diagnosed", _diagnosed, (UsageError,), least_s=0.5),
     ]
     return {target.name: target for target in found}
 
@@ -80,6 +89,16 @@ def _file(read: Callable[[Path, Callable[[str], None]], Any]) -> Callable[[str],
             return read(Path(file.name), lambda told: None)
 
     return of_text
+
+
+def _diagnosed(text: str) -> Any:
+    """All of diagnose-step-time on one file: which kind it is, what is read, what is concluded."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "input")
+        path.write_bytes(_bytes(text))
+        walked = walk([str(path)], Path(folder))
+        readings = readings_of(facts_of(walked, lambda told: None), Asked())
+        return findings([*readings, *not_understood(walked)])
 
 
 def _sieved(text: str) -> Any:
