@@ -178,7 +178,7 @@ COMMANDS = (
         "Why is it slow, or stuck: from logs, traces, dumps, stacks, a PID.",
         ("targets", *WHERE, *DIAGNOSE, *WRITE, *RUN),
         ("preflight diagnose-step-time train.log", "preflight diagnose-step-time traces/",
-         "preflight diagnose-step-time dumps/ train.log --save why.svg",
+         "preflight diagnose-step-time dumps/ train.log --save why.json",
          "preflight diagnose-step-time 4711 --duration 30s",
          "preflight diagnose-step-time --hosts 'node[01-16]'"),
     ),

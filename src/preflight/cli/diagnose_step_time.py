@@ -35,7 +35,7 @@ def run(options: Options, streams: Streams) -> int:
         )
     began, started_at = time.monotonic(), now()
     asked = _asked(options)
-    with opened_targets(options, drawn=True) as targets, tempfile.TemporaryDirectory() as spool:
+    with opened_targets(options, drawn=False) as targets, tempfile.TemporaryDirectory() as spool:
         walked = _walked(options, Path(spool))
         readings = _readings(walked, asked, options, streams)
         streams.done()
@@ -60,7 +60,10 @@ def _readings(walked: Walked, asked: Asked, options: Options, streams: Streams) 
 
         facts.update(as_facts(looks(walked.pids, options, streams)))
     readings = readings_of(facts, asked)
-    told = [*readings, *not_understood(walked)]
+    told = [*readings, *not_understood(walked, read=bool(facts))]
+    for text in told[-1].notes if told and told[-1].input == "what was given" else ():
+        if not options.quiet:
+            streams.note(text)
     if not readings and not any(one.unread for one in told):
         names = ", ".join(one.shown for one in walked.inputs[:3])
         told.append(Reading(names, unread=("nothing in it tells of steps, and nothing of a hang",)))

@@ -55,11 +55,16 @@ def _merged(signs: Iterable[Sign]) -> list[Sign]:
             continue
         first, second = sorted((found[key], one), key=_sureness)
         found[key] = replace(
-            first, evidence=(*first.evidence, *second.evidence),
+            first, evidence=(*first.evidence, *second.evidence)[:6],
             against=tuple(dict.fromkeys((*first.against, *second.against))),
-            text=f"{first.text}; also {second.text}",
+            text=_both(first.text, second.text),
         )  # fmt: skip
     return list(found.values())
+
+
+def _both(text: str, other: str) -> str:
+    """Two of them, and a third; more say nothing new."""
+    return text if other in text or text.count("; also ") >= 2 else f"{text}; also {other}"
 
 
 def _sureness(sign: Sign) -> tuple[int, float]:

@@ -23,7 +23,10 @@ def facts_of(walked: Walked, tell: Callable[[str], None]) -> Facts:
         try:
             fact = one.kind.read(one.path, tell)
         except PreflightError as error:
-            walked.failed[one.shown] = error.what
+            if one.named or one.kind.name != "log":
+                walked.failed[one.shown] = error.what
+            else:  # any text of a folder could have been one
+                walked.unknown.setdefault(error.what, []).append(one.shown)
             continue
         except OSError as error:
             walked.failed[one.shown] = error.strerror or str(error)
@@ -46,7 +49,7 @@ def readings_of(
     return found
 
 
-def not_understood(walked: Walked) -> list[Reading]:
+def not_understood(walked: Walked, *, read: bool = True) -> list[Reading]:
     """What could not be read, as readings that say so: of files that the user named. What lies in
     folders beside a run and is of no known kind is a note."""
     failed = tuple(f"{name}: {why}" for name, why in walked.failed.items())
@@ -54,7 +57,7 @@ def not_understood(walked: Walked) -> list[Reading]:
     readings = []
     if failed:
         readings.append(Reading("what was given", unread=failed))
-    if notes and not walked.inputs and not walked.pids:
+    if notes and not failed and not read and not walked.pids:
         readings.append(Reading("what was given", unread=notes))
     elif notes:
         readings.append(Reading("what was given", notes=notes))

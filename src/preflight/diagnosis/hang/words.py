@@ -111,7 +111,7 @@ def crash_signs(logs: Sequence[Log]) -> Iterator[Sign]:
         roots = [hit for hit in hits if hit.row.stage != "echo"] or hits
         for hit in roots[:2]:
             yield _crash(log, hit, events[hit.line - 1].line, echoes=len(events) - 1)
-        if not hits:
+        if not hits and log.series:  # of a text that has no step such a word may be of anything
             first = events[0]
             yield Sign(
                 "crash", f"ended by: {first.text[:160]}", confidence="low",

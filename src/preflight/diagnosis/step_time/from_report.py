@@ -10,13 +10,15 @@ from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.reading import Lack, Number, Part, RankParts, Reading, Sign
 from preflight.diagnosis.wording import duration, percent
 from preflight.facts.stored import StoredReport
-from preflight.model import Evidence
+from preflight.model import Evidence, Status
 
 _MAKE = "preflight micro-train --save train.json"
 _COVERS = frozenset({"data-wait", "h2d", "straggler", "python-gc", "checkpoint-stall", "crash",
                      "exposed-communication", "not-training"})  # fmt: skip
 #: On processors steps take milliseconds, and ranks share cores: what is less says nothing.
 _LEAST_S = 0.010
+#: checks/training.yaml, training.data.wait, on processors.
+_DATA_ON_CPU = 0.50
 _SENT = "exposed-communication"
 Facts = dict[str, Any]
 
@@ -42,8 +44,18 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
             RankParts(str(rank["name"]), _parts(rank.get("shares"), _number(rank, "step_s")))
             for _, _, run in runs for rank in _ranks(run)[:64] if len(_ranks(run)) > 1
         ),
+        notes=tuple(_failed(stored)),
         lacks=() if told else (Lack(("data-wait", "straggler"), "no step was told", _MAKE),),
     )  # fmt: skip
+
+
+def _failed(stored: list[StoredReport]) -> Iterator[str]:
+    """What the reports themselves fail: of checkpoints and numerics nothing is concluded here."""
+    for one in stored:
+        results = [result for host in one.report.hosts for result in host.results]
+        names = dict.fromkeys(r.check for r in results if r.status is Status.FAIL)
+        if names:
+            yield f"{one.source} itself fails {', '.join(list(names)[:6])}: preflight report FILE"
 
 
 def _covers(run: Facts) -> frozenset[str]:
@@ -77,9 +89,16 @@ def _signs(source: str, host: str, run: Facts) -> Iterator[Sign]:
         return
     on_cpu = run.get("device") == "cpu"
     for sign in _of_steps(run, step, evidence):
-        # Of ranks that share cores, gloo's time is waiting for a core.
-        if not on_cpu or ((sign.seconds or 0.0) >= _LEAST_S and sign.cause != _SENT):
+        if not on_cpu or _counts_on_cpu(sign):
             yield sign
+
+
+def _counts_on_cpu(sign: Sign) -> bool:
+    """Of ranks that share cores gloo's time is waiting for a core, and a loader's is too: the bound
+    of micro-train's own check of it."""
+    if sign.cause == _SENT or (sign.cause == "data-wait" and (sign.share or 0) < _DATA_ON_CPU):
+        return False
+    return sign.seconds is None or sign.seconds >= _LEAST_S
 
 
 def _of_steps(run: Facts, step: float, evidence: tuple[Evidence, ...]) -> Iterator[Sign]:
