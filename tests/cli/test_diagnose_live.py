@@ -10,10 +10,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.cli.command import preflight
 from tests.conftest import require
 
+#: py-spy is installed beside Python, which is not everywhere in PATH.
+_PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 #: The loader's file name is what a stack of torch's loader has.
 _LOADS = """
 import time
@@ -40,7 +43,7 @@ def running(program: str, **environment: str) -> Iterator[subprocess.Popen[str]]
 
 
 def looked(pid: int) -> tuple[int, str]:
-    ran = preflight("diagnose-step-time", str(pid), "--duration", "2s")
+    ran = preflight("diagnose-step-time", str(pid), "--duration", "2s", PATH=_PATH)
     return ran.rc, " ".join(ran.out.split())
 
 
@@ -52,7 +55,7 @@ def test_a_rank_that_is_stopped_is_named_and_how_it_goes_on() -> None:
 
 
 def test_a_rank_in_its_loader_waits_for_data() -> None:
-    require("py-spy", bool(shutil.which("py-spy")))
+    require("py-spy", bool(shutil.which("py-spy", path=_PATH)))
     with running(_LOADS, RANK="0") as one:
         _, out = looked(one.pid)
         assert "data-wait" in out and "100 % of" in out
@@ -66,14 +69,16 @@ def test_a_process_that_works_is_no_hang() -> None:
 
 def test_what_is_no_training_is_told_as_that_and_never_as_a_hang() -> None:
     began = time.monotonic()
-    with subprocess.Popen(["sleep", "60"]) as shell:
+    idle = [sys.executable, "-c", "import time; time.sleep(60)"]
+    with subprocess.Popen(["sleep", "60"]) as shell, subprocess.Popen(idle) as python:
         told = {999999999: "there is no process", 2: "thread of the kernel",
-                os.getpid(): "is it a training?", shell.pid: "is no training"}  # fmt: skip
+                python.pid: "is it a training?", shell.pid: "is no training"}  # fmt: skip
         for pid, why in told.items():
             rc, out = looked(pid)
             assert rc == 3 and "INCOMPLETE" in out and why in out, out
             assert "hang" not in out
         shell.kill()
+        python.kill()
     assert time.monotonic() - began < 15
 
 

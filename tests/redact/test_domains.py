@@ -107,6 +107,7 @@ def test_no_advice_of_the_catalogue_is_changed() -> None:
     texts = [
         text
         for path in sorted(CHECKS.rglob("*.yaml"))
+        if path.name != "trace_names.yaml"  # patterns of names, which nobody is shown
         for text in _strings(yaml.safe_load(path.read_text(encoding="utf-8")))
     ]
     assert any(re.search(r"nvidia\.com", text) for text in texts)
