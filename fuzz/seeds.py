@@ -43,6 +43,15 @@ WRITTEN: dict[str, tuple[str, ...]] = {
         "SwapTotal:               0 kB\nHugePages_Total:       0\n",
     ),
     "os-release": ('PRETTY_NAME="Ubuntu 22.04.3 LTS"\nNAME="Ubuntu"\nVERSION_ID="22.04"\n',),
+    "flight recorder": (
+        '{"version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": '
+        '"[0, 1]"}}, "pg_status": {"0": {"last_enqueued_collective": 9, '
+        '"last_started_collective": 9, "last_completed_collective": 8}}, "entries": [{"record_id": '
+        '9, "pg_id": 0, "process_group": ["0", "default_pg"], "collective_seq_id": 9, "p2p_seq_id":'
+        ' 0, "op_id": 9, "profiling_name": "nccl:all_reduce", "time_created_ns": 1758610505, '
+        '"input_sizes": [[8, 4]], "input_dtypes": ["Float"], "state": "scheduled", "frames": '
+        '[{"name": "step", "filename": "train.py", "line": 7}]}]}',
+    ),
     "site probe": ("used: 87.5 %\nfree\n", "-1.5e9\n", ""),
     "strict_yaml": (
         "- id: a.b\n  title: T\n  fact: gpus[*].pcie.width\n  where: {.vgpu: false}\n"

@@ -139,9 +139,9 @@ def test_other_output_is_called_by_its_name(path: Path) -> None:
 
 def test_every_sample_has_a_say() -> None:
     # fleet: a capture; nccl_debug, micro_train, stress: see test_nccl_samples, probes; nccl_tests,
-    # perftest: see test_benchmark_samples; fio: see test_fio_samples
+    # perftest: see test_benchmark_samples; fio: see test_fio_samples; own: see diagnosis
     elsewhere = {"fleet", "nccl_debug", "nccl_bench", "micro_train", "stress", "nccl_tests",
-                 "perftest", "fio"}  # fmt: skip
+                 "perftest", "fio", "own"}  # fmt: skip
     known = {*PROBES, *OTHERS, *elsewhere}
     assert {path.name for path in SAMPLES.iterdir()} <= known
     assert len(READ) == 109

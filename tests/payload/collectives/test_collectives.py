@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import psutil
 import pytest
 
 pytest.importorskip("torch")
@@ -20,6 +19,7 @@ from preflight.payload.collectives import operations, timing
 from preflight.payload.collectives.harness import harness
 from preflight.payload.collectives.operations import COLLECTIVES, Values
 from preflight.payload.collectives.plan import Plan
+from tests.payload.youngest import youngest_child
 
 Line = dict[str, Any]
 SMALL: Line = {"begin_bytes": 64, "end_bytes": 4096, "factor": 64, "size_s": 0.01}
@@ -91,7 +91,7 @@ def test_a_rank_that_is_stopped_is_named() -> None:
 
     def stop(line: Line) -> None:
         if line["kind"] == "size" and not stopped:
-            stopped.append(max(one.pid for one in psutil.Process().children()))
+            stopped.append(youngest_child().pid)
             os.kill(stopped[0], signal.SIGSTOP)
 
     began = time.monotonic()

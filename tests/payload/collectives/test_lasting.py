@@ -7,7 +7,6 @@ import signal
 import threading
 from typing import Any
 
-import psutil
 import pytest
 
 pytest.importorskip("torch")
@@ -16,6 +15,7 @@ from preflight.payload.collectives.harness import harness
 from preflight.payload.collectives.lasting import WINDOWS
 from preflight.payload.collectives.plan import Plan
 from preflight.payload.collectives.repeating import _KEPT, Kept
+from tests.payload.youngest import youngest_child
 
 Line = dict[str, Any]
 
@@ -49,7 +49,7 @@ def test_what_came_before_a_rank_died_is_there() -> None:
     def tell(line: Line) -> None:
         lines.append(line)
         if line["kind"] == "window" and line["window"] == 2:
-            os.kill(max(one.pid for one in psutil.Process().children()), signal.SIGKILL)
+            os.kill(youngest_child().pid, signal.SIGKILL)
 
     harness(plan(60.0), tell)
     assert len(of(lines, "window")) >= 3
@@ -82,7 +82,7 @@ def test_a_rank_that_is_stopped_is_told_with_when_and_for_how_long() -> None:
     def tell(line: Line) -> None:
         lines.append(line)
         if line["kind"] == "window" and line["window"] == 4:
-            rank = max(one.pid for one in psutil.Process().children())
+            rank = youngest_child().pid
             os.kill(rank, signal.SIGSTOP)
             threading.Timer(1.2, os.kill, (rank, signal.SIGCONT)).start()
 

@@ -21,6 +21,7 @@ from preflight.payload.ranks import Among, Launch, Tell
 from preflight.payload.training.harness import harness
 from preflight.payload.training.plan import Plan
 from tests.payload.training.runs import TINY, Line, of, told
+from tests.payload.youngest import youngest_child
 
 
 def test_a_rank_that_dies_at_start_is_named_at_once() -> None:
@@ -109,8 +110,7 @@ def test_a_loaders_worker_that_is_stopped_is_named() -> None:
     def tell(line: Line) -> None:
         lines.append(line)
         if (line["kind"], line.get("step"), line.get("rank")) == ("step", 3, 1) and not stopped:
-            ranks = psutil.Process().children()
-            stopped.append(max(ranks, key=lambda one: one.pid).children()[0].pid)
+            stopped.append(youngest_child().children()[0].pid)
             os.kill(stopped[0], signal.SIGSTOP)
 
     changes = TINY | {"steps": 200}
