@@ -155,6 +155,58 @@ def test_a_gap_between_ranks_names_nobody(tmp_path: Path) -> None:
     assert found[0].subject == "" and found[0].confidence == "low"
 
 
+def by_rank(rank_s: Seconds, ranks: int = 8, seed: int = 0) -> str:
+    """Ten steps of 1 s with the time of each rank in one timer."""
+
+    def told(step: int, chance: random.Random) -> list[str]:
+        rows = [f"     rank {one:2}: {rank_s(one, chance) * 1e3:.2f}" for one in range(ranks)]
+        return ["times across ranks (ms):", "  forward-compute:", *rows]
+
+    return megatron(lambda step, chance: 1.0, steps=13, seed=seed, more=told)
+
+
+@pytest.mark.parametrize("ranks", [3, 4, 8])
+def test_a_rank_that_is_the_slowest_by_luck_is_not_named(tmp_path: Path, ranks: int) -> None:
+    for seed in range(60):
+        text = by_rank(lambda rank, chance: 0.8 * chance.lognormvariate(0, 0.15), ranks, seed)
+        found = judged(tmp_path, text)
+        assert {one.finding for one in found} <= {"imbalance"}, seed
+        assert not any(one.subject for one in found), seed
+
+
+def test_a_rank_that_is_always_the_slowest_is_named(tmp_path: Path) -> None:
+    (found,) = judged(tmp_path, by_rank(
+        lambda rank, chance: 0.6 * chance.lognormvariate(0, 0.02) * (1.35 if rank == 3 else 1)
+    ))  # fmt: skip
+    assert (found.finding, found.subject) == ("straggler", "rank 3")
+    assert found.share == pytest.approx(0.21, abs=0.03)
+
+
+def reports(last: Callable[[int, random.Random], int], count: int) -> Callable[..., list[str]]:
+    """Lines of Megatron's detector after each step: rank `last` is the slowest."""
+
+    def told(step: int, chance: random.Random) -> list[str]:
+        rank = last(step, chance)
+        line = f" MnRtt/Rnk: 0.80s/{(rank + 1) % 4} | MxRtt/Rnk: 1.00s/{rank} |"
+        return [line] if 1 < step <= count + 1 else []
+
+    return told
+
+
+def test_a_detectors_few_reports_name_nobody_by_luck(tmp_path: Path) -> None:
+    for count in (3, 5):
+        for seed in range(20):
+            more = reports(lambda step, chance: chance.randrange(4), count)
+            found = judged(tmp_path, megatron(seed=seed, steps=40, more=more))
+            assert [one.finding for one in found] == ["imbalance"], (count, seed)
+            assert found[0].subject == ""
+
+
+def test_a_detectors_many_reports_name_the_rank(tmp_path: Path) -> None:
+    (found,) = judged(tmp_path, megatron(more=reports(lambda step, chance: 3, 10)))
+    assert (found.finding, found.subject) == ("straggler", "rank 3")
+
+
 def test_a_loss_that_is_no_number_is_told(tmp_path: Path) -> None:
     text = megatron(steps=60)
     dead = text.splitlines()
@@ -191,3 +243,28 @@ def test_goodput_of_a_run_with_a_restart(tmp_path: Path) -> None:
     assert run is not None and len(times_of(log.series[0]).begins) == 2
     parts = {one.name: one.share for one in goodput_of([log], run)}
     assert parts.get("repeated lost steps", 0) == pytest.approx(0.28, abs=0.03)
+
+
+def goodput_shares(folder: Path, text: str) -> dict[str, float]:
+    path = folder / "train.log"
+    path.write_text(text)
+    log = read(path, lambda _: None)
+    run = run_of(log)
+    assert run is not None
+    return {one.name: one.share for one in goodput_of([log], run)}
+
+
+def test_a_stop_within_a_step_is_no_training(tmp_path: Path) -> None:
+    parts = goodput_shares(tmp_path, megatron(lambda s, c: 540.0 if s == 150 else usual(s, c)))
+    assert parts["stood still"] == pytest.approx(0.6, abs=0.02)
+    assert parts["trained"] == pytest.approx(0.4, abs=0.02)
+
+
+def test_a_save_within_a_step_is_no_training(tmp_path: Path) -> None:
+    def saves(step: int, chance: random.Random) -> list[str]:
+        return [f"saving checkpoint at iteration {step:7} to /ckpt"] if step % 50 == 0 else []
+
+    parts = goodput_shares(
+        tmp_path, megatron(lambda s, c: usual(s, c) + (20 if s % 50 == 0 else 0), more=saves)
+    )
+    assert parts["saved"] == pytest.approx(120 / (120 + 360), abs=0.02)

@@ -13,6 +13,8 @@ from preflight.facts.series import Log
 GOOD = 90.0
 #: Of usual steps: a longer gap that nothing explains is a stop.
 _STOOD = 10.0
+#: The same beside a line that says why.
+_SLOW = 1.3
 _PARTS = ("trained", "repeated lost steps", "saved", "evaluated", "restarted", "stood still",
           "between steps")  # fmt: skip
 
@@ -49,8 +51,8 @@ def _repeated(run: Run) -> set[int]:
 
 
 def _spent(run: Run) -> Iterator[tuple[int, str, float]]:
-    saves = run.events("save-begins", "save-ends")
-    evaluations = run.events("eval-begins", "eval-ends")
+    saves = run.by_row("save-begins", "save-ends")
+    evaluations = run.by_row("eval-begins", "eval-ends")
     starts = set(run.times.begins)
     for at, gone in enumerate(run.times.wall):
         if not math.isfinite(gone):
@@ -58,12 +60,12 @@ def _spent(run: Run) -> Iterator[tuple[int, str, float]]:
         if at in starts:
             yield at, "restarted", gone
             continue
-        trained = min(gone, _usual(run, at))
+        trained = min(gone, _usual(run, at, explained=at in saves or at in evaluations))
         yield at, "trained", trained
         rest = gone - trained
-        if run.between(at, saves):
+        if at in saves:
             yield at, "saved", rest
-        elif run.between(at, evaluations):
+        elif at in evaluations:
             yield at, "evaluated", rest
         elif rest > _STOOD * run.spread.median:
             yield at, "stood still", rest
@@ -71,11 +73,13 @@ def _spent(run: Run) -> Iterator[tuple[int, str, float]]:
             yield at, "between steps", rest
 
 
-def _usual(run: Run, at: int) -> float:
-    """Seconds that the steps of a row take, by their own time where it is told."""
-    steps = run.times.steps[at]
-    told = run.times.seconds[at] if "told" in run.times.basis else run.spread.median
-    return (steps if steps > 0 else 1.0) * (told if math.isfinite(told) else run.spread.median)
+def _usual(run: Run, at: int, *, explained: bool) -> float:
+    """Seconds that the steps of a row take, by their own time where it is told: not where that
+    time holds a save, an evaluation or a stop."""
+    steps, usual = run.times.steps[at], run.spread.median
+    told = run.times.seconds[at] if "told" in run.times.basis else usual
+    most = (_SLOW if explained else _STOOD) * usual
+    return (steps if steps > 0 else 1.0) * (told if told <= most else usual)
 
 
 def goodput_number(shares: Sequence[Share]) -> list[Number]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from preflight.diagnosis.reading import Part, Sign
+from preflight.diagnosis.series.luck import luck
 from preflight.diagnosis.step_time.log_run import Run, median_of
 from preflight.facts.series import LogEvent
 from preflight.model import Evidence
@@ -124,6 +125,8 @@ _BY_RANK = re.compile(r"timer/(?P<name>[\w-]+)\.rank(?P<rank>\d+)")
 _OWN_WORK = ("forward-compute", "backward-compute", "batch-generator", "optimizer-inner-step")
 _APART = 0.10
 _OFTEN = 0.6  # the same rank is last in so many rows
+#: Chance that a rank is named that is no slower than others: of each timer.
+_LUCK = 0.002
 
 
 def rank_signs(run: Run) -> Iterator[Sign]:
@@ -169,7 +172,7 @@ def _of_ranks(run: Run, name: str, ranks: dict[int, str]) -> Iterator[Sign]:
     if not rows or share is None or share < _APART / 2:
         return
     (rank, times), *_ = last.most_common(1)
-    if times >= _OFTEN * len(rows) and len(rows) >= 3:
+    if _is_named(times, len(rows), len(ranks)):
         yield Sign(
             "straggler", f"rank {rank} is the slowest in {name} in {times} of {len(rows)} rows, "
             f"{share * 100:.3g} % of a step behind the median rank", share=share,
@@ -178,16 +181,26 @@ def _of_ranks(run: Run, name: str, ranks: dict[int, str]) -> Iterator[Sign]:
             evidence=(run.evidence(rows[0]),),
         )  # fmt: skip
     else:
-        yield _another_each_time(run, name, share, rows, len(last))
+        who, against = _nobody(last, len(rows), "rows")
+        yield Sign(
+            "imbalance", f"in {name} {who}, {share * 100:.3g} % of a step behind the median rank",
+            share=share, evidence=(run.evidence(rows[0]),), against=(against,),
+        )  # fmt: skip
 
 
-def _another_each_time(run: Run, name: str, share: float, rows: list[int], ranks: int) -> Sign:
-    return Sign(
-        "imbalance", f"in {name} another rank is the slowest each time ({ranks} ranks in "
-        f"{len(rows)} rows), {share * 100:.3g} % of a step behind the median rank",
-        share=share, evidence=(run.evidence(rows[0]),), confidence="medium",
-        against=("no rank is last in most rows, so that no machine is to blame",),
-    )  # fmt: skip
+def _is_named(times: int, of: int, ranks: int) -> bool:
+    """Whether a rank is last so often that it is to blame."""
+    return times >= _OFTEN * of and luck(times, of, ranks) <= _LUCK
+
+
+def _nobody(last: Counter[int], of: int, what: str) -> tuple[str, str]:
+    """What is said where no rank is named, and why not."""
+    (_, times), *_ = last.most_common(1)
+    if times < _OFTEN * of:
+        return (f"another rank is the slowest each time ({len(last)} ranks in {of} {what})",
+                f"no rank is last in most {what}, so that no machine is to blame")  # fmt: skip
+    return (f"one rank is the slowest in {times} of {of} {what}",
+            f"luck does that as well in so few {what}: no rank is named")  # fmt: skip
 
 
 def _of_extremes(run: Run, name: str) -> Iterator[Sign]:
@@ -227,10 +240,10 @@ def _of_detector(run: Run) -> Iterator[Sign]:
     if share is None or share < _APART / 2:
         return
     evidence = tuple(_line(run, one) for one in events[:2])
-    if times < _OFTEN * len(events):
-        yield Sign("imbalance", f"another rank is the slowest in each report ({len(last)} ranks in "
-                   f"{len(events)}), {share * 100:.3g} % behind the fastest", share=share,
-                   evidence=evidence, against=("no rank is last in most reports",))  # fmt: skip
+    if not _is_named(times, len(events), _ranks_seen(events)):
+        who, against = _nobody(last, len(events), "reports")
+        yield Sign("imbalance", f"{who}, {share * 100:.3g} % behind the fastest", share=share,
+                   evidence=evidence, against=(against,))  # fmt: skip
         return
     yield Sign(
         "straggler", f"rank {rank} is the slowest in {times} of {len(events)} reports, "
@@ -238,6 +251,12 @@ def _of_detector(run: Run) -> Iterator[Sign]:
         confidence="high" if len(events) >= 5 else "medium", evidence=evidence,
     )  # fmt: skip
     yield from _clocks(run, events, rank)
+
+
+def _ranks_seen(events: Sequence[LogEvent]) -> int:
+    """How many ranks there are at least: by the highest that any report names."""
+    named = [value for one in events for key, value in one.values.items() if key.endswith("/rank")]
+    return int(max(named, default=0.0)) + 1
 
 
 def _clocks(run: Run, events: list[LogEvent], rank: int) -> Iterator[Sign]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -57,11 +58,12 @@ class Run(Struct):
     def events(self, *kinds: str) -> list[LogEvent]:
         return [one for one in self.log.events if one.kind in kinds]
 
-    def between(self, at: int, events: Sequence[LogEvent]) -> list[LogEvent]:
-        """Of the events those whose lines stand between the row before and this one."""
-        low = self.series.line[at - 1] if at else 0
-        high = self.series.line[at]
-        return [one for one in events if low < one.line <= high]
+    def by_row(self, *kinds: str) -> dict[int, list[LogEvent]]:
+        """Row -> the events whose lines stand between the row before and it."""
+        found: dict[int, list[LogEvent]] = {}
+        for one in self.events(*kinds):
+            found.setdefault(bisect_left(self.series.line, one.line), []).append(one)
+        return found
 
 
 def median_of(values: Sequence[float]) -> float | None:

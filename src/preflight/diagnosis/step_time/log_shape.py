@@ -67,23 +67,16 @@ def _stalls(run: Run) -> dict[str, Stalls]:
     places = slow(seconds)
     late = set(places)
     base = median_of([one for at, one in enumerate(seconds) if at not in late])
+    explains = [(cause, run.by_row(*kinds)) for kinds, cause in _EXPLAINS]
     for place in places:
         at = run.kept[place]
-        cause, events = _explained(run, at)
+        cause, events = next(((why, rows[at]) for why, rows in explains if at in rows), ("?", []))
         one = found.setdefault(cause, Stalls(cause))
         steps = run.times.steps[at]
         one.rows.append(at)
         one.lost_s += (seconds[place] - (base or run.spread.median)) * (steps if steps > 0 else 1)
         one.events += events
     return found
-
-
-def _explained(run: Run, at: int) -> tuple[str, list[LogEvent]]:
-    for kinds, cause in _EXPLAINS:
-        events = run.between(at, run.events(*kinds))
-        if events:
-            return cause, events
-    return "?", []
 
 
 def _stalled(run: Run, one: Stalls, total: float) -> Sign:
@@ -113,7 +106,7 @@ def _count(run: Run) -> float:
 def _gaps(run: Run) -> Iterator[Sign]:
     """Wall time between rows that is not in the step times, at saves: trainers leave saving out of
     what they call a step."""
-    saves = run.events(*_SAVES)
+    saves = run.by_row(*_SAVES)
     if not saves or "told" not in run.times.basis:
         return
     lost, rows, wall = 0.0, [], 0.0
@@ -123,7 +116,7 @@ def _gaps(run: Run) -> Iterator[Sign]:
             continue
         wall += gone
         beside = gone - run.times.seconds[at] * max(1.0, run.times.steps[at])
-        if beside > max(1.0, 0.1 * run.spread.median) and run.between(at, saves):
+        if beside > max(1.0, 0.1 * run.spread.median) and at in saves:
             lost += beside
             rows.append(at)
     if rows and wall > 0:
@@ -193,8 +186,9 @@ _WORK = ("batch_samples", "batch_tokens", "actual seqlen", "sequence", "seq_len"
 
 
 def _work_changed(run: Run, found: Shift) -> bool:
-    for name in _WORK:
-        values = [run.series.values(name)[at] for at in run.kept]
+    for name in filter(run.series.columns.__contains__, _WORK):
+        column = run.series.values(name)
+        values = [column[at] for at in run.kept]
         before, after = median_of(values[: found.at]), median_of(values[found.at :])
         if before and after and after / before > 1 + (found.ratio - 1) / 2:
             return True

@@ -5,13 +5,13 @@ All ranks leave a collective nearly together, so who spends least time in it cam
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from statistics import median
 
 from msgspec import Struct, field
 
 from preflight.diagnosis.reading import Confidence, Sign
+from preflight.diagnosis.series.luck import luck
 from preflight.diagnosis.step_time.trace_rank import Steps, idle
 from preflight.diagnosis.wording import duration
 from preflight.facts.traces import Collective
@@ -114,11 +114,7 @@ def _beyond_chance(joined: Arrivals, rank: int, ranks: int) -> bool:
     one step hang together, so that steps are counted; any of the ranks could have been it."""
     steps = len(joined.by_step)
     last = sum(1 for one in joined.by_step.values() if max(one, key=lambda r: one[r]) == rank)
-    fair = 1 / ranks
-    luck = sum(
-        math.comb(steps, k) * fair**k * (1 - fair) ** (steps - k) for k in range(last, steps + 1)
-    )
-    return luck * ranks <= _LUCK
+    return luck(last, steps, ranks) <= _LUCK
 
 
 def _named(
