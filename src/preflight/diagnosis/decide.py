@@ -28,7 +28,12 @@ def findings(readings: Sequence[Reading]) -> tuple[Finding, ...]:
     if not wrong:
         found += _healthy(readings, [one for one in signs if status_of(one) is None])
         found += _incomplete(readings)
-    return (*found, *_unread(readings))
+    found += _unread(readings)
+    if readings and not found:  # unknown is never silent
+        names = ", ".join(one.input for one in readings[:3])
+        text = "INCOMPLETE: nothing in it tells of steps, nor that any rank stands still"
+        found.append(Finding("step.unknown", Status.ERROR, names, text=text))
+    return tuple(found)
 
 
 def status_of(sign: Sign) -> Status | None:
@@ -146,7 +151,7 @@ def _healthy(readings: Sequence[Reading], below: Sequence[Sign]) -> list[Finding
     """That nothing is wrong, with the numbers that say so: only of readings that can rule causes
     out."""
     ruled_out = frozenset[str]().union(*(one.covers for one in readings))
-    if not ruled_out - _NOT_OF_SPEED:
+    if not ruled_out - _NOT_OF_SPEED and "hang" not in ruled_out:
         return []
     against = [f"{one.cause}: {one.text}" for one in below]
     numbers = [number for one in readings for number in one.numbers]

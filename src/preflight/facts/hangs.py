@@ -47,7 +47,8 @@ class Dump(Struct):
     group_ranks: dict[str, tuple[int, ...]] = field(default_factory=dict)
     status: dict[str, GroupStatus] = field(default_factory=dict)
     entries: tuple[DumpEntry, ...] = ()
-    trouble: str = ""  # why it could not be read to its end
+    #: What a group is for -> its number in this process; ranks make their groups in one order.
+    numbers: dict[str, str] = field(default_factory=dict)
 
 
 class Watchdog(Struct, frozen=True):

@@ -41,21 +41,45 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
 
 def _of_dumps(dumps: Sequence[Dump], lacks: list[Lack]) -> Iterator[Sign]:
     waits = waits_of(dumps)
+    if dumps and (not waits.ranks or not any(one.entries or one.status for one in dumps)):
+        text = "no dump tells of which rank it is" if not waits.ranks else "the dumps are empty"
+        lacks.append(Lack(("hang",), text, _DUMPS))
+    if waits.no_dump:
+        text = f"no dump of {len(waits.no_dump)} ranks: {', '.join(map(str, waits.no_dump[:8]))}"
+        lacks.append(Lack(("hang",), text, _DUMPS))
     if not waits.stuck and not waits.edges:
         return
     by_rank = {one.rank: one for one in dumps if one.rank is not None}
     diverged = next((one for one in waits.stuck if one.mismatch), None)
+    ahead = [one for one in waits.stuck if 1 < len(one.missing) > len(one.waiting)]
+    # More dumps lacking than given: they were not collected, rather than not written.
+    uncollected = len(waits.no_dump) > len(waits.ranks)
     if diverged is not None:
         yield _diverged(diverged, by_rank)
+    elif uncollected or (ahead and len(ahead) == len([one for one in waits.stuck if one.missing])):
+        yield _unknown_root(waits, by_rank, uncollected=uncollected)
     elif waits.roots:
         yield from (_root(rank, waits, by_rank) for rank in waits.roots[:8])
     elif waits.missed:
         yield _crossed(waits, by_rank)
     else:
         yield from _all_there(waits, by_rank)
-    if waits.no_dump:
-        text = f"no dump of rank {', '.join(map(str, waits.no_dump[:8]))}"
-        lacks.append(Lack(("hang",), text, _DUMPS))
+
+
+def _unknown_root(waits: Waits, dumps: dict[int, Dump], *, uncollected: bool) -> Sign:
+    """Somebody waits; who is to blame cannot be told from what is there."""
+    stuck = max(waits.stuck, key=lambda one: len(one.missing))
+    who = ", ".join(map(str, stuck.waiting[:8]))
+    missing = ", ".join(map(str, stuck.missing[:8]))
+    text = f"rank {who} waits in {_about(stuck)}, and rank {missing} has not entered it"
+    why = f"unconfirmed: most are elsewhere, so that rank {who} may have called it alone"
+    if uncollected:
+        whole = len(waits.ranks) + len(waits.no_dump)
+        why = f"{len(waits.ranks)} of {whole} dumps are there: which is the root is not known"
+    return Sign("hang", f"{text}; {why}", confidence="medium", evidence=_evidence(
+        stuck.waiting, dumps, f"waits in {_about(stuck)}"), against=("no rank is named for it",),
+        fix=(_DUMPS if uncollected else "py-spy dump --pid PID on both: what each of them does",),
+    )  # fmt: skip
 
 
 def _about(stuck: Stuck) -> str:
@@ -96,7 +120,8 @@ def _root(rank: int, waits: Waits, dumps: dict[int, Dump]) -> Sign:
         )
     why = stuck.waiting if stuck else [r for r, to in waits.edges.items() if rank in to]
     return Sign(
-        "hang", text, subject=f"rank {rank}", confidence="high" if mine else "medium",
+        "hang", text, subject=f"rank {rank}",
+        confidence="high" if mine and rank in dumps else "medium",
         evidence=_evidence(list(why), dumps, f"waits in {where}"), against=tuple(against),
         fix=tuple(fix),
     )  # fmt: skip

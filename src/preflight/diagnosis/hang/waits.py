@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 
-from preflight.facts.hangs import Dump, DumpEntry, GroupStatus
+from preflight.facts.hangs import Dump, DumpEntry
 
 
 class Stuck(Struct):
@@ -53,7 +53,7 @@ def waits_of(dumps: Sequence[Dump]) -> Waits:
     """Dumps without a rank are left out."""
     by_rank = {one.rank: one for one in dumps if one.rank is not None}
     found = Waits(ranks=tuple(sorted(by_rank)))
-    members = _members(by_rank.values())
+    members = _members(by_rank)
     found.no_dump = tuple(sorted({r for ranks in members.values() for r in ranks} - set(by_rank)))
     abouts = _abouts(by_rank.values())
     for group, ranks in sorted(members.items()):
@@ -67,12 +67,19 @@ def waits_of(dumps: Sequence[Dump]) -> Waits:
     return found
 
 
-def _members(dumps: Iterable[Dump]) -> dict[str, tuple[int, ...]]:
+def _members(dumps: dict[int, Dump]) -> dict[str, tuple[int, ...]]:
+    """By the list of a dump that has it; of a group that no dump lists, who has called it."""
     found: dict[str, tuple[int, ...]] = {}
-    for dump in dumps:
+    for dump in dumps.values():
         for group, ranks in dump.group_ranks.items():
             if len(ranks) > len(found.get(group, ())):
                 found[group] = ranks
+    for rank, dump in dumps.items():
+        for group in {one.group for one in dump.entries} - set(found):
+            callers = {rank} | {
+                other for other, two in dumps.items() if any(e.group == group for e in two.entries)
+            }
+            found[group] = tuple(sorted(callers))
     return found
 
 
@@ -87,15 +94,6 @@ def unfinished(dump: Dump, group: str) -> list[DumpEntry]:
          if one.group == group and one.state != "completed" and not one.is_p2p),
         key=lambda one: one.seq,
     )  # fmt: skip
-
-
-def _status(dump: Dump, group: str, like: dict[str, str]) -> GroupStatus | None:
-    """Of the group on this rank. Where no entry names it, by the number under which other ranks
-    have a group for the same purpose: ranks make their groups in one order."""
-    if group in dump.status:
-        return dump.status[group]
-    number = like.get(dump.group_names.get(group, ""))
-    return dump.status.get(number) if number else None
 
 
 def _stuck(
@@ -117,7 +115,7 @@ def _stuck(
     return Stuck(
         group, about, members, seq, at.name if at else "",
         tuple(sorted(set(pending) - set(missing))),
-        tuple(missing), behind, _mismatch(seq, pending), _since(seq, pending),
+        tuple(missing), behind, _mismatch(group, seq, members, dumps), _since(seq, pending),
     )  # fmt: skip
 
 
@@ -137,24 +135,29 @@ def _is_there(
     finished = [one.seq for one in dumps[rank].entries if one.group == group and not one.is_p2p]
     if finished:
         return max(finished) >= seq
-    like = _numbers(dumps.values()).get(about, "")
-    status = dumps[rank].status.get(group) or dumps[rank].status.get(like)
+    status = dumps[rank].status.get(group) or dumps[rank].status.get(_number(about, dumps))
     return status is not None and status.enqueued >= seq
 
 
-def _numbers(dumps: Iterable[Dump]) -> dict[str, str]:
-    """Purpose -> the key under which a rank without entries of the group has its status."""
-    return {about: group for dump in dumps for group, about in dump.group_names.items() if about}
+def _number(about: str, dumps: dict[int, Dump]) -> str:
+    """Under which a rank has the status of a group that none of its entries names: by the number
+    that other ranks have for the same purpose, for ranks make their groups in one order."""
+    found = {dump.numbers[about] for dump in dumps.values() if about in dump.numbers}
+    return f"#{found.pop()}" if len(found) == 1 else ""
 
 
-def _mismatch(seq: int, pending: dict[int, list[DumpEntry]]) -> str:
-    """How the calls of one number differ between ranks; "" where they agree. What each rank gives
-    may differ in all-to-all, gathers and scatters of uneven pieces."""
-    calls = {rank: one for rank, found in pending.items() for one in found if one.seq == seq}
+def _mismatch(group: str, seq: int, members: tuple[int, ...], dumps: dict[int, Dump]) -> str:
+    """How the calls of one number differ between ranks, ended or not; "" where they agree. What
+    each rank gives may differ in all-to-all, gathers and scatters."""
+    calls = {
+        rank: one for rank in members if rank in dumps for one in dumps[rank].entries
+        if one.group == group and one.seq == seq and not one.is_p2p
+    }  # fmt: skip
     for what, of in (("collective", _name), ("dtype", _dtypes), ("size", _sizes)):
         values: dict[object, list[int]] = {}
         for rank, one in calls.items():
-            values.setdefault(of(one), []).append(rank)
+            if (value := of(one)) is not None:
+                values.setdefault(value, []).append(rank)
         if len(values) > 1:
             by_count = sorted(values.items(), key=lambda item: -len(item[1]))
             told = [f"{_shown(value)} on rank {_listed(ranks)}{_at(calls[ranks[0]])}"
@@ -163,19 +166,26 @@ def _mismatch(seq: int, pending: dict[int, list[DumpEntry]]) -> str:
     return ""
 
 
+#: Collectives to which all ranks give as much, of one type.
+_EQUAL = ("all_reduce", "allreduce", "broadcast", "reduce_scatter", "_allgather_base",
+          "_all_gather_base")  # fmt: skip
+
+
 def _name(one: DumpEntry) -> object:
     return one.name.rpartition(":")[2]
 
 
 def _dtypes(one: DumpEntry) -> object:
-    return one.input_dtypes
+    return one.input_dtypes if _is_equal(one) and one.input_dtypes else None
 
 
 def _sizes(one: DumpEntry) -> object:
-    """Of an all-reduce or a broadcast, in elements."""
-    if not any(word in one.name for word in ("all_reduce", "allreduce", "broadcast", "_reduce_sc")):
-        return ()
-    return sum(_product(shape) for shape in one.input_sizes)
+    """In elements."""
+    return sum(map(_product, one.input_sizes)) if _is_equal(one) else None
+
+
+def _is_equal(one: DumpEntry) -> bool:
+    return any(word in one.name for word in _EQUAL)
 
 
 def _product(shape: Sequence[int]) -> int:
@@ -198,7 +208,9 @@ def _listed(ranks: Sequence[int]) -> str:
 
 
 def _at(one: DumpEntry) -> str:
-    return f" at {one.frames[0]}" if one.frames else ""
+    """The line of the program that called it, not of torch."""
+    own = [frame for frame in one.frames if "/torch/" not in frame] or one.frames
+    return f" at {own[0]}" if own else ""
 
 
 def _add_pairs(found: Waits, dumps: dict[int, Dump], members: dict[str, tuple[int, ...]]) -> None:

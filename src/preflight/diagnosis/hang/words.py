@@ -33,7 +33,7 @@ def log_hang_signs(logs: Sequence[Log], lacks: list[Lack], *, has_dumps: bool) -
     for log in logs:
         late += desyncs(log.source, [one for one in log.events if one.kind == "desync"])
         dogs += watchdogs(log.source, [one for one in log.events if one.kind == "watchdog"])
-    if late:
+    if any(one.state == "not-joined" for one in late):
         yield from _out_of_step(late, dogs)
     elif dogs:
         yield _timed_out(dogs)
@@ -44,7 +44,7 @@ def log_hang_signs(logs: Sequence[Log], lacks: list[Lack], *, has_dumps: bool) -
 
 
 def _out_of_step(late: Sequence[Desync], dogs: Sequence[Watchdog]) -> Iterator[Sign]:
-    for one in late[:8]:
+    for one in [found for found in late if found.state == "not-joined"][:8]:
         waiting = next((dog for dog in dogs if dog.rank != one.rank), None)
         where = f"; rank {waiting.rank} waits in {waiting.name}" if waiting else ""
         yield Sign(
@@ -61,9 +61,11 @@ def _at_start(dogs: Sequence[Watchdog]) -> bool:
 
 
 def _timed_out(dogs: Sequence[Watchdog]) -> Sign:
+    # Numbers count within a group: the first that tells of a timeout names it.
+    first = min(dogs, key=lambda one: (one.source, one.line))
+    dogs = [one for one in dogs if one.group == first.group]
     last = max(dogs, key=lambda one: one.seq)
     ranks = sorted({one.rank for one in dogs if one.rank is not None})
-    first = min(dogs, key=lambda one: (one.source, one.line))
     evidence = tuple(
         Evidence("log", text=one.text, line=one.line, source=one.source) for one in dogs[:2]
     )

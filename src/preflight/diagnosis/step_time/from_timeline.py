@@ -8,8 +8,11 @@ says who is behind (method of "Understanding Stragglers in Large Model Training"
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from statistics import mean, median
+from functools import partial
+from statistics import mean, median, pstdev
 from typing import Any
+
+from msgspec.structs import replace
 
 from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.reading import Lack, Number, Part, RankParts, Reading, Sign
@@ -20,6 +23,8 @@ from preflight.model import Evidence
 _STEPS = 12
 #: Below this share of a step nothing is told: runs differ by as much by themselves.
 _LEAST = 0.03
+#: From here on it is more than noise.
+_UNEXPLAINED = 0.10
 #: Of the difference, what must go with one cause.
 _EXPLAINS = 0.5
 #: A worker is slow that takes so much longer than its peers of the same stage.
@@ -34,7 +39,7 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
     lines: list[Timeline] = facts.get("timeline", [])
     timeline = lines[0]
     steps = _steps(timeline.operations)
-    if not steps:
+    if not steps or not any(one.duration_us > 0 for step in steps for one in step):
         lack = Lack(("straggler", "imbalance"), "no forward and backward of several workers in it",
                     "a timeline with the computing of each worker")  # fmt: skip
         return Reading(timeline.source, lacks=(lack,))
@@ -43,11 +48,16 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
     ideal_s = median(_replayed(one, ideal) for one in steps) / 1e6
     walls = sorted(_wall(timeline.operations))
     signs = tuple(_signs(timeline, steps, ideal, actual_s, ideal_s))
+    unexplained = not signs and actual_s > 0 and 1 - ideal_s / actual_s >= _UNEXPLAINED
+    lack = Lack(("straggler", "imbalance"), f"a step takes {actual_s:.3g} s, evenly divided "
+                f"{ideal_s:.3g} s, and neither workers, stages nor micro-batches say why",
+                "more steps of it, and a trace of torch.profiler of each rank")  # fmt: skip
     notes = [f"{one.source} was not judged: one timeline at a time" for one in lines[1:]]
     return Reading(
         f"timeline {timeline.source}", steps=len(walls), step_s=median(walls),
         low_s=walls[len(walls) // 10], high_s=walls[-1 - len(walls) // 10], signs=signs,
-        covers=frozenset({"straggler", "imbalance"}),
+        covers=frozenset() if unexplained else frozenset({"straggler", "imbalance"}),
+        lacks=(lack,) if unexplained else (),
         numbers=(Number("replayed step", actual_s, "s", n=len(steps)),
                  Number("evenly divided", ideal_s, "s", n=len(steps))),
         ranks=tuple(_by_worker(steps)), notes=(*notes, *timeline.damage),
@@ -131,59 +141,108 @@ def _signs(
     timeline: Timeline, steps: Sequence[Sequence[Operation]], ideal: Duration, actual_s: float,
     ideal_s: float,
 ) -> Iterator[Sign]:  # fmt: skip
-    share = 1 - ideal_s / actual_s
+    share = 1 - ideal_s / actual_s if actual_s > 0 else 0.0
     if share < _LEAST:
         return
     evidence = (Evidence("timeline", source=timeline.source, text=f"step {steps[0][0].step}"),)
-    worker, times = _slowest(steps)
-    gone_worker = _gone(steps, ideal, actual_s, ideal_s, lambda one: one.worker == worker)
-    last = max((one.stage or 0) for one in steps[0])
-    gone_stage = _gone(steps, ideal, actual_s, ideal_s, lambda one: one.stage == last)
+    slow = _slow_workers(steps)
+    gone_worker = _gone(steps, ideal, actual_s, ideal_s, lambda one: one.worker in slow)
+    stages = sorted({one.stage or 0 for one in steps[0]})
+    gone_stage = {
+        stage: _gone(steps, ideal, actual_s, ideal_s, partial(_is_of, stage))
+        for stage in stages
+    }  # fmt: skip
+    heavy = max(gone_stage, key=lambda stage: gone_stage[stage])
     took = f"a step takes {actual_s:.3g} s, evenly divided {ideal_s:.3g} s"
-    if gone_worker >= _EXPLAINS and times >= _SLOWER:
-        yield Sign(
-            "straggler", f"{took}; worker {worker} computes {times:.3g} x as long as its peers of "
-            f"the same stage, and without that {gone_worker * 100:.3g} % of the difference goes",
-            share=share, seconds=actual_s - ideal_s, subject=f"worker {worker}", confidence="high",
-            evidence=evidence, against=(f"the last stage explains {gone_stage * 100:.2g} %",),
-        )  # fmt: skip
-    elif gone_stage >= _EXPLAINS and last > 0:
-        yield Sign(
-            "imbalance", f"{took}; the last stage is heavier than the others on each replica, and "
-            f"without that {gone_stage * 100:.3g} % of the difference goes",
-            share=share, seconds=actual_s - ideal_s, subject="last stage", confidence="high",
-            evidence=evidence,
-            against=(f"no machine: the slowest worker explains {gone_worker * 100:.2g} % and takes "
-                     f"{times:.3g} x as long as its peers",),
-            fix=("fewer layers in the last stage: it has the loss too "
-                 "(--decoder-last-pipeline-num-layers of Megatron-LM)",),
-        )  # fmt: skip
-    else:
-        yield Sign(
-            "imbalance", f"{took}; micro-batches differ: neither a worker "
-            f"({gone_worker * 100:.2g} %) nor the last stage ({gone_stage * 100:.2g} %) is why",
-            share=share, seconds=actual_s - ideal_s, confidence="medium", evidence=evidence,
-            fix=("sequences of like length in the micro-batches of a step",),
+    whole = Sign("imbalance", "", share, actual_s - ideal_s, evidence=evidence)
+    if slow and gone_worker >= _EXPLAINS:
+        yield _workers(slow, took, gone_worker, whole)
+    elif len(stages) > 1 and gone_stage[heavy] >= _EXPLAINS:
+        yield _stage(heavy, stages, took, gone_stage[heavy], whole, alone=_replicas(steps) < 2)
+    elif _alike_by_micro_batch(steps):
+        yield replace(
+            whole, text=f"{took}; micro-batches differ: what is long on one worker is long on all "
+            "that have it", confidence="medium", fix=("sequences of like length in a step",),
         )  # fmt: skip
 
 
-def _slowest(steps: Sequence[Sequence[Operation]]) -> tuple[int, float]:
-    """The worker that takes longest of those of its stage, and how many times their median."""
+def _is_of(stage: int, one: Operation) -> bool:
+    return (one.stage or 0) == stage
+
+
+def _workers(slow: dict[int, float], took: str, gone: float, whole: Sign) -> Sign:
+    names = ", ".join(f"{worker} ({times:.3g} x)" for worker, times in list(slow.items())[:4])
+    return replace(
+        whole, cause="straggler", confidence="high",
+        text=f"{took}; worker {names} computes so many times as long as peers of the same stage, "
+        f"and without that {gone * 100:.3g} % of the difference goes",
+        subject=f"worker {', '.join(map(str, list(slow)[:4]))}",
+        against=("its peers do the same work: it is no heavy stage",),
+    )  # fmt: skip
+
+
+def _stage(
+    heavy: int, stages: Sequence[int], took: str, gone: float, whole: Sign, *, alone: bool
+) -> Sign:
+    """A stage that is heavier on all replicas; with one replica its machine could be slow as
+    well, and nobody can be told apart from it."""
+    last = heavy == stages[-1]
+    name = "last stage" if last else "first stage" if heavy == stages[0] else f"stage {heavy}"
+    held = "one replica: a slow machine in this stage would look the same" if alone else (
+        "no machine: workers of the stage take as long as each other on all replicas"
+    )  # fmt: skip
+    own = "fewer layers in the last stage: it has the loss too " if last else "fewer layers in it "
+    return replace(
+        whole, text=f"{took}; the {name} is heavier than the others, and without that "
+        f"{gone * 100:.3g} % of the difference goes", subject=name,
+        confidence="low" if alone else "high", against=(held,),
+        fix=(f"{own}(--decoder-{'last' if last else 'first'}-pipeline-num-layers of Megatron-LM)",),
+    )  # fmt: skip
+
+
+def _replicas(steps: Sequence[Sequence[Operation]]) -> int:
+    return len({one.dp_rank for one in steps[0]})
+
+
+def _alike_by_micro_batch(steps: Sequence[Sequence[Operation]]) -> bool:
+    """Whether the length of an operation hangs on its micro-batch: between micro-batches it varies
+    much more than what is left within them over stages."""
+    between, within = [], []
+    for step in steps:
+        lengths: dict[tuple[object, ...], list[float]] = {}
+        usual: dict[tuple[object, ...], list[float]] = {}
+        for one in step:
+            usual.setdefault((one.kind, one.stage), []).append(one.duration_us)
+        for one in step:
+            middle = median(usual[one.kind, one.stage])
+            if middle > 0:
+                key = (one.dp_rank, one.micro_batch)
+                lengths.setdefault(key, []).append(one.duration_us / middle)
+        means = [mean(found) for found in lengths.values() if len(found) > 1]
+        if len(means) > 2:
+            between.append(pstdev(means))
+            within.append(mean(pstdev(found) for found in lengths.values() if len(found) > 1))
+    return bool(between) and median(between) > max(0.05, 1.5 * median(within))
+
+
+def _slow_workers(steps: Sequence[Sequence[Operation]]) -> dict[int, float]:
+    """Workers that take longer than the median of those of their stage, and how many times: the
+    slowest first. Where a stage has one worker, nobody is."""
     sums: dict[int, float] = {}
     stages: dict[int, int | None] = {}
     for step in steps:
         for one in step:
             sums[one.worker] = sums.get(one.worker, 0.0) + one.duration_us
             stages[one.worker] = one.stage
-    best = (0, 0.0)
+    found: dict[int, float] = {}
     for worker, total in sums.items():
         peers = [
             value for other, value in sums.items()
             if other != worker and stages[other] == stages[worker]
         ]  # fmt: skip
-        if peers and total / median(peers) > best[1]:
-            best = worker, total / median(peers)
-    return best
+        if peers and median(peers) > 0 and total >= _SLOWER * median(peers):
+            found[worker] = total / median(peers)
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
 def _gone(

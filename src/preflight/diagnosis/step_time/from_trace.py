@@ -8,7 +8,7 @@ from typing import Any
 
 from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.reading import Lack, Number, RankParts, Reading, Sign
-from preflight.diagnosis.step_time.trace_rank import Steps, parts_of, rank_signs, steps_of
+from preflight.diagnosis.step_time.trace_rank import Steps, idle, parts_of, rank_signs, steps_of
 from preflight.diagnosis.step_time.trace_ranks import between_signs, joinable
 from preflight.diagnosis.wording import duration, percent
 from preflight.facts.traces import TRACE_LACKS, RankTrace
@@ -16,8 +16,10 @@ from preflight.model import Evidence
 
 _ALL = "traces of all ranks: on_trace_ready=tensorboard_trace_handler(DIR) on each of them"
 _BOTH = "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
-_STEPS = "profile(schedule=schedule(wait=10, warmup=2, active=5)) and profiler.step() in the loop"
+_STEPS = "profile(schedule=schedule(wait=10, warmup=2, active=10)) and profiler.step() in the loop"
 _ON_DEVICE = {"data-wait", "h2d", "host", "allocator", "memory-bandwidth", "compute"}
+#: Of the step: so much idle time without an owner can be anything.
+_UNOWNED = 0.10
 #: Of ranks on processors that share cores: less is who gets a core first.
 _LEAST_S = 0.010
 
@@ -35,10 +37,11 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
     ranks = {one.trace.rank: one for one in steps if one.trace.rank is not None}
     several = len(ranks) > 1 and joinable(list(ranks.values()))
     signs = list(_of_each(steps))
+    lacks = list(_lacks(steps, several))
     if several:
         on_device = all(one.trace.has_device for one in steps)
         signs += [
-            sign for sign in between_signs(ranks)
+            sign for sign in between_signs(ranks, lacks)
             if on_device or (sign.seconds or 0.0) >= _LEAST_S or sign.share is None
         ]  # fmt: skip
     else:
@@ -48,7 +51,7 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
     return Reading(
         _name(known), steps=len(middle.steps), step_s=None if middle.whole else median(walls),
         low_s=walls[len(walls) // 10], high_s=walls[-1 - len(walls) // 10], signs=tuple(signs),
-        covers=_covers(steps, several), lacks=tuple(_lacks(steps, several)),
+        covers=_covers(steps, several, lacks), lacks=tuple(lacks),
         numbers=tuple(_numbers(middle)), parts=() if middle.whole else parts_of(middle),
         ranks=tuple(RankParts(one.name, parts_of(one)) for one in steps[:64] if len(steps) > 1),
         notes=tuple(notes),
@@ -111,7 +114,7 @@ def _alone(steps: Sequence[Steps]) -> Iterator[Sign]:
     )  # fmt: skip
 
 
-def _covers(steps: Sequence[Steps], several: bool) -> frozenset[str]:
+def _covers(steps: Sequence[Steps], several: bool, lacks: Sequence[Lack]) -> frozenset[str]:
     if any(one.whole for one in steps):
         return frozenset()
     found: set[str] = set()
@@ -122,14 +125,19 @@ def _covers(steps: Sequence[Steps], several: bool) -> frozenset[str]:
     elif not any(one.trace.has_device for one in steps):
         found |= {"data-wait", "exposed-communication"}
     alone = all((one.trace.world or 1) == 1 for one in steps)
-    return frozenset(found | ({"straggler", "imbalance"} if several or alone else set()))
+    found |= {"straggler", "imbalance"} if several or alone else set()
+    return frozenset(found - {cause for lack in lacks for cause in lack.causes})
 
 
 def _lacks(steps: Sequence[Steps], several: bool) -> Iterator[Lack]:
     world = max((one.trace.world or 1) for one in steps)
-    if world > 1 and not several:
+    if world > 1 and (not several or len(steps) < world):
         yield Lack(("straggler", "imbalance"), f"{len(steps)} of {world} ranks are there: who "
                    "waits for whom is not known", _ALL)  # fmt: skip
+    unowned = max(one.share(idle("unknown")) for one in steps)
+    if unowned >= _UNOWNED:
+        yield Lack(("host", "data-wait"), f"the device is idle for {percent(unowned)} of a step, "
+                   "and the trace does not show for what", _BOTH)  # fmt: skip
     missing = {lack for one in steps for lack in one.trace.lacks}
     if "kernels" in missing:
         yield Lack(("host", "compute", "h2d"), TRACE_LACKS["kernels"], _BOTH)

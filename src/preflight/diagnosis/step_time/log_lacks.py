@@ -9,7 +9,7 @@ from preflight.diagnosis.step_time.log_columns import told_causes
 from preflight.diagnosis.step_time.log_run import Run
 
 _TRACE = (
-    "a trace of each rank: torch.profiler.profile(schedule=schedule(wait=10, warmup=2, active=5), "
+    "a trace of each rank: torch.profiler.profile(schedule=schedule(wait=10, warmup=2, active=10), "
     "on_trace_ready=tensorboard_trace_handler(DIR)), then preflight diagnose-step-time DIR"
 )
 _LIVE = "while it runs: preflight diagnose-step-time PID"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from statistics import median
 
 from msgspec import Struct
 
@@ -37,6 +38,11 @@ class Steps(Struct):
     def share(self, of: Callable[[TraceStep], float]) -> float:
         return sum(map(of, self.steps)) / self.wall_us if self.wall_us > 0 else 0.0
 
+    def usual(self, of: Callable[[TraceStep], float]) -> tuple[float, float]:
+        """Share of the median step, and seconds: one hiccup is not how steps are."""
+        shares = [of(one) / one.wall_us for one in self.steps]
+        return median(shares), median(map(of, self.steps)) / 1e6
+
     @property
     def name(self) -> str:
         return "" if self.trace.rank is None else f"rank {self.trace.rank}"
@@ -59,6 +65,7 @@ def idle(*owners: str) -> Callable[[TraceStep], float]:
 def rank_signs(one: Steps) -> Iterator[Sign]:
     """What one trace can show; below the bounds as well. Communication is for all ranks."""
     yield from _on_device(one) if one.trace.has_device else _on_host(one)
+    yield from _irregular(one)
 
 
 def parts_of(one: Steps) -> tuple[Part, ...]:
@@ -95,12 +102,12 @@ def _sign(
     against: Sequence[str] = (), fix: Sequence[str] = (),
 ) -> Sign:  # fmt: skip
     """`text` may hold {ms} and {percent}."""
-    share, seconds = one.share(of), one.mean(of)
+    share, seconds = one.usual(of)
     worst = max(one.steps, key=of)
     told = text.format(ms=duration(seconds), percent=percent(share))
     n = len(one.steps)
     return Sign(
-        cause, f"{told} (mean of {n} step{'s' if n > 1 else ''})" if not one.whole else
+        cause, f"{told} (median of {n} step{'s' if n > 1 else ''})" if not one.whole else
         f"{told.replace(' of a step', '')}, of all of the trace",
         share=share, seconds=None if one.whole else seconds, subject="",
         confidence="low" if one.whole else "high" if n >= 3 else "medium",
@@ -206,6 +213,38 @@ def _periodic(one: Steps) -> Iterator[Sign]:
             evidence=(Evidence("trace", source=one.trace.source,
                                text=f"step {one.steps[late[0]].number}"),),
         )  # fmt: skip
+
+
+#: Longer than so many times the median of the steps.
+_LONG, _ENOUGH = 1.5, 6
+_EVENTS: tuple[tuple[str, Callable[[TraceStep], float]], ...] = (
+    ("saving", lambda s: s.save_us),
+    ("compiling", lambda s: s.compile_us),
+    ("garbage collection", lambda s: s.gc_us),
+    ("cudaMalloc and cudaFree", lambda s: s.alloc_us),
+    ("the loader", lambda s: s.loader_us),
+)
+
+
+def _irregular(one: Steps) -> Iterator[Sign]:
+    """Single steps that took much longer, and what was most of it."""
+    walls = [step.wall_us for step in one.steps]
+    if len(walls) < _ENOUGH:
+        return
+    usual = median(walls)
+    late = [step for step in one.steps if step.wall_us > _LONG * usual]
+    if not late or len(late) > len(walls) // 3:
+        return
+    lost = sum(step.wall_us - usual for step in late)
+    what, of = max(_EVENTS, key=lambda pair: sum(map(pair[1], late)))
+    why = f", most of it {what}" if sum(map(of, late)) > lost / 2 else ""
+    yield Sign(
+        "irregular", f"{len(late)} of {len(walls)} steps took more than {_LONG} times the usual, "
+        f"the longest {duration(max(walls) / 1e6)} of {duration(usual / 1e6)}{why}",
+        share=lost / sum(walls), seconds=lost / len(walls) / 1e6, confidence="medium",
+        evidence=(Evidence("trace", source=one.trace.source, text=f"step {late[0].number}"),),
+        against=("the other steps do not have it",),
+    )  # fmt: skip
 
 
 def _on_host(one: Steps) -> Iterator[Sign]:

@@ -10,7 +10,7 @@ from statistics import median
 
 from msgspec import Struct, field
 
-from preflight.diagnosis.reading import Confidence, Sign
+from preflight.diagnosis.reading import Confidence, Lack, Sign
 from preflight.diagnosis.series.luck import luck
 from preflight.diagnosis.step_time.trace_rank import Steps, idle
 from preflight.diagnosis.wording import duration
@@ -77,18 +77,27 @@ def _add(found: Arrivals, calls: dict[int, Collective], wall_us: float) -> None:
     step[shortest] = step.get(shortest, 0.0) + (longest - least) / 1e6
 
 
-def between_signs(ranks: dict[int, Steps]) -> Iterator[Sign]:
-    """A slow rank and why it is, or work that is uneven, or communication itself."""
+def between_signs(ranks: dict[int, Steps], lacks: list[Lack]) -> Iterator[Sign]:
+    """A slow rank and why it is, or work that is uneven, or communication itself. What the traces
+    are too short for is added to `lacks`."""
     joined = arrivals(ranks)
     if not joined.joined:
         return
     own = {rank: _own_s(one, joined.waited.get(rank, 0.0)) for rank, one in ranks.items()}
     yield from _transfer(ranks, joined)
     culprit = _culprit(joined, own)
-    if culprit is not None:
+    steps, last = len(joined.by_step), _steps_as_last(joined, culprit)
+    if culprit is not None and luck(last, steps, len(own)) <= _LUCK:
         yield from _named(ranks, joined, own, culprit)
-    else:
+    elif culprit is None or last < steps:
         yield from _uneven(ranks, joined)
+    else:
+        text = (
+            f"rank {culprit} comes last to most collectives and works longer, but in "
+            f"{steps} steps that may be luck"
+        )
+        lacks.append(Lack(("straggler", "imbalance"), text, "ten steps and more of each rank: "
+                          "schedule(wait=10, warmup=2, active=10)"))  # fmt: skip
 
 
 def _own_s(one: Steps, waited_s: float) -> float:
@@ -99,22 +108,21 @@ def _own_s(one: Steps, waited_s: float) -> float:
 
 
 def _culprit(joined: Arrivals, own: dict[int, float]) -> int | None:
-    total, times = sum(joined.last.values()), sum(joined.times.values())
-    if not total or times < 2:
+    """The rank that others wait for most, where its own work is longer; whether that is luck is
+    another question."""
+    total = sum(joined.last.values())
+    if not total or sum(joined.times.values()) < 2:
         return None
     rank = max(joined.last, key=lambda one: joined.last[one])
     others = median(value for other, value in own.items() if other != rank)
-    often = joined.last[rank] > _OFTEN * total and joined.times[rank] > _OFTEN * times
-    known = often and _beyond_chance(joined, rank, len(own))
-    return rank if known and own[rank] >= _SLOWER * others else None
+    is_slower = own[rank] >= _SLOWER * others
+    return rank if joined.last[rank] > _OFTEN * total and is_slower else None
 
 
-def _beyond_chance(joined: Arrivals, rank: int, ranks: int) -> bool:
-    """Whether the rank is last in more steps than one of so many would be by luck. Collectives of
-    one step hang together, so that steps are counted; any of the ranks could have been it."""
-    steps = len(joined.by_step)
-    last = sum(1 for one in joined.by_step.values() if max(one, key=lambda r: one[r]) == rank)
-    return luck(last, steps, ranks) <= _LUCK
+def _steps_as_last(joined: Arrivals, rank: int | None) -> int:
+    """Steps in which others waited for this rank most: collectives of one step hang together, so
+    that steps are counted."""
+    return sum(1 for one in joined.by_step.values() if max(one, key=lambda r: one[r]) == rank)
 
 
 def _named(
@@ -200,7 +208,7 @@ def _uneven(ranks: dict[int, Steps], joined: Arrivals) -> Iterator[Sign]:
         confidence="medium",
         evidence=(Evidence("trace", source=next(iter(ranks.values())).trace.source,
                            text=f"{joined.joined} collectives joined"),),
-        against=("no rank is last in most of them: no machine is to blame",),
+        against=(f"of the {len(ranks)} ranks that are there none is last in most of them",),
         fix=("sequences of like length in a batch; garbage collection on all ranks in one step",),
     )  # fmt: skip
 
