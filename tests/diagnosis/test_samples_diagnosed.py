@@ -119,3 +119,26 @@ OWN = {
 @pytest.mark.parametrize("fault", OWN)
 def test_a_fault_of_one_rank_is_told_by_traces_of_both(fault: str) -> None:
     assert told(found_in(SAMPLES / "own" / "traces" / fault)) == OWN[fault]
+
+
+#: Four ranks on gloo (torch 2.13) that were made to stand: bench/dumps_of_four_ranks.py;
+#: paths in them are changed.
+DUMPS = {
+    "never": ("FAIL hang rank 2",),
+    "type": ("FAIL hang",),
+    "size": ("FAIL hang",),
+    "dtype": ("FAIL hang",),
+    "cascade": ("FAIL hang",),
+    "healthy": (HEALTHY,),
+}
+
+
+@pytest.mark.parametrize("case", DUMPS)
+def test_dumps_of_four_ranks_are_judged_by_what_was_done(case: str) -> None:
+    found = found_in(SAMPLES / "own" / "flight_recorder" / case)
+    assert told(found) == DUMPS[case]
+    if case in ("type", "size", "dtype"):
+        assert f"{'collective' if case == 'type' else case} differs" in found[0].text
+        assert "rank 2 at" in found[0].text
+    if case == "cascade":  # gloo does not say who is of a group: nobody can be named
+        assert "unconfirmed" in found[0].text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.decide import findings
 from preflight.diagnosis.hang.from_hang import reading
 from preflight.errors import ParseError
-from preflight.logs.hangs.flight_recorder import rank_of, read, sniff, version_of
+from preflight.logs.hangs.flight_recorder import dump_of, rank_of, read, sniff, version_of
 from preflight.logs.hangs.plain_pickle import loads
 from preflight.model import Finding
 
@@ -166,3 +167,57 @@ def test_two_groups_in_different_order_are_a_ring(tmp_path: Path) -> None:
 
     (found,) = told(tmp_path, {0: both("1", 5), 1: both("2", 5)})
     assert "different order" in found.text and not found.subject
+
+
+def test_a_rank_that_is_alone_in_a_collective_blames_nobody(tmp_path: Path) -> None:
+    dumps = {rank: dump(entry(9)) for rank in (0, 1, 3)}
+    dumps[2] = dump(entry(9, state="completed"), entry(10), enqueued=10)
+    (found,) = told(tmp_path, dumps)
+    assert not found.subject and "unconfirmed" in found.text
+
+
+def test_of_one_dump_of_four_nobody_is_named(tmp_path: Path) -> None:
+    found = told(tmp_path, {1: dump(entry(9))})
+    assert found[0].finding == "hang" and not found[0].subject
+    assert "1 of 4 dumps" in found[0].text
+
+
+def test_what_is_retired_is_over(tmp_path: Path) -> None:
+    found = told(tmp_path, {rank: dump(entry(9, retired=True)) for rank in range(4)})
+    assert [one.finding for one in found] == ["healthy"]
+
+
+def test_a_scatter_gives_what_it_gives(tmp_path: Path) -> None:
+    dumps = {
+        r: dump(entry(9, "scatter", input_dtypes=["Float"] if r == 0 else [])) for r in range(4)
+    }
+    (found,) = told(tmp_path, dumps)
+    assert "differs" not in found.text
+
+
+def test_dumps_of_unknown_ranks_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "trace"
+    path.write_bytes(pickle.dumps(dump(entry(9)), protocol=2))
+    made = reading({"flight-recorder": [read(path, lambda _: None)]}, Asked())
+    assert made is not None
+    (found,) = findings([made])
+    assert found.status.value == "ERROR" and "of which rank" in found.text
+
+
+def test_tuples_within_tuples_end_soon() -> None:
+    """Doubled through the memo forty times: written out it would have no end."""
+    data = b"\x80\x02)" + b"".join(
+        b"q" + bytes([at]) + b"h" + bytes([at]) + b"\x86" for at in range(40)
+    )
+    entries = (
+        b"\x80\x02}(X\x07\x00\x00\x00entries](}("
+        + (b"X\x0e\x00\x00\x00profiling_nameX\x01\x00\x00\x00xX\x0c\x00\x00\x00input_dtypes")
+        + data[2:]
+        + b"ueu."
+    )
+    began = time.monotonic()
+    whole = dump_of(loads(entries), "x", "rank_0")
+    assert whole.entries[0].input_dtypes == ("", "")
+    with pytest.raises(ParseError, match="neither word nor number"):
+        loads(b"\x80\x02}(" + data[2:] + b"K\x01u.")
+    assert time.monotonic() - began < 2

@@ -35,8 +35,9 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
     )  # fmt: skip
     notes = tuple(f"{one.source}: whose rank it is does not show in its name" for one in dumps
                   if one.rank is None)[:3]  # fmt: skip
+    sound = dumps and not signs and not lacks
     return Reading(name, signs=tuple(signs), lacks=tuple(lacks), notes=notes,
-                   covers=frozenset({"hang"}) if dumps and not signs else frozenset())  # fmt: skip
+                   covers=frozenset({"hang"}) if sound else frozenset())  # fmt: skip
 
 
 def _of_dumps(dumps: Sequence[Dump], lacks: list[Lack]) -> Iterator[Sign]:
