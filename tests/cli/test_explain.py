@@ -58,7 +58,7 @@ def test_the_overview_folds_domains_of_many_names() -> None:
     assert re.search(r"  gpu\.\* \(\d+\)  ", told)
     assert "network.port.* (" in told
     assert "gpu.ecc" not in told
-    assert len(told.splitlines()) <= 52
+    assert len(told.splitlines()) <= 50
 
 
 def test_a_traceback_on_standard_input_or_in_a_file(tmp_path: Path) -> None:

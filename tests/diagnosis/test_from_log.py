@@ -87,6 +87,17 @@ def test_every_few_steps_is_the_loader(tmp_path: Path, workers: int) -> None:
     (found, *_) = judged(tmp_path, text)
     assert found.finding == "data-wait-periodic"
     assert f"every {workers} steps" in found.text
+    assert (found.status.value, found.confidence) == ("WARN", "low")  # a save may look the same
+    (sure, *_) = judged(tmp_path, f"num_workers: {workers}\n{text}")
+    assert sure.confidence == "high"
+    assert sure.status.value == ("FAIL" if workers <= 4 else "WARN")  # by its share of the time
+
+
+@pytest.mark.parametrize("every", [25, 50, 64])
+def test_what_a_script_does_every_fifty_steps_is_no_loader(tmp_path: Path, every: int) -> None:
+    text = megatron(lambda s, c: usual(s, c) + (20 if s % every == 0 else 0), steps=500)
+    (found, *_) = judged(tmp_path, text)
+    assert found.finding == "irregular" and f"every {every} steps" in found.text
 
 
 def test_slow_steps_at_random_have_no_period() -> None:

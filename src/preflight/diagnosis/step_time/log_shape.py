@@ -25,7 +25,7 @@ _EXPLAINS: tuple[tuple[tuple[str, ...], str], ...] = (
 #: Fewer rows show no shape.
 ENOUGH = 20
 #: Of workers of a loader: more are rare, and longer periods are those of saves and evaluations.
-_MOST_WORKERS = 64
+_MOST_WORKERS = 16
 
 
 class Stalls(Struct):
@@ -132,14 +132,19 @@ def _unexplained(run: Run, rest: Stalls, total: float) -> Iterator[Sign]:
     share = rest.lost_s / total
     evidence = tuple(run.evidence(at) for at in rest.rows[:3])
     found = period([run.times.step[at] for at in rest.rows]) if run.each_step else None
-    if found is not None and found.every <= _MOST_WORKERS:
+    workers = run.log.told.get("workers", "")
+    is_loader = found is not None and workers == str(found.every)
+    if found is not None and (is_loader or found.every <= _MOST_WORKERS):
+        held = f"num_workers is {workers}" if workers else "num_workers is not in this log"
         yield Sign(
             "data-wait-periodic", f"every {found.every} steps one is slow: {found.hits} of "
             f"{found.slow} slow steps, {share * 100:.2g} % of the time; a loader with "
             f"{found.every} workers that are too slow does this",
             share=share, seconds=rest.lost_s / _count(run), evidence=evidence,
-            confidence="medium",
-            against=("no line about saving, evaluation or garbage collection stands beside them",),
+            # Saving or logging that leaves no line looks the same.
+            confidence="high" if is_loader else "low",
+            against=("no line about saving, evaluation or garbage collection stands beside them",
+                     held),
             fix=(f"is num_workers {found.every}? then more workers, or less work in each; else "
                  f"look for what the script does every {found.every} steps",),
         )  # fmt: skip
