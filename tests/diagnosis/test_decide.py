@@ -25,7 +25,7 @@ def test_the_table_names_runbooks_and_causes_that_are_there() -> None:
         assert set(row.behind) <= set(causes()), row.id
         assert row.id not in row.behind
         assert row.fail == "always" or (row.warn is None or 0 < row.warn < 1), row.id
-        assert row.fix and row.supply and row.why, row.id
+        assert row.fix and row.why, row.id
 
 
 def test_nothing_is_behind_itself_by_others() -> None:

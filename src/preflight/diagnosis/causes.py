@@ -19,7 +19,6 @@ class Cause(Struct, frozen=True, forbid_unknown_fields=True):
     why: str
     fix: tuple[str, ...]
     runbook: str
-    supply: str
     warn: float | None = None
     fail: float | Literal["always"] | None = None
     behind: tuple[str, ...] = ()

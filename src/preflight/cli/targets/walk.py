@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -166,12 +166,3 @@ def what_it_is(head: bytes, name: str) -> str:
     if b"\0" in head[:4096]:
         return f"binary data ({suffix or 'no suffix'})"
     return f"text of no known form ({suffix or 'no suffix'})"
-
-
-def forget(folder: Path, tell: Callable[[str], None]) -> None:
-    """Remove what standard input was spooled to; say where that fails."""
-    for path in folder.iterdir():
-        try:
-            path.unlink()
-        except OSError as error:
-            tell(f"{path} was not removed: {error.strerror}")
