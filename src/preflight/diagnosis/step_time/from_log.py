@@ -44,7 +44,7 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
                        covers=_of_training(logs))  # fmt: skip
     longest = max(runs, key=lambda run: len(run.kept))
     numbers = list(numbers_of(longest, asked))
-    shares = goodput_of(logs, longest)
+    shares = goodput_of(runs)
     numbers += goodput_number(shares)
     for run in runs:
         signs += [*fraction_signs(run), *rank_signs(run), *shape_signs(run)]
