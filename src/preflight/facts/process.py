@@ -34,6 +34,7 @@ class ProcessLook(Struct, frozen=True):
     cpu_percent: Known[float] = NOT_IN_INPUT  # 100 is one core
     cores_allowed: Known[int] = NOT_IN_INPUT
     disk_wait_percent: Known[float] = NOT_IN_INPUT
+    asleep_percent: Known[float] = NOT_IN_INPUT  # its first thread
     read_bytes_per_s: Known[float] = NOT_IN_INPUT
     write_bytes_per_s: Known[float] = NOT_IN_INPUT
     rss_bytes: Known[int] = NOT_IN_INPUT

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from preflight.facts.hangs import Stack
 from preflight.facts.process import ProcessLook
-from preflight.model import Missing
+from preflight.model import Known, Missing
 
 #: What stands in a frame -> what the thread is at; the first row that any frame fits.
 _AT: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -46,11 +46,11 @@ def at_of(process: ProcessLook) -> At | None:
         return None
     kinds = [_kind(one) for one in main]
     count = Counter(kinds)
-    waits = sum(_waits(one, kind) for one, kind in zip(main, kinds, strict=True))
+    shares = {kind: n / len(main) for kind, n in count.items()}
     common = Counter(_own(one) for one in main).most_common(1)[0][0]
     first = next(one for one in main if _own(one) == common)
     return At(
-        len(main), {kind: n / len(main) for kind, n in count.items()}, waits / len(main),
+        len(main), shares, _waits(shares, process.asleep_percent),
         len({one.frames for one in main}) == 1, first.line, common,
         any("_SingleProcessDataLoaderIter" in f for one in main for f in one.frames),
     )  # fmt: skip
@@ -63,8 +63,12 @@ def _kind(stack: Stack) -> str:
     return "backward" if any(_BACKWARD in frame for frame in stack.frames) else "other"
 
 
-def _waits(stack: Stack, kind: str) -> bool:
-    return kind == "communication" or (kind == "backward" and stack.state == "idle")
+def _waits(shares: dict[str, float], asleep_percent: Known[float]) -> float:
+    """In collectives, and under a backward pass as long as nothing else explains that it sleeps."""
+    asleep = 0.0 if isinstance(asleep_percent, Missing) else asleep_percent / 100
+    known = sum(shares.get(kind, 0) for kind in ("communication", "data", "save"))
+    idle = min(shares.get("backward", 0), max(asleep - known, 0))
+    return shares.get("communication", 0) + idle
 
 
 #: Frames of libraries, which do not name the place in the user's program.
