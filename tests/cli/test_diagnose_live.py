@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -85,3 +86,30 @@ def test_what_is_no_training_is_told_as_that_and_never_as_a_hang() -> None:
 def test_a_pid_is_of_this_machine() -> None:
     ran = preflight("diagnose-step-time", "4711", "--hosts", "a,b")
     assert ran.rc == 2 and "--hosts HOSTS finds what trains there" in ran.err
+    ran = preflight("diagnose-step-time", "4711", "--slurm")
+    assert ran.rc == 2 and "diagnose-step-time --slurm finds what trains there" in ran.err
+
+
+def test_a_look_is_kept_and_judged_again_its_report_is_not(tmp_path: Path) -> None:
+    kept, report = str(tmp_path / "x.capture.gz"), str(tmp_path / "x.json")
+    with running("print(flush=True)\nwhile True: pass", RANK="3") as one:
+        one.send_signal(signal.SIGSTOP)
+        words = ("diagnose-step-time", str(one.pid), "--duration", "2s", "--save")
+        live = preflight(*words, kept, "--save", report, "--format", "json")
+        dry = preflight(*words, f"{tmp_path}/y.capture.gz", "--dry-run")
+    again = preflight("diagnose-step-time", kept, "--format", "json")
+    assert again.rc == live.rc == 1
+    assert json.loads(again.out)["findings"] == json.loads(live.out)["findings"]
+    assert "only looks" in dry.out and not (tmp_path / "y.capture.gz").exists()
+    refused = preflight("diagnose-step-time", report)
+    assert refused.rc == 3 and "`preflight report FILE` shows it again" in refused.out
+
+
+def test_a_capture_without_a_look_and_a_look_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    other, log = tmp_path / "x.capture.gz", tmp_path / "a.log"
+    preflight("gpu-health", "--save", str(other))
+    ran = preflight("diagnose-step-time", str(other))
+    assert ran.rc == 3 and "a capture without a look" in " ".join(ran.out.split())
+    log.write_text("step 1 loss 2.0\nstep 2 loss 1.9\n")
+    ran = preflight("diagnose-step-time", str(log), "--save", str(tmp_path / "y.capture.gz"))
+    assert ran.rc == 2 and "none is looked at" in ran.err

@@ -85,3 +85,11 @@ class HostLook(Struct, frozen=True):
     troubles: tuple[str, ...] = ()  # what could not be looked at, and why
     spy: Known[str] = NOT_IN_INPUT  # py-spy's path
     seconds: float = 0.0
+
+
+class KeptLooks(Struct):
+    """The looks of a capture."""
+
+    source: str
+    hosts: tuple[HostLook, ...] = ()
+    damage: str = ""  # what of the file could not be read

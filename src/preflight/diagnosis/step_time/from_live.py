@@ -11,7 +11,7 @@ from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.reading import Lack, Reading, Sign
 from preflight.diagnosis.step_time.live_host import host_signs, known
 from preflight.diagnosis.step_time.live_stacks import At, at_of
-from preflight.facts.process import HostLook, ProcessLook
+from preflight.facts.process import HostLook, KeptLooks, ProcessLook
 from preflight.model import Evidence, Missing
 
 Seen = list[tuple[ProcessLook, At]]
@@ -27,7 +27,9 @@ _DATA = ("data-wait", "straggler", "checkpoint-stall", "exposed-communication")
 
 def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
     """Of all hosts together: what one rank does is told by what the others do meanwhile."""
-    hosts: list[HostLook] = facts.get("look", [])
+    kept: list[KeptLooks] = facts.get("kept-looks", [])
+    all_ = [*facts.get("look", []), *(host for one in kept for host in one.hosts)]
+    hosts: list[HostLook] = list({one.host: one for one in all_}.values())
     ranks = [one for host in hosts for one in host.processes if one.role == "rank"]
     alive = [one for one in ranks if not one.ended]
     several = len(hosts) > 1
@@ -38,7 +40,8 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
         signs += [sign for host in hosts for sign in host_signs(host, seen, several)]
     return Reading(
         _input(hosts, ranks), signs=tuple(signs), covers=_covers(hosts, alive, seen),
-        lacks=tuple(_lacks(hosts, alive, seen)), notes=tuple(_notes(hosts)),
+        lacks=tuple(_lacks(hosts, alive, seen)),
+        notes=(*_notes(hosts), *_of_files(kept, len(all_) - len(hosts))),
         unread=tuple(_unread(hosts, ranks)),
     )  # fmt: skip
 
@@ -240,6 +243,12 @@ def _notes(hosts: Sequence[HostLook]) -> Iterator[str]:
     for host in hosts:
         if isinstance(host.gpus, Missing):
             yield f"{host.host}: GPUs were not looked at: {host.gpus.text}"
+
+
+def _of_files(kept: Sequence[KeptLooks], repeated: int) -> Iterator[str]:
+    yield from (f"{one.source}: {one.damage}" for one in kept if one.damage)
+    if repeated:
+        yield f"{repeated} look(s) at a host that was looked at again are left out"
 
 
 def _unread(hosts: Sequence[HostLook], ranks: Sequence[ProcessLook]) -> Iterator[str]:
