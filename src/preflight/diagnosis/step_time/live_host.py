@@ -69,17 +69,22 @@ def _memory(host: HostLook) -> Iterator[Sign]:
     if stalled > 0 and (swapped or faults > 1):
         yield Sign(
             "host-memory", f"processes of {host.host} waited for memory in {stalled:.3g} % of the "
-            f"last ten seconds; {swapped / 1e9:.3g} GB of the job are swapped out, {faults:.0f} "
+            f"time; {swapped / 1e9:.3g} GB of the job are swapped out, {faults:.0f} "
             "pages a second are read back", share=stalled / 100, subject=host.host,
             confidence="medium", evidence=_evidence(host, 0, "/proc/pressure/memory"),
         )  # fmt: skip
 
 
 def _processors(host: HostLook, one: ProcessLook, place: str) -> Iterator[Sign]:
-    """Its group is held back, or others have the processors."""
+    """Its group is held back, or others have the processors: who is held back is ready too."""
     held, waits = known(one.throttled_percent) or 0.0, known(one.run_wait_percent) or 0.0
-    if held > waits and held >= 5:
-        text = f"the job's group is held back by its processor limit for {held:.0f} % of the time"
+    limit = known(one.processor_limit)
+    if held >= 5 and held >= waits / 2:
+        of = f" of {limit:.3g} processors" if limit else ""
+        text = (
+            f"the job's group is held back by its limit{of} in {min(held, 100):.0f} % of the time; "
+            f"{_named(one)} got {known(one.cpu_percent) or 0:.0f} % of a processor"
+        )
         fix = "a larger limit: --cpus-per-task in Slurm, resources.limits.cpu in Kubernetes"
     elif waits >= 10:
         text = (f"{_named(one)} is ready and has no processor for {waits:.0f} % of the time "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -24,6 +25,13 @@ _BACKWARD = "_engine_run_backward ("
 ENOUGH = 4
 
 
+class Place(Struct, frozen=True):
+    """Where samples mostly are: the frame of the user's own code, and a line of the raw."""
+
+    frame: str
+    line: int
+
+
 class At(Struct, frozen=True):
     """Of the samples of a rank's first thread: shares, 0 to 1. `waits`: for others, in a collective
     or idle under a backward pass. `still`: all samples are the same stack."""
@@ -34,6 +42,7 @@ class At(Struct, frozen=True):
     still: bool
     line: int
     frame: str  # of the user's own code, the most frequent
+    places: dict[str, Place]  # the same of each kind of share
     inline: bool  # it loads data itself
 
 
@@ -47,16 +56,24 @@ def at_of(process: ProcessLook) -> At | None:
     kinds = [_kind(one) for one in main]
     count = Counter(kinds)
     shares = {kind: n / len(main) for kind, n in count.items()}
-    common = Counter(_own(one) for one in main).most_common(1)[0][0]
-    first = next(one for one in main if _own(one) == common)
+    places = {kind: _place([one for one, of in zip(main, kinds, strict=True) if of == kind])
+              for kind in count}  # fmt: skip
+    common = _place(main)
     return At(
         len(main), shares, _waits(shares, process.asleep_percent),
-        len({one.frames for one in main}) == 1, first.line, common,
+        len({one.frames for one in main}) == 1, common.line, common.frame, places,
         any("_SingleProcessDataLoaderIter" in f for one in main for f in one.frames),
     )  # fmt: skip
 
 
+def _place(stacks: Sequence[Stack]) -> Place:
+    common = Counter(own_frame(one) for one in stacks).most_common(1)[0][0]
+    return Place(common, next(one.line for one in stacks if own_frame(one) == common))
+
+
 def _kind(stack: Stack) -> str:
+    if "gc.collect(" in stack.code:
+        return "gc"
     for kind, marks in _AT:
         if any(mark in frame for frame in stack.frames for mark in marks):
             return kind
@@ -75,6 +92,7 @@ def _waits(shares: dict[str, float], asleep_percent: Known[float]) -> float:
 _LIBRARIES = ("/site-packages/", "/lib/python", "<frozen", "/dist-packages/")
 
 
-def _own(stack: Stack) -> str:
+def own_frame(stack: Stack) -> str:
+    """The innermost frame of the user's program."""
     own = [one for one in stack.frames if not any(mark in one for mark in _LIBRARIES)]
     return (own or list(stack.frames))[0]

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 
 from .proc import environment_of
+from .sources import codes
 
 #: Frames of a stack that are told, innermost first, and stacks of a process, the most frequent.
 _FRAMES, _STACKS = 24, 60
@@ -61,14 +62,16 @@ class Spy:
         """What was seen, each stack with how often; the end of all recorders."""
         for one in self.recorders:
             one.finish()
-        until_s, found = time.monotonic() + _LIMIT_S, []
+        until_s = time.monotonic() + _LIMIT_S
+        found: list[dict[str, Any]] = []
         for one in self.recorders:
             why = one.ended(until_s)
             told = _stacks(one.text(one.out), one.pid)
             if not told:
                 self.failed[one.pid] = why or _reason(one.text(one.err))
             found += told
-        return found
+        known = codes([(one["pid"], one["frames"][0]) for one in found]) if found else {}
+        return [{**one, "code": known.get((one["pid"], one["frames"][0]), "")} for one in found]
 
 
 class _Recorder:
@@ -79,12 +82,13 @@ class _Recorder:
         self.out, self.err = os.memfd_create("out"), os.memfd_create("err")
         argv = [program, "record", "--nonblocking", "--idle", "--threads", "--full-filenames",
                 "--rate", str(rate_hz), "--duration", str(int(2 * seconds) + 5), "--format", "raw",
-                "--output", "/dev/stdout", "--pid", str(pid)]  # fmt: skip
+                "--output", f"/proc/self/fd/{self.out}", "--pid", str(pid)]  # fmt: skip
         # It must not outlive a look that is killed.
         die = partial(ctypes.CDLL(None).prctl, _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         self.process = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.err, preexec_fn=die
-        )
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.err,
+            pass_fds=(self.out,), preexec_fn=die,
+        )  # fmt: skip
 
     def finish(self) -> None:
         """Let it write what it has: that is what it does on Ctrl-C."""
@@ -121,7 +125,7 @@ def _stacks(text: str, pid: int) -> list[dict[str, Any]]:
         stack, _, count = line.rpartition(" ")
         thread, *frames = stack.split(";")
         named = _THREAD.fullmatch(thread)
-        if named is None or not frames or not count.isdigit():
+        if named is None or not frames or not count.isdigit() or not int(count):
             continue
         found.append({
             "kind": "stack", "pid": pid, "thread": named[2] or "", "tid": int(named[1], 0),

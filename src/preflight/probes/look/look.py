@@ -78,6 +78,7 @@ def _process(
         rss_bytes=_known(last.get("rss_bytes")), rss_growth_bytes=_known(grown.get("rss_bytes")),
         major_faults_per_s=rate("major_faults"), swapped_bytes=_known(last.get("swapped_bytes")),
         run_wait_percent=rate("run_wait_s", 100), throttled_percent=rate("throttled_s", 100),
+        processor_limit=_UNTOLD if last.get("limit") is None else float(last["limit"]),
         stopped=looks > 0 and states.get("T", 0) + states.get("t", 0) == looks,
         trains=bool(one["trains"]) or pid in holders or one["rank"] is not None,
         wchan=str(one["wchan"]), line=int(one["line"]), threads=_threads(one),
@@ -107,7 +108,7 @@ def _stacks(lines: list[Line], processes: list[Line], host: str) -> dict[int, li
         main = one["tid"] == pid if pid in numbered else thread == "MainThread"
         stack = Stack(
             host, int(one["line"]), ranks.get(pid), host, pid, thread, str(one["state"]),
-            tuple(map(str, one["frames"])), main,
+            tuple(map(str, one["frames"])), main, str(one.get("code") or ""),
         )  # fmt: skip
         found[pid] += [stack] * min(max(int(one.get("count", 1)), 1), _MOST)
     return found
