@@ -252,7 +252,9 @@ def _lacks(hosts: Sequence[HostLook], ranks: Sequence[ProcessLook], seen: Seen) 
     if denied:
         told = denied[0].stacks
         why = told.text if isinstance(told, Missing) else ""
+        many = why.startswith("more than")
         yield Lack(_DATA, f"py-spy has no stacks of PID {denied[0].pid}: {why}",
+                   "preflight diagnose-step-time PID PID..., of some ranks at once" if many else
                    "the same command with sudo, or in the job's container with SYS_PTRACE "
                    "(kernel.yama.ptrace_scope is 0 or 1)")  # fmt: skip
     elif not without and sum(at.samples >= _SURE for _, at in seen) < len(ranks):

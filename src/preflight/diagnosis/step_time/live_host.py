@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from preflight.diagnosis.reading import Sign
 from preflight.diagnosis.step_time.live_stacks import At
 from preflight.facts.process import GpuLook, HostLook, ProcessLook
@@ -28,9 +30,7 @@ def host_signs(host: HostLook, seen: list[tuple[ProcessLook, At]], several: bool
         if one.role != "other" and not one.ended:
             yield from _disk(host, one, place)
     yield from _memory(host)
-    for one in host.processes:
-        if one.role == "rank" and not one.ended:
-            yield from _processors(host, one, place)
+    yield from _of_all_ranks(host, place)
     if not isinstance(host.gpus, Missing):
         pids = {one.pid for one in host.processes}
         for gpu in host.gpus:
@@ -75,6 +75,19 @@ def _memory(host: HostLook) -> Iterator[Sign]:
         )  # fmt: skip
 
 
+def _of_all_ranks(host: HostLook, place: str) -> Iterator[Sign]:
+    """What all ranks of a host suffer is the host's, and told once."""
+    ranks = [one for one in host.processes if one.role == "rank" and not one.ended]
+    signs = [sign for one in ranks for sign in _processors(host, one, place)]
+    alike = len({sign.fix for sign in signs}) == 1 and len(signs) == len(ranks)
+    if len(signs) > 1 and alike:
+        worst = max(signs, key=lambda sign: sign.share or 0)
+        text = f"all {len(ranks)} ranks of {host.host}, the worst: {worst.text}"
+        yield replace(worst, text=text, subject=host.host)
+    else:
+        yield from signs
+
+
 def _processors(host: HostLook, one: ProcessLook, place: str) -> Iterator[Sign]:
     """Its group is held back, or others have the processors: who is held back is ready too."""
     held, waits = known(one.throttled_percent) or 0.0, known(one.run_wait_percent) or 0.0
@@ -94,7 +107,7 @@ def _processors(host: HostLook, one: ProcessLook, place: str) -> Iterator[Sign]:
         return
     yield Sign(
         "host", text, share=min(max(held, waits) / 100, 1), subject=f"{place}PID {one.pid}",
-        confidence="medium", evidence=_evidence(host, one.line, ""), fix=(fix,),
+        confidence="medium", evidence=_evidence(host, one.line, "cpu.stat, schedstat"), fix=(fix,),
     )  # fmt: skip
 
 

@@ -74,11 +74,11 @@ def culprit(rank: ProcessLook, host: HostLook, *, inline: bool) -> Culprit | Non
     if len(stacks) < _LEAST:
         return None
     busy = [one for one in stacks if not _waits_for_work(one)]
-    who = "it" if inline else f"its {len(workers)} workers"
+    who = "it" if inline else f"its {len(workers)} workers" if len(workers) > 1 else "its worker"
     idle = 1 - len(busy) / len(stacks)
     if idle >= _IDLE:
         return Culprit(
-            f"{who} wait for work themselves in {100 * idle:.0f} % of {len(stacks)} samples: what "
+            f"{who} had nothing to do in {100 * idle:.0f} % of {len(stacks)} samples: what "
             "they made is held up on its way (pin_memory, the queue)"
         )
     return _at(busy, len(stacks), who)
@@ -94,7 +94,7 @@ def _at(busy: Sequence[Stack], samples: int, who: str) -> Culprit:
     said = f" ({kind.name})" if kind else ""
     run = f": {code[0][0]}" if code else ""
     share = f"in {100 * times / samples:.0f} % of {samples} samples"
-    text = f"{who} {'is' if who == 'it' else 'are'} at {frame}{run}{said} {share}"
+    text = f"{who} {'are' if who.endswith('s') else 'is'} at {frame}{run}{said} {share}"
     return Culprit(text, (kind.fix,) if kind else (), there[0].line, frame)
 
 
