@@ -35,6 +35,7 @@ class ProcessLook(Struct, frozen=True):
     cores_allowed: Known[int] = NOT_IN_INPUT
     disk_wait_percent: Known[float] = NOT_IN_INPUT
     asleep_percent: Known[float] = NOT_IN_INPUT  # its first thread
+    waits_per_s: Known[float] = NOT_IN_INPUT  # how often its first thread began to wait
     read_bytes_per_s: Known[float] = NOT_IN_INPUT
     write_bytes_per_s: Known[float] = NOT_IN_INPUT
     rss_bytes: Known[int] = NOT_IN_INPUT

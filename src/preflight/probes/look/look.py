@@ -74,7 +74,7 @@ def _process(
         looks=looks, cpu_percent=rate("cpu_s", 100), cores_allowed=_known(one.get("cores")),
         disk_wait_percent=100 * states.get("D", 0) / looks if looks else _UNTOLD,
         asleep_percent=100 * states.get("S", 0) / looks if looks else _UNTOLD,
-        read_bytes_per_s=rate("rchar"), write_bytes_per_s=rate("wchar"),
+        waits_per_s=rate("waits"), read_bytes_per_s=rate("rchar"), write_bytes_per_s=rate("wchar"),
         rss_bytes=_known(last.get("rss_bytes")), rss_growth_bytes=_known(grown.get("rss_bytes")),
         major_faults_per_s=rate("major_faults"), swapped_bytes=_known(last.get("swapped_bytes")),
         run_wait_percent=rate("run_wait_s", 100), throttled_percent=_held(grown),
