@@ -40,7 +40,7 @@ def run(options: Options, streams: Streams) -> int:
     captures = Captures(capture_paths(options.save), options.redact)
     if options.dry_run:
         return _dry_run(options, streams)
-    with opened_targets(options, drawn=False) as targets, tempfile.TemporaryDirectory() as spool:
+    with opened_targets(options, drawn=True) as targets, tempfile.TemporaryDirectory() as spool:
         walked = _walked(options, Path(spool))
         readings = _readings(walked, asked, options, streams, captures)
         streams.done()

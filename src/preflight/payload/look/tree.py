@@ -13,6 +13,7 @@ _KERNEL_THREAD = 0x200000
 _LAUNCHERS = ("torchrun", "torch.distributed", "accelerate", "deepspeed", "mpirun")
 #: torch's names of its own processes.
 _WORKER, _LAUNCHER = "pt_data_worker", "pt_elastic"
+_RANK = r"rank ?(\d+)"
 
 
 @dataclass
@@ -135,9 +136,11 @@ def _is_rank(m: Member, above: Member | None, holders: set[int], family: list[Me
     rank = _number(environment_of(m.pid), "RANK")
     if rank is not None and m.trains:
         return True
-    if m.pid in holders or re.fullmatch(r"rank ?\d+", m.name):
+    if m.pid in holders or re.fullmatch(_RANK, m.name):
         return True
     below = [one for one in family if one.parent == m.pid and one.trains]
+    if any(_is_head(one, holders, family) for one in below):
+        return False
     launches = (
         bool(below)
         and all(one.name != _WORKER for one in below)
@@ -149,9 +152,16 @@ def _is_rank(m: Member, above: Member | None, holders: set[int], family: list[Me
     return m.trains and not launches
 
 
+def _is_head(m: Member, holders: set[int], family: list[Member]) -> bool:
+    """Whether a process that another one has started is a rank for certain: by its name, its GPU,
+    or workers of its own, which no worker has."""
+    workers = any(one.parent == m.pid and one.name == _WORKER for one in family)
+    return workers or m.pid in holders or re.fullmatch(_RANK, m.name) is not None
+
+
 def _name(m: Member) -> None:
     known = environment_of(m.pid)
-    named = re.fullmatch(r"rank ?(\d+)", m.name)
+    named = re.fullmatch(_RANK, m.name)
     m.rank = int(named.group(1)) if named else _number(known, "RANK")
     m.local_rank = _number(known, "LOCAL_RANK")
 
