@@ -181,7 +181,8 @@ COMMANDS = (
         ("preflight diagnose-step-time train.log", "preflight diagnose-step-time traces/",
          "preflight diagnose-step-time dumps/ train.log --save why.json",
          "preflight diagnose-step-time 4711 --duration 30s",
-         "preflight diagnose-step-time --hosts 'node[01-16]'"),
+         "preflight diagnose-step-time --hosts 'node[01-16]' --save look.capture.gz",
+         "SLURM_JOB_ID=123456 preflight diagnose-step-time --slurm"),
     ),
     Spec(
         "divergence-rescue", "divergence_rescue",
