@@ -55,11 +55,12 @@ def sniff(head: bytes, name: str) -> bool:
         return True
     plain = [_unlabelled(one) for one in lines]
     first = next((at for at, one in enumerate(plain) if _BEGINS.match(one)), None)
-    if first is None or first > 10:
+    if first is None:
         return False
     fits = sum(_LINE.match(one) is not None for one in plain[first:])
-    # Before the first only a few words of the shell that asked.
-    return (first == 0 or "Process " in plain[first]) and fits >= 0.7 * (len(plain) - first)
+    # Before the first a few words of the shell that asked, or ranks that gave no answer.
+    before = (first <= 10 and "Process " in plain[first]) or plain[0].startswith("PARTIAL DATA: ")
+    return (first == 0 or before) and fits >= 0.7 * (len(plain) - first)
 
 
 def read(path: Path, tell: Callable[[str], None]) -> StackFile:
@@ -73,7 +74,7 @@ def read(path: Path, tell: Callable[[str], None]) -> StackFile:
         found.processes = of_json(data, str(path))
     else:
         _of_text(data.decode("utf-8", "replace"), found)
-    if not any(one.threads for one in found.processes):
+    if not any(thread.frames for one in found.processes for thread in one.threads):
         raise ParseError(_why_none(data))
     return found
 
