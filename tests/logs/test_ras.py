@@ -91,6 +91,18 @@ def test_tables_of_a_job_of_unlike_nodes(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_columns_of_another_width(tmp_path: Path) -> None:
+    text = (
+        "Job summary\n===========\n\n  Nodes    Processes          GPUs  Processes      GPUs\n"
+        "  (total)   per node   per process    (total)   (total)\n"
+        "      2            4             1          8         8\n\nCommunicators... (0.002s)\n"
+        "=============\n\nNo communicator data collected!\n"
+    )
+    found = told(tmp_path, text)
+    (report,) = found.reports
+    assert (report.nodes, report.gpus, found.unread) == (2, 8, ())
+
+
 def test_answers_one_after_another_are_apart(tmp_path: Path) -> None:
     found = told(tmp_path, answer() + answer("INCOMPLETE", MISSING) + answer())
     assert [len(one.peers) for one in found.reports] == [0, 1, 0]

@@ -76,6 +76,14 @@ def test_a_dump_after_some_time_has_no_current_thread(tmp_path: Path) -> None:
     assert main(first) == main(second) and "all_reduce" in main(first)[0]
 
 
+def test_memory_and_times_between_the_stacks_of_a_guarded_rank(tmp_path: Path) -> None:
+    memory = "VmRSS:\t  200 kB\n" + "| Allocated memory | 1 GiB |\n" * 50 + "\n"
+    text = "".join(f"{faulted(LOADS)}== 2026-01-02T03:0{n}:05Z, SIGUSR2\n{memory}" for n in (4, 6))
+    first, second = told(tmp_path, text).processes
+    assert first.mark == second.mark and main(first) == main(second)
+    assert first.time_s is not None and second.time_s == first.time_s + 120
+
+
 def test_the_signal_that_ended_it_is_told(tmp_path: Path) -> None:
     (one,) = told(tmp_path, f"Fatal Python error: Bus error\n\n{faulted(COMPUTES)}").processes
     assert one.fatal == "Bus error"

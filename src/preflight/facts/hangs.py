@@ -110,6 +110,7 @@ class StackProcess(Struct, frozen=True):
     #: Where there is no PID: the number of its first thread, which it keeps.
     mark: str = ""
     fatal: str = ""  # what it died of: Segmentation fault
+    time_s: float | None = None  # that stands beside it, Unix seconds
 
 
 class StackFile(Struct):

@@ -137,7 +137,8 @@ def _look(one: _Seen) -> Look:
     holder = next((each for each in one.process.threads
                    if each.state == "gil" and not each.main and each.frames), None)  # fmt: skip
     held = f"{holder.thread or 'another thread'} at {place_of(holder).site}" if holder else ""
-    return Look(place, one.file.source, one.main.line, one.file.time_s, one.process.fatal, held)
+    time_s = one.file.time_s if one.process.time_s is None else one.process.time_s
+    return Look(place, one.file.source, one.main.line, time_s, one.process.fatal, held)
 
 
 def _workers(one: _Seen) -> Iterator[Look]:

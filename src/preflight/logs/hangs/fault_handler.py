@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import calendar
 import re
+import time
 from typing import Any
 
 from preflight.facts.hangs import Stack, StackProcess
@@ -18,6 +20,10 @@ _FRAME = re.compile(r'  File "(.{0,1000}?)", line (\d{1,9}|\?\?\?) in (.{1,300})
 _WITHIN = re.compile(r"  (?:\.\.\.|<.*>|Binary file .*)$|Extension modules: |$")
 
 
+#: What preflight.guard writes behind the stacks, with the memory: when it was.
+_WHEN = re.compile(r"== (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z, ")
+
+
 class FaultText:
     """The lines of one text in turn: `take` is false for one that is no part of a stack."""
 
@@ -28,12 +34,13 @@ class FaultText:
         self._seen: set[str] = set()
         self._fatal, self._line, self._open = "", 0, False
         self._beside: tuple[int | None, str] = (None, "")
+        self._time_s: float | None = None
 
     def take(self, number: int, line: str, rank: int | None, host: str) -> bool:
         """One line; `rank` and `host` are what stands beside it."""
         if self._open and (frame := _FRAME.match(line)):
             self._add(f"{frame[3]} ({frame[1]}:{frame[2]})")
-        elif thread := _THREAD.match(line):
+        elif "hread 0x" in line and (thread := _THREAD.match(line)):
             # A thread that comes again, or a second that is the current one: another look.
             now = "now" if thread["now"].startswith("Current") else thread["id"]
             if thread["id"] in self._seen or now in self._seen:
@@ -46,7 +53,10 @@ class FaultText:
         elif "Fatal Python error: " in line and (fatal := _FATAL.match(line)):
             self._end()
             self._fatal, self._line = fatal[1], number
-        elif _TIMEOUT.match(line):
+        elif line.startswith("Timeout (") and _TIMEOUT.match(line):
+            self._end()
+        elif line.startswith("== ") and (when := _WHEN.match(line)):
+            self._time_s = _seconds(when[1])
             self._end()
         else:
             within = self._open and _WITHIN.match(line) is not None
@@ -75,6 +85,7 @@ class FaultText:
             self._found.append(self._process())
         self._threads, self._seen = [], set()
         self._fatal, self._line, self._open = "", 0, False
+        self._time_s = None
 
     def _process(self) -> StackProcess:
         rank, host = self._beside
@@ -86,6 +97,7 @@ class FaultText:
                       tuple(one["frames"]), main=at == main)
                 for at in kept for one in (self._threads[at],)),
             rank=rank, host=host, mark=self._threads[main]["id"], fatal=self._fatal,
+            time_s=self._time_s,
         )  # fmt: skip
 
     def _main(self) -> int:
@@ -98,3 +110,10 @@ class FaultText:
             if not any(frame.startswith("_bootstrap (") for frame in one["frames"][-1:])
         ]  # fmt: skip
         return others[-1] if others else len(self._threads) - 1
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return float(calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%S")))
+    except (ValueError, OverflowError):
+        return None

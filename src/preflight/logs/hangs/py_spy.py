@@ -18,7 +18,7 @@ _PARENT = re.compile(r"Parent Process (\d{1,10}):")
 _THREAD = re.compile(r"Thread (0x[0-9A-Fa-f]{1,16}|\d{1,20}) \(([a-z+ ]*)\)(?:: \"(.*)\")?$")
 _FRAME = re.compile(r"(?: {4}|\t)(\S.*) (\([^()]*\))$")
 _VARIABLE = re.compile(r"(?: {12}|\t\t\t)((?:global_|world_)?rank): (\d{1,7})$")
-_BETWEEN = re.compile(r"Python v\d|-{20,}$| {8,}\S|\t\t|$")
+_BETWEEN = re.compile(r"-{20,}$| {8,}\S|\t\t|$")
 
 _RANK = re.compile(r"(?:^|\s)(?:--?(?:global[-_])?rank[= ]|RANK=)(\d{1,7})(?!\d)")
 _LOCAL_RANK = re.compile(r"(?:--local[-_]rank[= ]|LOCAL_RANK=)(\d{1,7})(?!\d)")
@@ -36,9 +36,11 @@ class SpyText:
 
     def take(self, number: int, line: str, rank: int | None, host: str) -> bool:
         """One line; `rank` and `host` are what stands beside it."""
-        if self._open and (frame := _FRAME.match(line)):
-            self._add(f"{frame[1][:200]} {frame[2]}")
-        elif thread := _THREAD.match(line):
+        if line[:1] in (" ", "\t", "-", ""):
+            return self._within(line)
+        if not line.startswith(("Thread ", "Process ", "Parent ", "Python ")):
+            return False
+        if thread := _THREAD.match(line):
             self._thread(number, thread, rank, host)
         elif process := _PROCESS.match(line):
             self._end()
@@ -47,6 +49,14 @@ class SpyText:
         elif parent := _PARENT.match(line):
             if self._process is not None:
                 self._process["parent"] = int(parent[1])
+        else:
+            return self._process is not None and line.startswith("Python ")
+        return True
+
+    def _within(self, line: str) -> bool:
+        """A frame, a variable, or what stands between stacks."""
+        if self._open and (frame := _FRAME.match(line)):
+            self._add(f"{frame[1][:200]} {frame[2]}")
         elif self._open and (variable := _VARIABLE.match(line)):
             # Frames come innermost first: the outermost has the last word.
             self._threads[-1]["rank"] = int(variable[2])

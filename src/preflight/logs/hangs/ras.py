@@ -49,5 +49,6 @@ def of_text(text: str) -> tuple[tuple[RasReport, ...], tuple[str, ...]]:
     """The answers, and some lines that were not understood."""
     reader = RasText()
     for number, line in enumerate(text.split("\n"), 1):
-        reader.take(number, line[:4096].rstrip())
+        if line := line[:4096].rstrip():
+            reader.take(number, line)
     return reader.done(), tuple(reader.unread)

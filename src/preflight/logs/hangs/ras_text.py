@@ -63,7 +63,7 @@ class RasText:
         for one in (self._heads, self._tables, self._blocks, self._rank_rows):
             if one(number, line):
                 return
-        if not _KNOWN.match(line) and len(self.unread) < _MOST_UNREAD:
+        if len(self.unread) < _MOST_UNREAD and not _KNOWN.match(line):
             self.unread.append(line.strip()[:200])
 
     def done(self) -> tuple[RasReport, ...]:
@@ -92,6 +92,8 @@ class RasText:
         self._comms, self._comm, self._block, self._in_table = [], None, "", False
 
     def _heads(self, number: int, line: str) -> bool:
+        if line[0] not in "NJCG" and "(total)" not in line:
+            return False
         if version := _VERSION.match(line):
             self._begin(number).version = version[1]
         elif line.startswith("Job summary"):
@@ -125,9 +127,11 @@ class RasText:
                 self._report.processes, self._report.gpus = values[-2], values[-1]
                 self._columns = 0
             return True
-        return _INTEGERS.match(line) is not None
+        return line[-1].isdecimal() and _INTEGERS.match(line) is not None
 
     def _blocks(self, number: int, line: str) -> bool:
+        if line[0] not in "#IDTP[ ":
+            return False
         if found := _COMM.match(line):
             self._in_table, self._block, self._operation = False, found[3], ""
             self._comm = next((one for one in self._comms if one["name"] == found[1]), None)

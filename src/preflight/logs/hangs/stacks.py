@@ -28,6 +28,9 @@ _LINE = re.compile(
     rf"(?:{_HEADS}|Thread 0x|  File \"|    \S|  \.\.\.$|={{3}} Rank \d|-{{20,}}$|\s{{8,}}\S|$)"
 )
 _BEGINS = re.compile(rf"(?:{_HEADS}|Thread 0x[0-9a-f]+ (?:\[|\()|={{3}} Rank \d+: )")
+_FIRST = re.compile(
+    r"(?:Current thread|Thread) 0x[0-9a-f]+ (?:\[.*\] )?\(most recent call first\):\n  File \""
+)
 #: What launchers write before a line: torch, srun --label, pdsh.
 _LABEL = re.compile(
     r"(?:\[(?:rank|default)(?P<rank>\d{1,7})\]:? ?|(?P<task>\d{1,6}): "
@@ -57,6 +60,8 @@ def sniff(head: bytes, name: str) -> bool:
     first = next((at for at, one in enumerate(plain) if _BEGINS.match(one)), None)
     if first is None:
         return False
+    if _FIRST.match("\n".join(plain[:2])):  # what else is written into its file may be longer
+        return True
     fits = sum(_LINE.match(one) is not None for one in plain[first:])
     # Before the first a few words of the shell that asked, or ranks that gave no answer.
     before = (first <= 10 and "Process " in plain[first]) or plain[0].startswith("PARTIAL DATA: ")
@@ -143,7 +148,9 @@ class _Texts:
 def _take(lines: Iterator[str], found: StackFile, *, with_spy: bool) -> None:
     texts: dict[str, _Texts] = {}
     for number, line in enumerate(_texts(lines), 1):
-        label = _LABEL.match(line)
+        if not line:
+            continue
+        label = _label(line)
         key = label[0] if label else ""
         if key not in texts:
             if len(texts) >= _MOST_PROCESSES:
@@ -151,7 +158,7 @@ def _take(lines: Iterator[str], found: StackFile, *, with_spy: bool) -> None:
                 break
             texts[key] = _Texts(label, found.source)
         one, told = texts[key], line[label.end() :] if label else line
-        if section := _SECTION.match(told):
+        if told[:3] == "===" and (section := _SECTION.match(told)):
             one.begin(int(section[1]), section[2].partition("/handler")[0])
         elif not one.take(number, told, with_spy=with_spy) and told.strip():
             found.unread += 1
@@ -174,9 +181,19 @@ def _too_many(texts: dict[str, _Texts]) -> bool:
 def _texts(lines: Iterator[str] | list[str]) -> Iterator[str]:
     """Without colours; long ones cut."""
     for line in lines:
-        yield _ANSI.sub("", line[:_MOST_LINE]).rstrip()
+        if "\x1b" in line or "\r" in line or "\0" in line:
+            yield _ANSI.sub("", line[:_MOST_LINE]).rstrip()
+        else:
+            yield line[:_MOST_LINE].rstrip()
 
 
 def _unlabelled(line: str) -> str:
-    label = _LABEL.match(line)
+    label = _label(line)
     return line[label.end() :] if label else line
+
+
+def _label(line: str) -> re.Match[str] | None:
+    """What a launcher wrote before a line of a stack."""
+    if line[0] == " " or (":" not in line and line[0] != "["):
+        return None
+    return _LABEL.match(line)
