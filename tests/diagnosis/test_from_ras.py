@@ -10,7 +10,7 @@ import pytest
 from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.decide import findings
 from preflight.diagnosis.hang.from_ras import reading
-from preflight.facts.process import HostLook
+from preflight.facts.process import HostLook, KeptLooks
 from preflight.logs.hangs.ras import read
 from preflight.model import Finding
 from tests.diagnosis.test_from_stacks import diagnosed, of_ranks
@@ -148,7 +148,8 @@ def test_one_that_is_always_behind_may_be_slow_and_others_in_turn_are_not(tmp_pa
     ],
 )
 def test_a_look_at_a_running_job_takes_what_is_wrong(text: str, told: list[str]) -> None:
-    made = reading({"look": [HostLook("n1", ras=text), HostLook("n2", ras=text)]}, Asked())
+    looks = [HostLook("n1", ras=text), HostLook("n2", ras=text)]
+    made = reading({"look": looks[:1], "kept-looks": [KeptLooks("k", tuple(looks[1:]))]}, Asked())
     found = findings([made]) if made else ()
     assert [each.finding for each in found] == told
     assert all(each.subject == "rank 5" for each in found)

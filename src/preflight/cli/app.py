@@ -183,6 +183,14 @@ COMMANDS = (
          "preflight diagnose-step-time --hosts 'node[01-16]'"),
     ),
     Spec(
+        "divergence-rescue", "divergence_rescue",
+        "What went wrong with the loss, since when, and why: from logs.",
+        ("targets", "from_", *WRITE, *RUN),
+        ("preflight divergence-rescue train.log",
+         "preflight divergence-rescue runs/llm/trainer_state.json --save loss.svg",
+         "preflight divergence-rescue train.log gpu-health.json"),
+    ),
+    Spec(
         "checkpoint verify", "checkpoint_verify",
         "Which checkpoints are whole, and which can a run go on from?",
         ("paths", "from_", *HOSTS, "host_timeout", "python", *CHECKPOINT, *WRITE, *RUN),

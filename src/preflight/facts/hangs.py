@@ -94,6 +94,7 @@ class Stack(Struct, frozen=True):
     state: str = ""  # active | idle | gil
     frames: tuple[str, ...] = ()
     main: bool = False
+    code: str = ""  # the line of the program that the innermost frame is at
 
 
 class StackProcess(Struct, frozen=True):

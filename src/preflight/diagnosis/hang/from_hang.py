@@ -60,12 +60,12 @@ def _with_stacks(
         return signs, False
     more: list[Lack] = []
     told = told_by_stacks(own, more, notes, hangs=any(one.cause == "hang" for one in signs))
-    named = [one for one in signs if one.subject]
+    named = {one.subject for one in signs} - {""}
     bare = bool(files) or not any(log.series for log in logs)
     lacks += more if bare and not named else []
     if named:
-        return [*(_placed(one, told.members) for one in signs),
-                *(one for one in told.signs if one.subject)], told.moves  # fmt: skip
+        others = [one for one in told.signs if one.subject and one.subject not in named]
+        return [*(_placed(one, told.members) for one in signs), *others], told.moves
     if any(one.subject for one in told.signs):  # what only says that somebody is awaited
         lacks[:] = [one for one in lacks if one.causes != ("hang",)]
     return [*signs, *told.signs], told.moves
@@ -130,6 +130,8 @@ def _of_dumps(dumps: Sequence[Dump], lacks: list[Lack]) -> Iterator[Sign]:
         yield from (_root(rank, waits, by_rank) for rank in waits.roots[:8])
     elif waits.missed:
         yield _crossed(waits, by_rank)
+    elif any(not one.sure for one in waits.stuck):
+        yield _apart([one for one in waits.stuck if not one.sure], by_rank)
     else:
         yield from _all_there(waits, by_rank)
 
@@ -227,6 +229,25 @@ def _crossed(waits: Waits, dumps: dict[int, Dump]) -> Sign:
         evidence=_evidence(ranks, dumps, "is in the ring"),
         against=("each of them has entered a collective: no rank is dead",),
         fix=("call the collectives of overlapping groups in one order on all ranks",),
+    )  # fmt: skip
+
+
+def _apart(stuck: Sequence[Stuck], dumps: dict[int, Dump]) -> Sign:
+    """They wait in groups of which only those are known that called."""
+    told = [f"rank {', '.join(map(str, one.waiting[:8]))} waits in {_about(one)}"
+            for one in stuck[:4]]  # fmt: skip
+    text = "; ".join(told)
+    why = "unconfirmed: the dumps do not tell who else belongs to it"
+    if len(stuck) > 1:
+        why = ("unconfirmed: where these groups share ranks, they are called in different order; "
+               "the dumps do not tell who belongs to them")  # fmt: skip
+    ranks = [rank for one in stuck for rank in one.waiting]
+    return Sign(
+        "hang", f"{text}; {why}", confidence="medium",
+        evidence=_evidence(ranks, dumps, "waits in such a group"),
+        against=("no rank is named for it",),
+        fix=("call the collectives of overlapping groups in one order on all ranks",)
+        if len(stuck) > 1 else ("py-spy dump --pid PID on all ranks: who of them calls it",),
     )  # fmt: skip
 
 

@@ -35,7 +35,8 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
     """Of saved answers all that they tell; of a look at a running job only what is wrong."""
     files: list[RasFile] = facts.get("ras", [])
     signs: list[Sign] = []
-    for look in facts.get("look", []):
+    kept = (look for one in facts.get("kept-looks", []) for look in one.hosts)
+    for look in (*facts.get("look", []), *kept):
         signs += _of_look(look)
     if not files and not signs:
         return None

@@ -55,21 +55,39 @@ def run_wait_s(pid: int) -> float:
     return int(words[1]) / 1e9 if len(words) > 1 else 0.0
 
 
-def throttled_s(pid: int) -> float | None:
-    """Seconds that its group of processors was held back; None where that is not told."""
+def processor_limit(pid: int) -> dict[str, float]:
+    """Of the group of it or above it that was held back most: `throttled_s`, and the `limit` in
+    processors; {} where groups are not told (cgroup-v2.rst, sched-bwc.rst)."""
+    found: dict[str, float] = {}
     for line in text_of(f"/proc/{pid}/cgroup").splitlines():
         _, names, path = line.split(":", 2)
         if names and "cpu" not in names.split(","):
             continue
-        for root in (
-            ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct") if names else ("/sys/fs/cgroup",)
-        ):
-            told = pairs_of(f"{root}{path}/cpu.stat")
-            if "throttled_usec" in told:
-                return told["throttled_usec"] / 1e6
-            if "throttled_time" in told:
-                return told["throttled_time"] / 1e9
-    return None
+        for root in ("cpu", "cpu,cpuacct") if names else ("", "unified"):
+            for above in _upwards(path):
+                one = _limit_of(f"/sys/fs/cgroup/{root}{above}")
+                if one and one["throttled_s"] >= found.get("throttled_s", 0.0):
+                    found = one
+    return found
+
+
+def _upwards(path: str) -> list[str]:
+    parts = path.rstrip("/").split("/")
+    return ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
+
+
+def _limit_of(group: str) -> dict[str, float]:
+    told = pairs_of(f"{group}/cpu.stat")
+    quota, period = 0.0, 0.0
+    words = text_of(f"{group}/cpu.max").split()
+    for name in () if words else ("cpu.cfs_quota_us", "cpu.cfs_period_us"):
+        words += text_of(f"{group}/{name}").split()
+    if len(words) == 2 and words[0].isdigit():  # "max" and -1 are no limit
+        quota, period = float(words[0]), float(words[1])
+    for name, per in (("throttled_usec", 1e6), ("throttled_time", 1e9)):
+        if name in told:
+            return {"throttled_s": told[name] / per, "limit": quota / period if period else 0.0}
+    return {}
 
 
 def trains(pid: int) -> bool:
