@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -84,6 +84,8 @@ _ROLES = (
 )  # fmt: skip
 _INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python", "<frozen", "<string>")
 _TORCH = ("/torch/", "/numpy/", "/deepspeed/comm/", "/horovod/")
+#: Many ranks have the same stack.
+_KEPT = 1024
 _WRAPPERS = ("wrapper (", "_exception_logger", "_time_logger", "_fn (", "decorate_context (")
 
 
@@ -119,7 +121,6 @@ def _fits(frame: str, mark: str) -> bool:
     return at >= 0 and (not star or frame.find(rest, at + len(first)) >= 0)
 
 
-@cache
 def slashed(frame: str) -> str:
     """py-spy leaves out where packages lie: "get (torch/x.py:1)" as "get (/torch/x.py:1)"."""
     name, bracket, place = frame.rpartition(" (")
@@ -142,13 +143,23 @@ def _since_fork(frames: Sequence[str]) -> tuple[str, ...]:
 
 def role_of(stack: Stack) -> str:
     """rank, worker, launcher or helper."""
-    frames = [slashed(one) for one in _since_fork(stack.frames)]
+    return _role(stack.frames)
+
+
+@lru_cache(_KEPT)
+def _role(told: tuple[str, ...]) -> str:
+    frames = [slashed(one) for one in _since_fork(told)]
     return next((role for role, marks in _ROLES if any(fits(one, marks) for one in frames)), "rank")
 
 
 def place_of(stack: Stack) -> Place:
     """By the innermost frame that says something; a stack without frames is at "?"."""
-    told = _since_fork(stack.frames) or stack.frames
+    return _place(stack.frames)
+
+
+@lru_cache(_KEPT)
+def _place(whole: tuple[str, ...]) -> Place:
+    told = _since_fork(whole) or whole
     frames = [slashed(one) for one in told]
     kind, at = _kind(frames, _KINDS)
     if kind is None:

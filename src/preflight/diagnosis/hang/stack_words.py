@@ -119,7 +119,7 @@ def _standing(members: Sequence[Member], lacks: list[Lack], when: _When) -> Iter
     debugged = [one for one in members if one.last.place.kind == "debugger"]
     waiting = [one for one in members if one.last.place.kind == "collective"]
     soft = [one for one in members if one.last.place.kind in _SOFT]
-    away = [one for one in members if one not in waiting and one not in soft]
+    away = [one for one in members if one.last.place.kind not in ("collective", *_SOFT)]
     if debugged:
         yield from (_root(one, [*waiting, *soft], _CERTAIN) for one in debugged[:_MOST])
     elif len(members) == 1:

@@ -11,9 +11,8 @@ from preflight.errors import ParseError
 from preflight.facts.hangs import StackFile, StackProcess
 from preflight.logs.hangs.fault_handler import FaultText
 from preflight.logs.hangs.py_spy import SpyText, is_json, of_json
-from preflight.unpack import Unpacking
+from preflight.logs.hangs.texts import Text
 
-_MOST_BYTES = 128 << 20
 _MOST_LINE = 4096
 #: Frames of all stacks of a file together, and processes in it.
 _MOST_FRAMES, _MOST_PROCESSES = 2_000_000, 20_000
@@ -70,22 +69,20 @@ def sniff(head: bytes, name: str) -> bool:
 
 def read(path: Path, tell: Callable[[str], None]) -> StackFile:
     """ParseError where there is no stack in it, with what py-spy said instead."""
-    with path.open("rb") as file:
-        source = Unpacking(file, _MOST_BYTES)
-        data = b"".join(iter(lambda: source.read(1 << 20), b""))
+    text, head = Text(path), Text(path).head(1 << 16)
     found = StackFile(str(path), "py-spy", rank=rank_of(path.name), time_s=time_of(path.name))
-    found.truncated = bool(source.cause)
-    if is_json(data[: 1 << 16]):
-        found.processes = of_json(data, str(path))
+    if is_json(head):
+        found.processes = of_json(text.whole(), str(path))
     else:
-        _of_text(data.decode("utf-8", "replace"), found)
+        _take(text.lines(), found, with_spy=True)
+    found.truncated = found.truncated or bool(text.cut)
     if not any(thread.frames for one in found.processes for thread in one.threads):
-        raise ParseError(_why_none(data))
+        raise ParseError(_why_none(head))
     return found
 
 
-def _why_none(data: bytes) -> str:
-    text = data[:4096].decode("utf-8", "replace")
+def _why_none(head: bytes) -> str:
+    text = head[:4096].decode("utf-8", "replace")
     told = next((one.strip() for one in text.splitlines() if one.strip()), "")
     if _DENIED.match(text):
         return f"py-spy could not look: {told[:160]}; as root, or with SYS_PTRACE in a container"
@@ -114,10 +111,6 @@ def stacks_in(lines: Iterator[str], source: str) -> tuple[StackProcess, ...]:
     found = StackFile(source, "faulthandler")
     _take(lines, found, with_spy=False)
     return found.processes
-
-
-def _of_text(text: str, found: StackFile) -> None:
-    _take(iter(text.split("\n")), found, with_spy=True)
 
 
 class _Texts:
