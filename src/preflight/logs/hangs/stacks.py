@@ -35,11 +35,18 @@ _LABEL = re.compile(
     r"(?:\[(?:rank|default)(?P<rank>\d{1,7})\]:? ?|(?P<task>\d{1,6}): "
     rf"|(?P<host>[A-Za-z][\w.-]{{0,80}}): )(?={_LINE.pattern})"
 )
-_SECTION = re.compile(r"={3} Rank (\d{1,7}): (\S{0,200}).* ={3}$")
+#: Before the stacks of a rank: by torch's debug server, `tail -n +1 rank*.txt`, a shell's echo.
+_SECTION = re.compile(
+    r"[=#*>\[-].{0,120}?\brank[ =:_#-]{0,3}(\d{1,7})(?!\d)(?:: (http\S{0,200}))?",
+    re.IGNORECASE,
+)
 #: py-spy that could not look says so, and nothing else.
 _DENIED = re.compile(r"\s*(?:Permission Denied: Try running|Error: Failed to (?:\w+ )+)")
 _RANK = re.compile(r"rank[-_. ]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _TIME = re.compile(r"(?<!\d)(20\d{6})[-_T.]?([0-2]\d[0-5]\d[0-5]\d)(?!\d)")
+
+
+_RULES = frozenset("=#*>[-")
 
 
 def sniff(head: bytes, name: str) -> bool:
@@ -63,7 +70,10 @@ def sniff(head: bytes, name: str) -> bool:
         return True
     fits = sum(_LINE.match(one) is not None for one in plain[first:])
     # Before the first a few words of the shell that asked, or ranks that gave no answer.
-    before = (first <= 10 and "Process " in plain[first]) or plain[0].startswith("PARTIAL DATA: ")
+    before = (
+        (first <= 10 and "Process " in plain[first]) or plain[0].startswith("PARTIAL DATA: ")
+        or (first == 1 and _SECTION.match(plain[0]) is not None)
+    )  # fmt: skip
     return (first == 0 or before) and fits >= 0.7 * (len(plain) - first)
 
 
@@ -151,8 +161,8 @@ def _take(lines: Iterator[str], found: StackFile, *, with_spy: bool) -> None:
                 break
             texts[key] = _Texts(label, found.source)
         one, told = texts[key], line[label.end() :] if label else line
-        if told[:3] == "===" and (section := _SECTION.match(told)):
-            one.begin(int(section[1]), section[2].partition("/handler")[0])
+        if with_spy and told[:1] in _RULES and (section := _SECTION.match(told)):
+            one.begin(int(section[1]), (section[2] or "").partition("/handler")[0])
         elif not one.take(number, told, with_spy=with_spy) and told.strip():
             found.unread += 1
         if number % 4096 == 0 and _too_many(texts):
