@@ -13,7 +13,7 @@ from preflight.logs.hangs.fault_handler import FaultText
 from preflight.logs.hangs.py_spy import SpyText, is_json, of_json
 from preflight.logs.hangs.texts import Text
 
-_MOST_LINE = 4096
+_LEAST_LINE, _MOST_LINE = 4, 4096
 #: Frames of all stacks of a file together, and processes in it.
 _MOST_FRAMES, _MOST_PROCESSES = 2_000_000, 20_000
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\x00")
@@ -151,7 +151,8 @@ class _Texts:
 def _take(lines: Iterator[str], found: StackFile, *, with_spy: bool) -> None:
     texts: dict[str, _Texts] = {}
     for number, line in enumerate(_texts(lines), 1):
-        if not line:
+        if len(line) < _LEAST_LINE:
+            found.unread += bool(line)
             continue
         label = _label(line)
         key = label[0] if label else ""
