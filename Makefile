@@ -89,6 +89,7 @@ gpu-test:
 accuracy: $(READY)
 	@status=0; \
 	$(VENV)/bin/python -m bench.step_time_accuracy || status=$$?; \
+	$(VENV)/bin/python -m bench.divergence_accuracy || status=$$?; \
 	$(VENV)/bin/python -m bench.localisation || status=$$?; \
 	$(VENV)/bin/python -m bench.shaped || status=$$?; \
 	$(VENV)/bin/python -m bench.faults $(ARGS) || status=$$?; \

@@ -97,8 +97,6 @@ def loops(count: int) -> Iterator[list[Loop]]:
         while not all(one.steps() > 10 for one in made):
             time.sleep(0.05)
         yield made
-        if any(one.process.poll() is not None for one in made):
-            sys.exit("error: a loop has ended")
 
 
 def look_argv(made: list[Loop], seconds: float) -> list[str]:
@@ -131,6 +129,8 @@ def _rates(made: list[Loop]) -> Rates:
     before = sum(one.steps() for one in made)
     time.sleep(WINDOW_S)
     done = sum(one.steps() for one in made) - before
+    if not done or any(one.process.poll() is not None for one in made):
+        sys.exit("error: a loop has ended, or did nothing for a whole window")
     return Rates(
         done / (time.perf_counter() - began_s), done / (sum(one.busy_s() for one in made) - busy_s)
     )

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from threading import Timer
 
+import psutil
 import pytest
 
 from tests.cli.command import preflight
@@ -130,6 +133,33 @@ def test_a_process_that_works_is_nothing_wrong(tmp_path: Path) -> None:
     wrong = ("hang", "straggler", "data-wait", "python-gc", "disk", "host-memory", "throttled")
     assert not any(f"{how} {one}" in out for one in wrong for how in ("FAIL", "WARN"))
     assert "PASS healthy" in out or "has no processor for" in out or "INCOMPLETE" in out
+
+
+def test_a_look_that_is_killed_leaves_no_recorder_behind(tmp_path: Path) -> None:
+    require("py-spy", bool(shutil.which("py-spy", path=PATH)))
+    with Scenes() as scenes:
+        plan = json.dumps({"pids": [scenes.start(tmp_path, SLEEPS, RANK="0").pid], "seconds": 60})
+        look = subprocess.Popen(
+            [sys.executable, "-m", "preflight.payload", "look", "--plan", plan],
+            stdout=subprocess.DEVNULL,
+        )
+        watched = psutil.Process(look.pid)
+        _wait_until(lambda: bool(_recorders(watched)))
+        (recorder,) = _recorders(watched)
+        look.kill()
+        look.wait()
+        _wait_until(lambda: not recorder.is_running())
+
+
+def _recorders(look: psutil.Process) -> list[psutil.Process]:
+    return [one for one in look.children() if one.name() == "py-spy"]
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
 
 
 def test_a_pid_is_of_this_machine() -> None:

@@ -7,17 +7,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from preflight import __version__
 from preflight.cli.clock import now
+from preflight.cli.exit import Exit
 from preflight.cli.finishing import finish, shown
 from preflight.cli.options import Options
+from preflight.cli.rescue import checkpoints_in, execute, send, undo
 from preflight.cli.saving import opened_targets
 from preflight.cli.streams import Streams
 from preflight.cli.targets.read import Facts, facts_of
 from preflight.cli.targets.walk import Walked, walk
+from preflight.diagnosis.checkpoint.verdicts import Judged as Checkpoint
 from preflight.diagnosis.divergence.conclude import Judged, findings_of, judged, tables_of
+from preflight.diagnosis.divergence.plan import Plan, framework_of, plan_finding, plan_of
 from preflight.errors import UsageError
 from preflight.facts.stored import StoredReport
 from preflight.model import Counts, Finding, Report, Status
@@ -35,7 +40,12 @@ def run(options: Options, streams: Streams) -> int:
         raise UsageError(
             f"--format {options.format!r} is no choice", f"one of {', '.join(RENDERERS)}"
         )
+    if options.undo_moves is not None:
+        for text in undo(options.undo_moves):
+            streams.note(text)
+        return Exit.OK
     began, started_at = time.monotonic(), now()
+    stamp = f"{datetime.now():%Y%m%d-%H%M%S}"
     with opened_targets(options, drawn=True) as targets, tempfile.TemporaryDirectory() as spool:
         walked = walk([*options.targets, *options.from_], Path(spool))
         _hold_something(walked)
@@ -48,6 +58,10 @@ def run(options: Options, streams: Streams) -> int:
         evidence = list(_hardware(facts.get("report", [])))
         logs = [one for log in facts.get("log", []) if (one := judged(log, evidence)) is not None]
         found = list(_findings(logs, facts, walked))
+        checkpoints = checkpoints_in(options.checkpoints, options, streams)
+        plan, run_folder = _plan(logs, checkpoints, options, stamp)
+        finding = plan_finding(plan, len(checkpoints))
+        found += [finding] if finding else []
         streams.done()
         report = Report(
             command="divergence-rescue", argv=tuple(in_arguments(sys.argv[1:])), level="",
@@ -56,7 +70,40 @@ def run(options: Options, streams: Streams) -> int:
             findings=tuple(found), preflight=__version__,
             measurements=tuple(table for one in logs for table in tables_of(one)),
         )  # fmt: skip
-        return finish(shown(report, options), options, streams, targets)
+        status = finish(shown(report, options), options, streams, targets)
+        _act(plan, logs, checkpoints, run_folder, stamp, options, streams)
+        return status
+
+
+def _plan(
+    logs: Sequence[Judged], checkpoints: Sequence[Checkpoint], options: Options, stamp: str
+) -> tuple[Plan | None, str]:
+    """Of the log in which something failed; with the folder of its checkpoints."""
+    folder = str(Path(options.checkpoints[0]).absolute()) if options.checkpoints else ""
+    for one in logs:
+        where = folder or str(Path(one.log.source).absolute().parent)
+        found = plan_of(one, checkpoints, where, stamp)
+        if found is not None:
+            return found, where
+    return None, folder
+
+
+def _act(
+    plan: Plan | None, logs: Sequence[Judged], checkpoints: Sequence[Checkpoint], run_folder: str,
+    stamp: str, options: Options, streams: Streams,
+) -> None:  # fmt: skip
+    """What was asked for by name, after the report."""
+    if options.execute is not None:
+        for text in execute(plan, options.execute, run_folder, stamp):
+            streams.note(text)
+    if options.signal is not None:
+        if not logs:
+            raise UsageError("--signal: no log tells whether the run is worth saving",
+                             "give its log too")  # fmt: skip
+        lost = {event.kind for one in logs for event in one.events if event.recovery == "never"}
+        bad = bool(lost & {"not-finite", "loss-vanished", "shift", "frozen"})
+        for text in send(options.signal, framework_of(logs[0], checkpoints), finite=not bad):
+            streams.note(text)
 
 
 def _hold_something(walked: Walked) -> None:

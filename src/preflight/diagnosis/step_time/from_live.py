@@ -24,6 +24,8 @@ _AWAITED, _WAIT = 0.25, 0.5
 _SURE, _LEAST = 8, 3  # samples
 #: Percent of a core below which nothing moves, and seconds that it must last.
 _STILL, _STILL_S = 2.0, 3.0
+#: Waits a second of a thread that only looks now and then whether it may go on.
+_POLLS = 2.0
 _SPY = "pip install py-spy on the host (PATH), then the same command again"
 _DATA = ("data-wait", "straggler", "checkpoint-stall", "exposed-communication")
 
@@ -75,6 +77,9 @@ def _hang(
     stopped = any(one.stopped for host in hosts for one in host.processes)
     if stopped or not ranks or not all(_still(one, hosts) for one in ranks):
         return
+    at_of_rank = {id(one): at for one, at in seen}
+    if not all(_stays(one, at_of_rank.get(id(one))) for one in ranks):
+        return
     stuck = [one for one in ranks if (known(one.disk_wait_percent) or 0) >= 95]
     missing = [(one, at) for one, at in seen if at.waits < _AWAITED]
     odd = missing if 0 < len(missing) <= len(seen) / 2 else []
@@ -120,6 +125,15 @@ def _still(rank: ProcessLook, hosts: Sequence[HostLook]) -> bool:
     busy = any(rank.pid in gpu.pids and (known(gpu.sm_percent) or 0) > 0 for gpu in gpus)
     told = not isinstance(rank.cpu_percent, Missing) and rank.seconds >= _STILL_S
     return told and rank.trains and not moved and not busy
+
+
+def _stays(rank: ProcessLook, at: At | None) -> bool:
+    """Whether it is at one place: a training whose work is elsewhere uses hardly a processor, but
+    goes from place to place; without stacks by how often it begins to wait."""
+    if at is not None:
+        return at.still and at.samples >= _SURE
+    waits = known(rank.waits_per_s)
+    return waits is None or waits < _POLLS
 
 
 def _stack_signs(hosts: Sequence[HostLook], seen: Seen, several: bool) -> Iterator[Sign]:

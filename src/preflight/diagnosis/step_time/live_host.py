@@ -16,6 +16,8 @@ _BAD, _WARM = 0x8 | 0x40 | 0x80, 0x20
 _NAMES = {0x8: "the hardware", 0x40: "the hardware, by heat", 0x80: "the power brake",
           0x20: "the driver, by heat"}  # fmt: skip
 _CORE, _IDLE = 95.0, 50.0  # percent
+#: Percent of the time that a thread waits for a processor, of periods that its group is held back.
+_WAITS, _HELD = 10.0, 20.0
 
 
 def known(value: Known[float]) -> float | None:
@@ -89,24 +91,25 @@ def _of_all_ranks(host: HostLook, place: str) -> Iterator[Sign]:
 
 
 def _processors(host: HostLook, one: ProcessLook, place: str) -> Iterator[Sign]:
-    """Its group is held back, or others have the processors: who is held back is ready too."""
+    """Its group is held back, or others have the processors: what it waits for is the same to the
+    kernel. A group is held back from time to time by a burst that costs nothing."""
     held, waits = known(one.throttled_percent) or 0.0, known(one.run_wait_percent) or 0.0
     limit = known(one.processor_limit)
-    if held >= 5 and held >= waits / 2:
-        of = f" of {limit:.3g} processors" if limit else ""
+    if held >= _HELD and waits >= _WAITS:
         text = (
-            f"the job's group is held back by its limit{of} in {min(held, 100):.0f} % of the time; "
-            f"{_named(one)} got {known(one.cpu_percent) or 0:.0f} % of a processor"
+            f"the job's group is held back by its limit of {limit or 0:.3g} processors in "
+            f"{held:.0f} % of its periods; {_named(one)} is ready and may not run for "
+            f"{waits:.0f} % of the time"
         )
         fix = "a larger limit: --cpus-per-task in Slurm, resources.limits.cpu in Kubernetes"
-    elif waits >= 10:
+    elif waits >= _WAITS:
         text = (f"{_named(one)} is ready and has no processor for {waits:.0f} % of the time "
                 f"({one.cores_allowed} may be used)")  # fmt: skip
         fix = "fewer workers and threads (OMP_NUM_THREADS), or more cores for the job"
     else:
         return
     yield Sign(
-        "host", text, share=min(max(held, waits) / 100, 1), subject=f"{place}PID {one.pid}",
+        "host", text, share=min(waits / 100, 1), subject=f"{place}PID {one.pid}",
         confidence="medium", evidence=_evidence(host, one.line, "cpu.stat, schedstat"), fix=(fix,),
     )  # fmt: skip
 

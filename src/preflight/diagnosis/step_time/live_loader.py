@@ -87,7 +87,7 @@ def culprit(rank: ProcessLook, host: HostLook, *, inline: bool) -> Culprit | Non
 def _at(busy: Sequence[Stack], samples: int, who: str) -> Culprit:
     frame, times = Counter(own_frame(one) for one in busy).most_common(1)[0]
     there = [one for one in busy if own_frame(one) == frame]
-    code = Counter(one.code for one in there if one.code).most_common(1)
+    code = Counter(one.code for one in there if one.code and one.frames[0] == frame).most_common(1)
     kinds = Counter(kind.name for one in busy if (kind := _work(one)) is not None)
     name, often = kinds.most_common(1)[0] if kinds else ("", 0)
     kind = next((one for one in _WORK if one.name == name and 2 * often >= len(busy)), None)

@@ -32,7 +32,8 @@ class Place(Struct, frozen=True):
 
 class At(Struct, frozen=True):
     """Of the samples of a rank's first thread: shares, 0 to 1. `waits`: for others, in a collective
-    or idle under a backward pass. `still`: all samples are the same stack."""
+    or idle under a backward pass. `still`: all samples are at one place of the
+    user's program."""
 
     samples: int
     shares: dict[str, float]
@@ -59,7 +60,7 @@ def at_of(process: ProcessLook) -> At | None:
     common = _place(main)
     return At(
         len(main), shares, _waits(shares, process.asleep_percent),
-        len({one.frames for one in main}) == 1, common.line, common.frame, places,
+        len({own_frame(one) for one in main}) == 1, common.line, common.frame, places,
         any("_SingleProcessDataLoaderIter" in f for one in main for f in one.frames),
     )  # fmt: skip
 

@@ -56,8 +56,9 @@ def run_wait_s(pid: int) -> float:
 
 
 def processor_limit(pid: int) -> dict[str, float]:
-    """Of the group of it or above it that was held back most: `throttled_s`, and the `limit` in
-    processors; {} where groups are not told (cgroup-v2.rst, sched-bwc.rst)."""
+    """Of the group of it or above it that was held back most often: `periods` so far, those in
+    which it was `held_periods`, and the `limit` in processors, 0 where there is none; {} where
+    groups are not told (cgroup-v2.rst, sched-bwc.rst)."""
     found: dict[str, float] = {}
     for line in text_of(f"/proc/{pid}/cgroup").splitlines():
         _, names, path = line.split(":", 2)
@@ -66,7 +67,7 @@ def processor_limit(pid: int) -> dict[str, float]:
         for root in ("cpu", "cpu,cpuacct") if names else ("", "unified"):
             for above in _upwards(path):
                 one = _limit_of(f"/sys/fs/cgroup/{root}{above}")
-                if one and one["throttled_s"] >= found.get("throttled_s", 0.0):
+                if one and one["held_periods"] >= found.get("held_periods", 0.0):
                     found = one
     return found
 
@@ -78,16 +79,16 @@ def _upwards(path: str) -> list[str]:
 
 def _limit_of(group: str) -> dict[str, float]:
     told = pairs_of(f"{group}/cpu.stat")
-    quota, period = 0.0, 0.0
+    if "nr_throttled" not in told:
+        return {}
     words = text_of(f"{group}/cpu.max").split()
     for name in () if words else ("cpu.cfs_quota_us", "cpu.cfs_period_us"):
         words += text_of(f"{group}/{name}").split()
-    if len(words) == 2 and words[0].isdigit():  # "max" and -1 are no limit
-        quota, period = float(words[0]), float(words[1])
-    for name, per in (("throttled_usec", 1e6), ("throttled_time", 1e9)):
-        if name in told:
-            return {"throttled_s": told[name] / per, "limit": quota / period if period else 0.0}
-    return {}
+    limited = len(words) == 2 and words[0].isdigit()  # "max" and -1 are no limit
+    return {
+        "periods": told.get("nr_periods", 0), "held_periods": told["nr_throttled"],
+        "limit": int(words[0]) / int(words[1]) if limited else 0.0,
+    }  # fmt: skip
 
 
 def trains(pid: int) -> bool:

@@ -63,7 +63,8 @@ class Watched:
         }  # fmt: skip
         found.update({name: io[name] for name in ("rchar", "wchar", "read_bytes", "write_bytes")
                       if name in io})  # fmt: skip
-        named = (("VmRSS", "rss_bytes"), ("VmSwap", "swapped_bytes"))
+        named = (("VmRSS", "rss_bytes"), ("VmSwap", "swapped_bytes"),
+                 ("voluntary_ctxt_switches", "waits"))  # fmt: skip
         found.update({name: status[key] for key, name in named if key in status})
         return {**found, **processor_limit(self.member.pid)}
 

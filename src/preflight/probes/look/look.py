@@ -74,16 +74,22 @@ def _process(
         looks=looks, cpu_percent=rate("cpu_s", 100), cores_allowed=_known(one.get("cores")),
         disk_wait_percent=100 * states.get("D", 0) / looks if looks else _UNTOLD,
         asleep_percent=100 * states.get("S", 0) / looks if looks else _UNTOLD,
-        read_bytes_per_s=rate("rchar"), write_bytes_per_s=rate("wchar"),
+        waits_per_s=rate("waits"), read_bytes_per_s=rate("rchar"), write_bytes_per_s=rate("wchar"),
         rss_bytes=_known(last.get("rss_bytes")), rss_growth_bytes=_known(grown.get("rss_bytes")),
         major_faults_per_s=rate("major_faults"), swapped_bytes=_known(last.get("swapped_bytes")),
-        run_wait_percent=rate("run_wait_s", 100), throttled_percent=rate("throttled_s", 100),
+        run_wait_percent=rate("run_wait_s", 100), throttled_percent=_held(grown),
         processor_limit=_UNTOLD if last.get("limit") is None else float(last["limit"]),
         stopped=looks > 0 and states.get("T", 0) + states.get("t", 0) == looks,
         trains=bool(one["trains"]) or pid in holders or one["rank"] is not None,
         wchan=str(one["wchan"]), line=int(one["line"]), threads=_threads(one),
         stacks=tuple(stacks[pid]) if stacks.get(pid) else seen, ended=str(one["ended"]),
     )  # fmt: skip
+
+
+def _held(grown: Line) -> Known[float]:
+    if "held_periods" not in grown:
+        return _UNTOLD
+    return 100 * float(grown["held_periods"]) / max(float(grown["periods"]), 1)
 
 
 def _known(value: Any) -> Known[int]:
