@@ -38,6 +38,23 @@ def test_a_crash_leaves_the_last_steps_and_preflight_reads_them(tmp_path: Path) 
     assert f"the loss is no number in the last 9 of {len(left)} lines that tell it" in ran.out
 
 
+def test_a_run_that_was_asked_to_end_is_read_as_no_crash(tmp_path: Path) -> None:
+    script = """
+watch = guard.install(save=lambda ask: None, stop_on=signal.SIGTERM)
+for step in range(40):
+    time.sleep(0.01)
+    watch.record(step, loss=2.0, grad_norm=1.0)
+os.kill(os.getpid(), signal.SIGTERM)
+watch.step(40, loss=2.0, grad_norm=1.0)
+watch.uninstall()
+"""
+    with training(script, tmp_path) as run:
+        run.rest()
+    ran = preflight("diagnose-step-time", str(run.left("*.jsonl")[0]))
+    assert "healthy" in ran.out
+    assert "FAIL" not in ran.out
+
+
 @pytest.mark.parametrize(
     ("end", "said"),
     [

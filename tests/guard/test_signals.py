@@ -115,7 +115,7 @@ say("after the loop")
         lines = run.rest()
     assert lines[-4:] == ["end 2", "saved 2 SIGTERM ", "left 2", "after the loop"]
     assert run.process.returncode == 0
-    assert notes(run.left("*.jsonl")[0]) == {"ended": "asked to: SIGTERM"}
+    assert notes(run.left("*.jsonl")[0]) == {"ended": "asked to: kill -TERM"}
 
 
 def test_workers_that_were_forked_off_outlive_a_save_signal_and_end_by_sigterm(

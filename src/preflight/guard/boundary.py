@@ -37,7 +37,6 @@ class Guard:
         self._ring, self._dumps, self._ranks = ring, dumps, ranks
         self._raise = raise_if_save_fails
         self._asked: deque[tuple[str, str]] = deque()  # what, and why; signals add to it
-        self._whys: list[str] = []
         self._loss, self._norm, self._scale = Spikes("loss"), Spikes("grad_norm"), ScaleAudit()
         self._overflows = 0
         self._caught: list[Caught] = []
@@ -60,11 +59,11 @@ class Guard:
             return self.stopping
         if not self._ranks.several:
             if self._asked:
-                self._act(step, self._wish())
+                self._act(step, *self._wish())
         elif self._ranks.check():
-            agreed = self._ranks.agree(self._wish())
+            agreed, why = self._ranks.agree(*self._wish())
             if agreed != NOTHING:
-                self._act(step, agreed)
+                self._act(step, agreed, why)
         return self.stopping
 
     def record(
@@ -117,21 +116,22 @@ class Guard:
         self._overflows += 1
         return self._overflows < _OVERFLOWS or self._scale.calm < _OVERFLOWS
 
-    def _wish(self) -> Wish:
-        """What was asked for on this rank since the last time."""
-        asked = set()
+    def _wish(self) -> tuple[Wish, str]:
+        """What was asked for on this rank since the last time, and why."""
+        asked, whys = set(), []
         for _ in range(len(self._asked)):
             what, why = self._asked.popleft()
             asked.add(what)
             if what != "stacks":
-                self._whys.append(why)
-        return Wish(save=bool(asked & {"save", "stop"}), end=bool(asked & {"stop", "end"}),
+                whys.append(why)
+        wish = Wish(save=bool(asked & {"save", "stop"}), end=bool(asked & {"stop", "end"}),
                     stacks="stacks" in asked, suspect=bool(self._trouble()))  # fmt: skip
+        return wish, ", ".join(dict.fromkeys(whys))
 
     def _trouble(self) -> str:
         return self._loss.trouble or self._norm.trouble or self._scale.trouble
 
-    def _act(self, step: int, wish: Wish) -> None:
+    def _act(self, step: int, wish: Wish, why: str) -> None:
         """Do it; each rank at the same step."""
         if wish.stacks and "stacks" not in self._told:
             self._dumps.stacks()
@@ -139,14 +139,14 @@ class Guard:
         self._told.discard("stacks")
         if not wish.save and not wish.end:
             return
-        why = ", ".join(dict.fromkeys(self._whys)) or "asked on another rank"
-        self._whys.clear()
+        why = why or "asked on another rank"
         self.stopping = self.stopping or wish.end
         if wish.save:
             other = "another rank has its doubts" if wish.suspect else ""
             self._save(Save(step, why, self._trouble() or other))
         if wish.end:
-            self._ring.flush(ended=f"asked to: {why}")
+            # In the words of who asked: a reader of logs takes the name of a signal for a crash.
+            self._ring.flush(ended=f"asked to: {why}".replace("SIG", "kill -"))
             self._tell(f"step {step}: the loop is to end ({why})")
 
     def _save(self, ask: Save) -> None:

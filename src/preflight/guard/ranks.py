@@ -45,6 +45,10 @@ def _distributed() -> Any:
     return dist if dist is not None and dist.is_available() and dist.is_initialized() else None
 
 
+def _both(one: tuple[Wish, str], two: tuple[Wish, str]) -> tuple[Wish, str]:
+    return Wish(*map(max, one[0], two[0])), ", ".join(filter(None, (one[1], two[1])))
+
+
 class Ranks:
     """Agreement by one small all_reduce(MAX), about every `every_s` seconds of training.
 
@@ -67,7 +71,7 @@ class Ranks:
         self._between = 1
         self._step_s = 0.0  # of the slowest rank, at the last check
         self._began = time.monotonic()
-        self._under_way: tuple[Any, Any] | None = None
+        self._under_way: tuple[Any, Any, str] | None = None
 
     @property
     def several(self) -> bool:
@@ -84,24 +88,25 @@ class Ranks:
         self._steps += 1
         return self._steps >= self._between and not self._lost
 
-    def agree(self, mine: Wish) -> Wish:
-        """What any rank asked for. Where ranks no longer reach each other nothing is, for ever."""
+    def agree(self, mine: Wish, why: str) -> tuple[Wish, str]:
+        """What any rank asked for, and why this one did. Where ranks no longer reach each other
+        nothing is, for ever."""
         now = time.monotonic()
         step_s = (now - self._began) / self._steps
         self._steps, self._began = 0, now
         try:
             before = self._answer()
-            self._ask(mine, step_s)
+            self._ask(mine, why, step_s)
             if self._step_s < self._every_s:
                 return before
-            return Wish(*map(max, before, self._answer()))
+            return _both(before, self._answer())
         except Exception as error:  # noqa: BLE001 (whatever a backend raises, the training goes on)
             self._lost, self._under_way = True, None
             self._tell(f"ranks cannot agree on a step to save at any more, signals save nothing "
                        f"from here on: {type(error).__name__}: {error}")  # fmt: skip
-            return NOTHING
+            return NOTHING, ""
 
-    def _ask(self, mine: Wish, step_s: float) -> None:
+    def _ask(self, mine: Wish, why: str, step_s: float) -> None:
         import torch
 
         group = self._met()
@@ -109,17 +114,17 @@ class Ranks:
         words = [*map(float, mine), step_s]
         told = torch.tensor(words, dtype=torch.float64, device="cuda" if gpu else "cpu")
         work = self._dist.all_reduce(told, self._dist.ReduceOp.MAX, group=group, async_op=True)
-        self._under_way = work, told
+        self._under_way = work, told, why
 
-    def _answer(self) -> Wish:
+    def _answer(self) -> tuple[Wish, str]:
         if self._under_way is None:
-            return NOTHING
-        (work, told), self._under_way = self._under_way, None
+            return NOTHING, ""
+        (work, told, why), self._under_way = self._under_way, None
         work.wait()
         *wishes, self._step_s = told.tolist()
         pace = self._every_s / self._step_s if self._step_s > 0 else _MOST_STEPS
         self._between = int(max(1, min(_MOST_STEPS, pace)))
-        return Wish(*map(bool, wishes))
+        return Wish(*map(bool, wishes)), why
 
     def _met(self) -> Any:
         """A group of processors for this alone: no GPU waits for it. All ranks come here together,
