@@ -122,8 +122,8 @@ class Spikes:
             return None
         usual, name = self._level.usual, self._name
         if self._nonfinite == 1:
-            return Event("nonfinite", "skip", step, name, value, usual,
-                         f"{name} is {value}, and was {usual:.4g}")  # fmt: skip
+            was = f", and was {usual:.4g}" if isfinite(usual) else ""
+            return Event("nonfinite", "skip", step, name, value, usual, f"{name} is {value}{was}")
         text = f"{name} was no number {_HOPELESS} times in a row: it is not the batch"
         return Event("nonfinite", "stop", step, name, value, usual, text)
 
