@@ -36,6 +36,10 @@ def test_a_crash_leaves_the_last_steps_and_preflight_reads_them(tmp_path: Path) 
     ran = preflight("diagnose-step-time", str(file))
     assert ran.rc == 1, ran.err
     assert f"the loss is no number in the last 9 of {len(left)} lines that tell it" in ran.out
+    ran = preflight("divergence-rescue", str(file))
+    assert ran.rc == 1, ran.err
+    assert "not-finite" in ran.out
+    assert "from step 341 on" in ran.out
 
 
 def test_a_run_that_was_asked_to_end_is_read_as_no_crash(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def run(options: Options, streams: Streams) -> int:
     report = changed_since(report, then)
     options.facts = True  # what the reports hold is kept
     drawn = any(host.map for host in report.hosts)
-    drawn = drawn or any("heat" in table for table in report.measurements)
+    drawn = drawn or any({"heat", "picture"} & set(table) for table in report.measurements)
     with opened_targets(options, drawn=drawn) as targets:
         return finish(shown(report, options), options, streams, targets)
 

@@ -55,12 +55,14 @@ class Target(Struct):
     def _hold_something(self, report: Report) -> None:
         from preflight.reports.machine.sections import drawn
         from preflight.reports.machine.svg_heat import heats
+        from preflight.reports.pictures.told import pictures
 
-        if not drawn(report) and not heats(report):
+        if not drawn(report) and not heats(report) and not pictures(report):
             raise PreflightError(
                 f"{self.path} was not written: there is nothing to draw in this report",
                 "a machine: preflight topo, with `nvidia-smi topo -m` or `lspci -vvv` where it is "
-                "recorded; every pair of hosts: preflight nccl-bench --pairwise --hosts HOSTS",
+                "recorded; every pair of hosts: preflight nccl-bench --pairwise --hosts HOSTS; a "
+                "step: preflight diagnose-step-time, of a trace or a log that tells its length",
             )
 
 

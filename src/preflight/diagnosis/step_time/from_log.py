@@ -9,6 +9,7 @@ from typing import Any
 from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.goodput import goodput_number, goodput_of
 from preflight.diagnosis.reading import Curve, Lack, Mark, Number, Reading, Sign
+from preflight.diagnosis.series.shape import shift
 from preflight.diagnosis.step_time.log_columns import (
     fraction_signs,
     parts_of,
@@ -44,7 +45,7 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
                        covers=_of_training(logs))  # fmt: skip
     longest = max(runs, key=lambda run: len(run.kept))
     numbers = list(numbers_of(longest, asked))
-    shares = goodput_of(logs, longest)
+    shares = goodput_of(runs)
     numbers += goodput_number(shares)
     for run in runs:
         signs += [*fraction_signs(run), *rank_signs(run), *shape_signs(run)]
@@ -106,6 +107,9 @@ def _curve(run: Run) -> Curve:
         Mark(float(event.step), "save") for event in run.events("save-begins", "save-ends")[:50]
         if event.step is not None
     ]  # fmt: skip
+    if changed := shift(run.seconds()):
+        how = "from about here" if changed.gradual else "from here"
+        marks.append(Mark(run.times.step[run.kept[changed.at]], f"{how} x {changed.ratio:.2f}"))
     return Curve(
         "step time", "x" if run.relative else "s", tuple(run.times.step[at] for at in picked),
         tuple(run.times.seconds[at] for at in picked), tuple(marks),
