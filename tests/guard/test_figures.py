@@ -111,7 +111,11 @@ def test_what_is_no_number_is_told_at_once_though_nothing_was_learned() -> None:
         first, second, third, *rest = events
         assert (first and first.advice, second, third and third.advice) == ("skip", None, "stop")
         assert not any(rest)
-        assert spikes.trouble == "loss is no number"
+        assert spikes.trouble == "loss was no number at step 9"
+    for step in range(10, 26):
+        assert spikes.trouble
+        spikes.look(step, 2.0)
+    assert not spikes.trouble
 
 
 def test_a_level_that_stays_is_a_shift_and_then_the_usual_one() -> None:

@@ -42,7 +42,7 @@ def launch(ranks, **options):
     for child in children:
         os.waitpid(child, 0)
 
-BAD = (1, 40)
+BAD = (1, 40)  # a rank whose loss is no number, and when
 """
 
 
@@ -98,27 +98,35 @@ def test_a_signal_to_one_rank_is_of_all_at_one_step(
     assert ended == [last[0][2]] * ranks
 
 
-def test_doubts_of_one_rank_are_told_to_all_that_save(tmp_path: Path) -> None:
+def test_the_doubts_of_one_rank_are_those_of_all_that_save(tmp_path: Path) -> None:
     script = (
         RANKS
         + """
-BAD = (1, 40)
-def end(event):
+def ask(event):
     say("event", event.kind, event.advice, event.step)
-    time.sleep(0.1)
-    os.kill(os.getppid(), signal.SIGUSR1)
-    return "stop"
-signal.signal(signal.SIGUSR1, lambda *_: None)
-launch(2, every_s=0.01, on_spike=end)
+    os.kill(os.getpid(), signal.SIGUSR1)
+    time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGTERM)
+launch(2, every_s=0.01, on_spike=ask)
 """
     )
     with training(script, tmp_path) as run:
         lines = run.rest()
     assert told(lines, "event") == [["event", "nonfinite", "skip", "40"]]
-    assert not told(lines, "saved")  # on_spike ends a loop without a save
-    left = {(number, step) for _, number, step in told(lines, "left")}
-    assert len({step for _, step in left}) == 1
-    assert {number for number, _ in left} == {"0", "1"}
+    saved = sorted(told(lines, "saved"))
+    assert len({words[2] for words in saved}) == 1
+    assert [words[-1] for words in saved] == ["suspect", "suspect"]
+    assert len(saved) == len(told(lines, "left")) == 2
+
+
+def test_on_spike_ends_the_loop_of_all_without_a_save(tmp_path: Path) -> None:
+    script = RANKS + 'launch(2, every_s=0.01, on_spike=lambda event: "stop")'
+    with training(script, tmp_path) as run:
+        lines = run.rest()
+    left = sorted(told(lines, "left"))
+    assert [number for _, number, _ in left] == ["0", "1"]
+    assert len({step for _, _, step in left}) == 1
+    assert not told(lines, "saved")
 
 
 def test_a_rank_that_is_gone_stops_nobody_here(tmp_path: Path) -> None:

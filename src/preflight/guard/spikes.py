@@ -87,7 +87,8 @@ class Level:
 
 
 class Spikes:
-    """One series, and the episode that it is in."""
+    """One series, and the episode that it is in. `trouble`: what was wrong in the last steps; "" if
+    nothing was."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -95,13 +96,7 @@ class Spikes:
         self._high: list[float] = []
         self._calm = _CALM
         self._nonfinite = 0
-
-    @property
-    def trouble(self) -> str:
-        """What is wrong just now; "" if nothing is."""
-        if self._nonfinite:
-            return f"{self._name} is no number"
-        return f"{self._name} is far above the usual" if self._high else ""
+        self.trouble = ""
 
     def look(self, step: int, value: float) -> Event | None:
         """An event where one begins, stays, or becomes hopeless."""
@@ -114,10 +109,12 @@ class Spikes:
             self._calm += 1
             if self._calm == _CALM:
                 self._high.clear()
+                self.trouble = ""
         return None
 
     def _no_number(self, step: int, value: float) -> Event | None:
         self._nonfinite += 1
+        self._calm, self.trouble = 0, f"{self._name} was no number at step {step}"
         if self._nonfinite not in (1, _HOPELESS):
             return None
         usual, name = self._level.usual, self._name
@@ -131,9 +128,10 @@ class Spikes:
         usual, name = self._level.usual, self._name
         begins, self._calm = not self._high, 0
         self._high.append(value)
+        self.trouble = f"{name} was far above the usual at step {step}"
         if len(self._high) >= _STAYS:
             self._level.begin_again(self._high)
-            self._high, self._calm = [], _CALM
+            self._high = []
             text = f"{name} stays far above {usual:.4g}: {_STAYS} steps, now {value:.4g}"
             return Event("shift", "stop", step, name, value, usual, text)
         if not begins:
