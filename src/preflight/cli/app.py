@@ -176,7 +176,7 @@ COMMANDS = (
     ),
     Spec(
         "diagnose-step-time", "diagnose_step_time",
-        "Why is it slow, or stuck: from logs, traces, dumps, a PID.",
+        "Why is it slow, or stuck: from logs, traces, dumps, stacks, a PID.",
         ("targets", *WHERE, *DIAGNOSE, *WRITE, *RUN),
         ("preflight diagnose-step-time train.log", "preflight diagnose-step-time traces/",
          "preflight diagnose-step-time dumps/ train.log --save why.json",

@@ -114,7 +114,7 @@ def _hold_something(walked: Walked) -> None:
     told += [f"{names[0]}: {kind}" for kind, names in walked.unknown.items()]
     raise UsageError(
         f"nothing here can be read: {'; '.join(told[:5]) or 'no files'}",
-        "give a training log, a trace of torch.profiler, flight-recorder dumps, or a PID",
+        "give a training log, a trace of torch.profiler, flight-recorder dumps, stacks, or a PID",
     )
 
 

@@ -39,6 +39,8 @@ KINDS: tuple[Kind, ...] = (
     Kind("kept-looks", "captures of looks", "preflight.cli.targets.look_file"),
     Kind("gpu-samples", "tables of GPUs", "preflight.logs.samples.gpus"),
     Kind("iostat", "tables of disks", "preflight.logs.samples.iostat"),
+    Kind("stacks", "files of stacks", "preflight.logs.hangs.stacks"),
+    Kind("ras", "answers of NCCL's RAS service", "preflight.logs.hangs.ras"),
     Kind("flight-recorder", "flight-recorder dumps", "preflight.logs.hangs.flight_recorder"),
     Kind("timeline", "timelines", "preflight.traces.timeline"),
     Kind("trace", "traces", "preflight.traces.kineto"),
@@ -60,7 +62,8 @@ class Concluding(Struct, frozen=True):
 
 
 CONCLUDING: tuple[Concluding, ...] = (
-    Concluding("preflight.diagnosis.hang.from_hang", ("flight-recorder", "log")),
+    Concluding("preflight.diagnosis.hang.from_hang", ("flight-recorder", "stacks", "log")),
+    Concluding("preflight.diagnosis.hang.from_ras", ("ras", "look", "kept-looks")),
     Concluding("preflight.diagnosis.step_time.from_log", ("log",)),
     Concluding("preflight.diagnosis.step_time.from_trace", ("trace",)),
     Concluding("preflight.diagnosis.step_time.from_timeline", ("timeline",)),

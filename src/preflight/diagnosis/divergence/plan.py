@@ -23,6 +23,8 @@ _SKIP, _SKIP_BEFORE = 500, 50
 #: OPT-175B went on with x 0.9 at the first drift, x 2/3 later.
 _RATE, _CLIP, _BETA2 = 0.9, 0.5, 0.95
 _WATCH_STEPS = 500
+#: A rate that was changed shows in the loss within so many steps.
+_LEAD_STEPS = 10
 
 
 class Framework(Struct, frozen=True, forbid_unknown_fields=True):
@@ -95,8 +97,9 @@ def plan_of(one: Judged, checkpoints: Sequence[Checkpoint], run: str, stamp: str
     good = [each for each in checkpoints if each.can_resume and each.found.step is not None]
     chosen = _chosen(good, since)
     margin = since - (chosen.found.step or 0) if chosen else 0.0
-    cause = next((found[0].cause for at, found in one.causes.items()
-                  if found and one.events[at] in failed), "")  # fmt: skip
+    worst = one.worst
+    suspects = one.causes[one.events.index(worst)] if worst is not None else []
+    cause = suspects[0].cause if suspects else ""
     evidence, log = quote(join(run, "evidence")), quote(one.log.source)
     steps = (
         Step(f"keep the evidence: mkdir -p {evidence} && cp -p {log} {evidence}/"),
@@ -106,7 +109,7 @@ def plan_of(one: Judged, checkpoints: Sequence[Checkpoint], run: str, stamp: str
         *_trackers(chosen),
         Step(f"keep the good one: {framework.keep}"),
         *map(Step, _changes(one, framework, cause, since)),
-        _resume(framework, chosen),
+        _resume(framework, chosen, since, looked=bool(checkpoints)),
         Step(f"watch it: at a second event within {_WATCH_STEPS:,} steps go back one checkpoint "
              "further, with the next value"),
     )  # fmt: skip
@@ -142,11 +145,18 @@ def _quarantine(
         return
     place = join(run, f"quarantine-{stamp}")
     moves = tuple(Move(each.found.shown, join(place, each.found.path)) for each in moved)
-    commands = [f"mkdir -p {quote(dirname(one.to))} && mv {quote(one.path)} {quote(one.to)}"
-                for one in moves]  # fmt: skip
     why = ", ".join(f"{basename(each.found.path)} ({_why(each, since)})" for each in moved[:6])
-    yield Step(f"move away what must not be resumed from, {why}: {'; '.join(commands)}",
+    yield Step(f"move away what must not be resumed from, {why}: {_commands(moves)}",
                "quarantine", moves)  # fmt: skip
+
+
+def _commands(moves: Sequence[Move]) -> str:
+    """One mv for each folder that something is moved to."""
+    folders: dict[str, list[str]] = {}
+    for one in moves:
+        folders.setdefault(dirname(one.to), []).append(quote(one.path))
+    return "; ".join(f"mkdir -p {quote(folder)} && mv {' '.join(paths)} {quote(folder)}/"
+                     for folder, paths in folders.items())  # fmt: skip
 
 
 def _why(each: Checkpoint, since: float) -> str:
@@ -165,8 +175,7 @@ def _trackers(chosen: Checkpoint | None) -> Iterator[Step]:
 
 def _changes(one: Judged, framework: Framework, cause: str, since: float) -> Iterator[str]:
     """What to change, by the first suspect; of several values the mildest."""
-    rates = one.course.track("lr").values
-    rate = f"{max(rates) * _RATE:.3g}" if rates else f"x {_RATE}"
+    rate = _rate(one, since)
     first, last = since - _SKIP_BEFORE, since + _SKIP - _SKIP_BEFORE
     skip = framework.skip.format(batches=_SKIP, steps=f"{first:.0f}-{last:.0f}")
     around = f"around step {since:,.0f}"
@@ -184,7 +193,18 @@ def _changes(one: Judged, framework: Framework, cause: str, since: float) -> Ite
     yield f"change one thing, for {cause or 'an unknown cause'}: " + "; ".join(changes)
 
 
-def _resume(framework: Framework, chosen: Checkpoint | None) -> Step:
+def _rate(one: Judged, since: float) -> str:
+    """A little below the largest that it had before, not that which may be the fault."""
+    track = one.course.track("lr")
+    told = [value for row, value in zip(track.rows, track.values, strict=True)
+            if one.course.steps[row] < since - _LEAD_STEPS]  # fmt: skip
+    return f"{max(told) * _RATE:.3g}" if told else f"x {_RATE}"
+
+
+def _resume(framework: Framework, chosen: Checkpoint | None, since: float, *, looked: bool) -> Step:
+    if chosen is None and not looked:
+        return Step(f"resume from the newest that is whole and older than step "
+                    f"{since - MARGIN_STEPS:,.0f}: preflight checkpoint verify DIR")  # fmt: skip
     if chosen is None:
         return Step("there is nothing whole and old enough to resume from: look for copies "
                     "elsewhere (preflight checkpoint verify PATH), or begin anew")  # fmt: skip

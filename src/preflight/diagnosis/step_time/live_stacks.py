@@ -7,19 +7,17 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from preflight.diagnosis.frames import COLLECTIVES, LOADERS, SAVES
 from preflight.facts.hangs import Stack
 from preflight.facts.process import ProcessLook
 from preflight.model import Known, Missing
 
 #: What stands in a frame -> what the thread is at; the first row that any frame fits.
 _AT: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("save", ("/torch/serialization.py", "/distributed/checkpoint/", "save_checkpoint (",
-              "save_file (", "save_pretrained (")),
-    ("data", ("/torch/utils/data/dataloader.py", "/torch/utils/data/_utils/", "/webdataset/",
-              "/nvidia/dali/", "/streaming/base/", "/grain/")),
-    ("communication", ("/distributed_c10d.py", "/distributed/_functional_collectives.py",
-                       "/deepspeed/comm/", "/horovod/")),
-)  # fmt: skip
+    ("save", SAVES),
+    ("data", LOADERS),
+    ("communication", COLLECTIVES),
+)
 _BACKWARD = "_engine_run_backward ("
 #: Fewer stacks of one rank tell too little.
 ENOUGH = 4
