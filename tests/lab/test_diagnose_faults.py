@@ -54,7 +54,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Looked]
     """All of them in the time of one look."""
     folder = tmp_path_factory.mktemp("faults")
     with (
-        group("cpu", cfs_period_us=100_000, cfs_quota_us=20_000) as limited,
+        group("cpu", cfs_period_us=100_000, cfs_quota_us=5_000) as limited,
         group("memory", limit_in_bytes=24 << 20) as small,
         Scenes() as scenes,
         # Thawed first: until then what writes to it cannot be ended.
@@ -92,7 +92,7 @@ def test_a_rank_whose_write_never_ends_hangs_and_is_named_with_where(
 
 def test_a_rank_that_its_group_holds_back_is_told_with_the_limit(seen: dict[str, Looked]) -> None:
     one = seen["limited"]
-    assert one.rc == 1 and "FAIL host" in one.out and "limit of 0.2 processors" in one.out
+    assert one.rc == 1 and "FAIL host" in one.out and "limit of 0.05 processors" in one.out
     assert "has no processor" not in one.out
 
 
