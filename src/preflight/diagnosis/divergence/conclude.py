@@ -16,6 +16,8 @@ from preflight.facts.series import Log
 from preflight.model import Evidence, Finding, Status
 
 _LEAST_ROWS = 20
+#: Rows after a spike below which it is too early to say that it stays.
+_EARLY_ROWS = 5
 _NO_NORM = (
     "the gradient norm, which moves before the loss, is not in this log: Megatron-LM prints it by "
     "default, Transformers with max_grad_norm, torchtitan by default"
@@ -63,6 +65,8 @@ def status_of(event: Event) -> Status:
     """By its kind, and whether the run came back."""
     kind = table().kind(event.kind)
     back = event.recovery in ("alone", "slowly")
+    if event.kind == "spike" and not back and event.rows < _EARLY_ROWS:
+        return Status.WARN  # most pass by themselves
     return kind.recovered if back and kind.recovered else kind.status
 
 
