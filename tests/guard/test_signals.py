@@ -100,6 +100,58 @@ def test_sigterm_ends_it_as_ever_but_the_last_steps_are_there(tmp_path: Path) ->
     assert notes(file) == {"ended": "SIGTERM"}
 
 
+def test_who_catches_sigterm_later_and_passes_it_on_says_what_follows(tmp_path: Path) -> None:
+    script = (
+        LOOP
+        + """
+watch = guard.install()
+before = signal.getsignal(signal.SIGTERM)
+signal.signal(signal.SIGTERM, lambda *given: (say("theirs"), before(*given)))
+loop(watch, 4)
+watch.uninstall()
+"""
+    )
+    with training(script, tmp_path) as run:
+        run.until("begin 1")
+        run.send(signal.SIGTERM)
+        assert run.rest()[-1] == "end 3"
+    assert run.process.returncode == 0
+    assert notes(run.left("*.jsonl")[0]) == {"ended": "SIGTERM"}
+
+
+def test_stacks_that_the_script_had_asked_for_itself_come_during_and_after(tmp_path: Path) -> None:
+    script = (
+        SAVES
+        + """
+import faulthandler
+faulthandler.register(signal.SIGUSR1)
+faulthandler.register(signal.SIGUSR2)
+def during(): os.kill(os.getpid(), signal.SIGUSR1); time.sleep(0.01)
+def after(): os.kill(os.getpid(), signal.SIGUSR1); os.kill(os.getpid(), signal.SIGUSR2)
+with guard.install(save=save) as watch:
+    during()
+    watch.step(3)
+after()
+say("lives")
+"""
+    )
+    with training(script, tmp_path) as run:
+        assert run.rest() == ["saved 3 SIGUSR1 ", "lives"]
+    assert run.errors.count("in during") == 1
+    assert run.errors.count("in after") == 2
+
+
+def test_what_is_asked_for_after_the_last_step_is_told(tmp_path: Path) -> None:
+    script = """
+with guard.install(save=print) as watch:
+    watch.step(3)
+    os.kill(os.getpid(), signal.SIGUSR1)
+"""
+    with training(script, tmp_path) as run:
+        assert run.rest() == []
+    assert "asked for too late for step 3, the last, and not done: SIGUSR1" in run.errors
+
+
 def test_a_preempted_loop_saves_and_leaves(tmp_path: Path) -> None:
     script = (
         SAVES

@@ -221,6 +221,9 @@ class Guard:
             return
         self._live = False
         HERE.remove(self)
+        if undone := [why for what, why in self._asked if what != "stacks"]:
+            self._tell(f"asked for too late for step {self._at}, the last, and not done: "
+                       + ", ".join(undone))  # fmt: skip
         self._dumps.close()
         for one in reversed(self._caught):
             one.release()

@@ -9,9 +9,9 @@ from .records import Event
 #: Falls in a row, without a rise between, that are no search: a scale that has its level falls once
 #: after each rise, and rises after 1,000 or 2,000 steps without overflow.
 IN_A_ROW = 5
-#: The search at the start has ended after so many steps without a fall, or so many in all: up to
-#: 16 falls in about 50 steps are usual there.
-_SETTLED, _START = 20, 100
+#: The search at the start has ended with a rise, or after so many steps: up to 16 falls in about 50
+#: steps are usual there.
+_START = 100
 #: Falls within so many steps are a collapse; over more it is a decline that may be stopped in time.
 _COLLAPSE_STEPS = 100
 #: Here gradients are no longer scaled up: Megatron-LM and DeepSpeed go no further.
@@ -38,14 +38,16 @@ class ScaleAudit:
         if last is None or scale == last:
             self.calm += 1
             return None
-        self._settled = self._settled or self.calm >= _SETTLED or self._looks > _START
         self.calm = 0
         if scale > last:
-            self._fallen, self.trouble = 0.0, ""
+            self._settled, self._fallen, self.trouble = True, 0.0, ""
             return None
+        if not self._settled and self._looks > _START:
+            self._settled, self._fallen = True, 0.0
         return self._fell(step, last, scale)
 
     def _fell(self, step: int, last: float, scale: float) -> Event | None:
+        """An event, or None; of the search's falls only the one to nothing counts."""
         if not self._fallen:
             self._began, self._from = self._looks, last
         before = self._fallen

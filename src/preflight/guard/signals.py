@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import signal
 import threading
@@ -42,14 +43,19 @@ def to_save() -> int:
 class Caught:
     """A signal while it is caught. `act` is called between two instructions of the main thread, so
     it only takes note; then whoever caught the signal before. `ends`: where nobody did, the process
-    ends by it, as without a guard."""
+    ends by it, as without a guard; but not where another has caught it since and passes it on:
+    what follows is for that one to say (Lightning ends its loop, and then the run)."""
 
     def __init__(self, number: int, act: Callable[[str], None], *, ends: bool = False) -> None:
         self.number, self._act, self._ends = number, act, ends
         self._owner = os.getpid()
         self._active = True
         self._handler = self._on  # one object: a bound method is another at each look
+        # faulthandler catches signals where Python does not see it.
+        self._stacks = bool(faulthandler.unregister(number))  # type: ignore[func-returns-value]
         self._before: Any = signal.signal(number, self._handler)
+        if self._stacks:
+            _stacks_too(number, chain=True)
 
     def _on(self, number: int, frame: FrameType | None) -> None:
         mine = self._active and os.getpid() == self._owner
@@ -65,7 +71,9 @@ class Caught:
         """A worker that was forked off lives on where a scheduler signals a whole job to save."""
         if os.getpid() != self._owner:
             return self.number in _ENDING
-        return self._ends if mine else True
+        if mine:
+            return self._ends and not self.taken_by()
+        return True
 
     def taken_by(self) -> str:
         """Who has taken the signal since; "" while it is ours."""
@@ -79,9 +87,19 @@ class Caught:
         """Put back who caught it before. Where another has come since, who may pass signals on to
         this one, it stays in the chain and only passes them on."""
         self._active = False
+        if self._stacks:
+            faulthandler.unregister(self.number)
         if signal.getsignal(self.number) is self._handler and self._before is not None:
             with contextlib.suppress(ValueError):  # another thread than the main one
                 signal.signal(self.number, self._before)
+        if self._stacks:
+            _stacks_too(self.number, chain=callable(self._before))
+
+
+def _stacks_too(number: int, *, chain: bool) -> None:
+    """As the script had it; to standard error, as the file that it may have named is not told."""
+    with contextlib.suppress(OSError, RuntimeError, ValueError):  # none, or none that is a file
+        faulthandler.register(number, chain=chain)
 
 
 def refuse_other_threads() -> None:
