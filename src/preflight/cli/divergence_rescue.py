@@ -21,13 +21,14 @@ from preflight.cli.streams import Streams
 from preflight.cli.targets.read import Facts, facts_of
 from preflight.cli.targets.walk import Walked, walk
 from preflight.diagnosis.checkpoint.verdicts import Judged as Checkpoint
-from preflight.diagnosis.divergence.conclude import Judged, findings_of, judged, tables_of
+from preflight.diagnosis.divergence.conclude import Judged, findings_of, judged
 from preflight.diagnosis.divergence.plan import Plan, framework_of, plan_finding, plan_of
 from preflight.errors import UsageError
 from preflight.facts.stored import StoredReport
 from preflight.model import Counts, Finding, Report, Status
 from preflight.redact.secrets import in_arguments
 from preflight.reports import RENDERERS
+from preflight.reports.divergence import tables_of
 from preflight.verdict import verdict_of
 
 #: Checks whose failure says that a device may compute wrong. Clocks and power never do.

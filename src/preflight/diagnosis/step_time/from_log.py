@@ -10,15 +10,10 @@ from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.goodput import goodput_number, goodput_of
 from preflight.diagnosis.reading import Curve, Lack, Mark, Number, Reading, Sign
 from preflight.diagnosis.series.shape import shift
-from preflight.diagnosis.step_time.log_columns import (
-    fraction_signs,
-    parts_of,
-    rank_signs,
-    tells_ranks,
-    told_causes,
-)  # fmt: skip
 from preflight.diagnosis.step_time.log_lacks import lacks_of
 from preflight.diagnosis.step_time.log_numbers import mfu_sign, numbers_of
+from preflight.diagnosis.step_time.log_parts import fraction_signs, parts_of, told_causes
+from preflight.diagnosis.step_time.log_ranks import rank_signs, tells_ranks
 from preflight.diagnosis.step_time.log_run import Run, run_of
 from preflight.diagnosis.step_time.log_shape import ENOUGH, shape_signs
 from preflight.diagnosis.step_time.log_training import training_signs
