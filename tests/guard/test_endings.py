@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import signal
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from preflight.guard.dumps import memory_text
 from tests.cli.command import preflight
 from tests.guard.trained import LOOP, notes, rows, training
 
@@ -81,6 +85,24 @@ def test_an_exit_that_gives_no_guard_back_leaves_them_too(tmp_path: Path) -> Non
     with training("guard.install().step(1, loss=2.0)\nsys.exit(1)", tmp_path) as run:
         run.rest()
     assert notes(run.left("*.jsonl")[0]) == {"ended": "the process ended without uninstall()"}
+
+
+@pytest.mark.parametrize(
+    ("summary", "said"),
+    [
+        (lambda: "| Allocated memory | 3 GiB |", "| Allocated memory | 3 GiB |"),
+        (lambda: 1 // 0, "no memory of the GPU: ZeroDivisionError"),
+    ],
+)
+def test_memory_is_that_of_the_gpu_too(
+    summary: Callable[[], object], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda = SimpleNamespace(
+        is_available=lambda: True, is_initialized=lambda: True, memory_summary=summary
+    )
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    assert "VmRSS" in memory_text()
+    assert said in memory_text()
 
 
 def test_a_kill_leaves_all_but_the_last_flush(tmp_path: Path) -> None:
