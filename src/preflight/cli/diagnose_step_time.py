@@ -35,7 +35,7 @@ def run(options: Options, streams: Streams) -> int:
         )
     began, started_at = time.monotonic(), now()
     asked = _asked(options)
-    with opened_targets(options, drawn=False) as targets, tempfile.TemporaryDirectory() as spool:
+    with opened_targets(options, drawn=True) as targets, tempfile.TemporaryDirectory() as spool:
         walked = _walked(options, Path(spool))
         readings = _readings(walked, asked, options, streams)
         streams.done()

@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from preflight.diagnosis.reading import Curve, Part, Reading
+from preflight.diagnosis.reading import Curve, Part, RankParts, Reading
+from preflight.reports.phases import chosen, phases_of, told
+from preflight.reports.phases_text import ROWS
 from preflight.units import number
 
 Row = dict[str, Any]
@@ -14,8 +16,6 @@ _BAR = 40  # characters of a whole step
 _LINE = 60  # of a series
 #: From the least to the most of a series.
 _RAMP = " .:-=+*#%@"
-#: Of more ranks those with the longest and the shortest time of their own.
-_RANKS = 16
 
 
 def step_tables(readings: Sequence[Reading]) -> Iterator[dict[str, Any]]:
@@ -25,17 +25,19 @@ def step_tables(readings: Sequence[Reading]) -> Iterator[dict[str, Any]]:
         notes = list(one.notes)
         if one.parts:
             yield {"table": f"the step, {one.input}", "rows": list(_parts(one.parts)),
-                   "notes": notes}  # fmt: skip
+                   "notes": notes, "phases": told([RankParts("the step", one.parts)])}  # fmt: skip
             notes = []
         if len(one.ranks) > 1:
             yield {"table": f"the ranks, {one.input}", "rows": list(_ranks(one)),
-                   "notes": [_legend(one)]}  # fmt: skip
+                   "notes": [_legend(one)], "phases": told(one.ranks)}  # fmt: skip
         for curve in one.curves:
             if len(curve.values) > 1:
                 yield {"table": f"{curve.name}, {one.input}", "rows": [_curve(curve)],
-                       "notes": _marks(curve)}  # fmt: skip
+                       "notes": _marks(curve), "series": _series(curve)}  # fmt: skip
         if one.goodput:
-            yield {"table": f"the wall time, {one.input}", "notes": notes, "rows": [
+            whole = tuple(Part(part.name, part.seconds) for part in one.goodput)
+            yield {"table": f"the wall time, {one.input}", "notes": notes,
+                   "phases": told([RankParts("the run", whole)]), "rows": [
                 {"part": part.name, "seconds": round(part.seconds, 1),
                  "percent": round(part.share * 100, 2), "bar": _bar(part.share)}
                 for part in one.goodput
@@ -70,19 +72,35 @@ def _letters(reading: Reading) -> dict[str, str]:
 
 def _legend(reading: Reading) -> str:
     told = ", ".join(f"{letter} {name}" for name, letter in _letters(reading).items())
-    more = len(reading.ranks) - _RANKS
+    more = len(reading.ranks) - ROWS
     return f"{told}; as long as the longest step" + (f"; {more} more ranks" if more > 0 else "")
 
 
 def _ranks(reading: Reading) -> Iterator[Row]:
-    """A stacked bar for each rank, all to one scale."""
+    """A stacked bar for each rank, all to one scale; of many those that are farthest from the
+    median in any phase."""
     letters = _letters(reading)
     sums = {rank.rank: sum(part.seconds for part in rank.parts) for rank in reading.ranks}
     longest = max(sums.values()) or 1.0
-    shown = reading.ranks[:_RANKS]
-    for rank in shown:
+    carried = phases_of({"phases": told(reading.ranks)})
+    for at in chosen(carried, ROWS) if carried else range(min(ROWS, len(reading.ranks))):
+        rank = reading.ranks[at]
         bar = "".join(_bar(part.seconds / longest, letters[part.name]) for part in rank.parts)
         yield {"rank": rank.rank, "ms": _ms(sums[rank.rank]), "bar": bar}
+
+
+def _series(curve: Curve) -> Row:
+    """What the picture is drawn from; None is what is no number."""
+    return {
+        "name": curve.name, "unit": curve.unit, "count": curve.count or len(curve.values),
+        "steps": list(map(_finite, curve.steps)),
+        "values": list(map(_finite, curve.values)),
+        "marks": [{"step": _finite(mark.step), "label": mark.label} for mark in curve.marks],
+    }  # fmt: skip
+
+
+def _finite(value: float) -> float | None:
+    return float(f"{value:.9g}") if math.isfinite(value) else None
 
 
 def _curve(curve: Curve) -> Row:
@@ -100,6 +118,14 @@ def _curve(curve: Curve) -> Row:
 
 
 def _marks(curve: Curve) -> list[str]:
-    told = [f"{mark.label} at step {mark.step:,.0f}" for mark in curve.marks[:6]]
-    more = len(curve.marks) - 6
-    return ["; ".join([*told, f"{more} more"] if more > 0 else told)] if told else []
+    """By label: where the first few are."""
+    places: dict[str, list[str]] = {}
+    for mark in curve.marks:
+        places.setdefault(mark.label, []).append(f"{mark.step:,.0f}")
+    lines = [f"{label} at step {_some(at)}" for label, at in list(places.items())[:6]]
+    return ["; ".join(lines)] if lines else []
+
+
+def _some(places: Sequence[str]) -> str:
+    more = len(places) - 6
+    return ", ".join(places[:6]) + (f" and {more:,} more" if more > 0 else "")

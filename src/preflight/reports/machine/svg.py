@@ -1,4 +1,5 @@
-"""The machines of a report as one drawing: sockets, switches, devices, links, NVLink."""
+"""A report as one drawing: its machines with sockets, switches, devices and links, the pairs of
+hosts, where the time of a run goes."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from preflight.reports.machine.svg_grid import grid
 from preflight.reports.machine.svg_heat import heat_map, heats
 from preflight.reports.machine.svg_shapes import FONT, WIDTH, Shape, text, wrapped
 from preflight.reports.machine.svg_tree import tree
+from preflight.reports.pictures.of_report import MOST, charts, has_charts
 from preflight.reports.silent import machines
 from preflight.reports.wording import plural
 
@@ -32,6 +34,12 @@ def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterato
     for title, heat in heats(report):
         shapes += heat_map(title, heat, _MARGIN, bottom)
         bottom = max(shape.bottom for shape in shapes) + 2 * _MARGIN
+    for count, chart in enumerate(charts(report)):
+        if count == MOST:
+            shapes.append(text(_MARGIN, bottom + 12, "and more: --format json has all"))
+            break
+        shapes += chart(_MARGIN, bottom)
+        bottom = max(shape.bottom for shape in shapes) + 2 * _MARGIN
     if not shapes:
         shapes.append(text(_MARGIN, bottom + 12, _NOTHING))
     if found[_MOST:]:
@@ -44,6 +52,8 @@ def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterato
 
 
 def _title(report: Report) -> str:
+    if has_charts(report) and not drawn(report):
+        return f"preflight {report.command}: where the time goes"
     hosts = plural(len(machines(report.hosts)), "host")
     if heats(report) and not drawn(report):
         return f"preflight {report.command}: how fast each pair of {hosts} is"
