@@ -27,7 +27,8 @@ help:
 	@echo "make run      check this machine: preflight run (ARGS='--level standard' and so on)"
 	@echo "make test     lint, types and tests (PYTEST_ARGS='-k pcie')"
 	@echo "make bench    start-up, a large host, 1,000 hosts, large logs, traces, 128 hosts over SSH, the"
-	@echo "              training loop, collectives, storage and loaders beside fio, against targets"
+	@echo "              training loop, collectives, storage and loaders beside fio, looks at"
+	@echo "              processes, against targets"
 	@echo "make gpu-test training and stress of one GPU against targets, in minutes; PYTHON is one that has torch"
 	@echo "make accuracy the first cause of labelled logs, traces and dumps: 1 min; slow hosts and links in 1,000 simulated clusters of each kind: 20 min; in real"
 	@echo "              ones of five hosts, over shaped links, as root: 5 min; every"
@@ -76,6 +77,7 @@ bench: $(READY)
 	$(VENV)/bin/python -m bench.loaders || status=$$?; \
 	$(VENV)/bin/python -m bench.saves || status=$$?; \
 	$(VENV)/bin/python -m bench.checkpoint || status=$$?; \
+	$(VENV)/bin/python -m bench.look || status=$$?; \
 	exit $$status
 
 # From a bare clone, without a network and without .venv: PYTHON has torch for the GPU here.
@@ -87,6 +89,7 @@ gpu-test:
 accuracy: $(READY)
 	@status=0; \
 	$(VENV)/bin/python -m bench.step_time_accuracy || status=$$?; \
+	$(VENV)/bin/python -m bench.divergence_accuracy || status=$$?; \
 	$(VENV)/bin/python -m bench.localisation || status=$$?; \
 	$(VENV)/bin/python -m bench.shaped || status=$$?; \
 	$(VENV)/bin/python -m bench.faults $(ARGS) || status=$$?; \

@@ -18,7 +18,7 @@ from preflight.cli.targets.walk import walk
 from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.decide import findings
 from preflight.errors import ParseError, UsageError
-from preflight.logs.hangs import flight_recorder
+from preflight.logs.hangs import flight_recorder, ras, stacks
 from preflight.logs.samples import iostat
 from preflight.logs.training import log as training
 from preflight.probes.site import site_answer
@@ -59,6 +59,8 @@ def targets() -> dict[str, Target]:
         Target("trace", _file(kineto.read), (ParseError,), least_s=0.1),
         Target("timeline", _file(timeline.read), (ParseError,), least_s=0.1),
         Target("flight recorder", _file(flight_recorder.read), (ParseError,), least_s=0.1),
+        Target("stacks", _file(stacks.read), (ParseError,), least_s=0.1),
+        Target("ras", _file(ras.read), (ParseError,), least_s=0.1),
         Target("iostat", _file(iostat.read), (ParseError,), least_s=0.1),
         Target("diagnosed", _diagnosed, (UsageError,), least_s=0.5),
     ]

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from tests import fio_text, object_lines, shard_text
+from tests import fio_text, object_lines, ras_text, shard_text, stack_text
 from tests.accelerator_text import amd, npus
 from tests.binding_text import BOUND
 from tests.collective_text import BENCH, LATENCY
@@ -127,6 +127,12 @@ end
 
 #: Probe -> its answers.
 WRITTEN: dict[str, tuple[str, ...]] = {
+    "stacks": (stack_text.spied(stack_text.LOADS), stack_text.faulted(stack_text.WAITS)),
+    "ras": (
+        ras_text.answer("INCOMPLETE", ras_text.DEAD, ras_text.TIMED_OUT),
+        ras_text.answer("ERROR", ras_text.FAILED, ras_text.mismatch()),
+        ras_text.as_json({0: 9, 1: 8}, missing={2: True}, errors={1: 6}),
+    ),
     "trace": trace_texts(),
     "timeline": timeline_texts(),
     "services": (SERVICES,),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
 from preflight.diagnosis.decide import findings
 from preflight.diagnosis.step_time.from_live import reading
 from preflight.facts.hangs import Stack
 from preflight.facts.process import GpuLook, HostLook, ProcessLook
-from preflight.model import Finding, Status
+from preflight.model import Finding, Missing, Status
 
 COMPUTES = ("matmul (model.py:3)", "main (train.py:9)")
 WAITS = ("all_reduce (/x/torch/distributed/distributed_c10d.py:1)", "main (train.py:12)")
@@ -89,3 +92,86 @@ def test_without_stacks_it_is_incomplete_and_says_what_to_install() -> None:
     told = found(bare)
     assert told["step.unknown"].status is Status.ERROR
     assert any("pip install py-spy" in one for one in told["step.unknown"].fix)
+
+
+def test_ranks_that_go_from_place_to_place_do_not_hang_whatever_they_use() -> None:
+    """Their work may be elsewhere: on a server, on a device that nobody sees."""
+    moves = rank(0, (WAITS, 5), (COMPUTES, 5), cpu=0.5)
+    assert "hang" not in found(one_host(moves, rank(1, (WAITS, 10), cpu=0.5)))
+
+
+def test_without_stacks_what_begins_to_wait_again_and_again_is_no_hang() -> None:
+    unseen = replace(rank(0, cpu=0.5), stacks=Missing("no-tool", "py-spy is not there"))
+    assert "hang" not in found(HostLook("a", (replace(unseen, waits_per_s=40.0),), seconds=10))
+    assert "hang" in found(HostLook("a", (replace(unseen, waits_per_s=0.1),), seconds=10))
+
+
+FETCHES = ("fetch (/x/torch/utils/data/_utils/fetch.py:54)",
+           "_worker_loop (/x/torch/utils/data/_utils/worker.py:350)")  # fmt: skip
+IDLES = ("get (/usr/lib/python3.11/multiprocessing/queues.py:113)", FETCHES[1])
+
+
+def worker(number: int, frames: tuple[str, ...], code: str = "") -> ProcessLook:
+    stack = Stack("a", 40 + number, None, "a", number, "MainThread", "", frames, True, code)
+    return ProcessLook("a", number, "python train.py", parent=100, role="worker", seconds=10,
+                       looks=60, cpu_percent=95.0, stacks=(stack,) * 10)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("frames", "code", "kind", "fix"),
+    [
+        (("decompress (/usr/lib/python3.11/gzip.py:616)", "load (data.py:7)"), "", "unpacks",
+         "unpack once"),
+        (("load (data.py:8)",), "ids = tokenizer(text)", "tokenizes", "tokenize once"),
+        (("open (/x/site-packages/PIL/Image.py:1)", "load (data.py:9)"), "", "decodes pictures",
+         "smaller pictures"),
+        (("load (data.py:9)",), "return pickle.loads(row)", "unpickles", "arrays or files"),
+        (("load (data.py:9)",), "with open(path, 'rb') as file:", "reads files", "io-bench"),
+        (("recv (/usr/lib/python3.11/multiprocessing/managers.py:9)", "load (data.py:9)"), "",
+         "asks a Manager's process", "no Manager"),
+        (("read (/usr/lib/python3.11/ssl.py:9)", "load (data.py:9)"), "", "over the network",
+         "local disks"),
+        (("acquire (/usr/lib/python3.11/threading.py:9)", "load (data.py:9)"), "", "a lock",
+         "opened in the worker"),
+        (("load (data.py:9)",), "x = x * x", "load (data.py:9): x = x * x in", "num_workers"),
+    ],
+)  # fmt: skip
+def test_the_work_of_a_loaders_workers_is_named_with_what_helps(
+    frames: tuple[str, ...], code: str, kind: str, fix: str
+) -> None:
+    seen = [worker(n, (*frames, *FETCHES), code) for n in (1, 2)]
+    told = found(one_host(rank(0, (LOADS, 9), (COMPUTES, 1)), *seen))["data-wait"]
+    assert kind in told.text and "its 2 workers are at load" in told.text
+    assert any(fix in one for one in told.fix)
+    assert any("load (data.py" in one.text for one in told.evidence)
+
+
+def test_workers_that_have_nothing_to_do_are_not_what_is_waited_for() -> None:
+    told = found(one_host(rank(0, (LOADS, 9), (COMPUTES, 1)), worker(1, IDLES)))["data-wait"]
+    assert "its worker had nothing to do in 100 %" in told.text
+
+
+def test_what_holds_back_all_ranks_of_a_host_is_told_once() -> None:
+    held = {"throttled_percent": 90.0, "run_wait_percent": 60.0, "processor_limit": 2.0}
+    ranks = [replace(rank(n, (COMPUTES, 10)), **held) for n in range(4)]
+    told = found(one_host(*ranks))["host"]
+    assert told.status is Status.FAIL and told.subject == "a" and "all 4 ranks" in told.text
+    assert "limit of 2 processors" in told.text
+
+
+def test_a_burst_at_a_limit_that_costs_nothing_is_no_finding() -> None:
+    burst = replace(rank(0, (COMPUTES, 10)), throttled_percent=50.0, run_wait_percent=1.0)
+    assert "host" not in found(one_host(burst))
+
+
+def test_swapping_is_told_only_where_something_waited_for_memory() -> None:
+    swaps = replace(rank(0, (COMPUTES, 10)), swapped_bytes=2e9, major_faults_per_s=900.0)
+    assert found(one_host(swaps, pressure={"memory": 30.0}))["host-memory"].status is Status.FAIL
+    assert "host-memory" not in found(one_host(swaps, pressure={"memory": 0.0}))
+    assert "host-memory" not in found(one_host(rank(0, (COMPUTES, 9)), pressure={"memory": 30.0}))
+
+
+def test_of_many_ranks_those_that_were_not_asked_are_a_lack() -> None:
+    why = Missing("denied", "more than 32 processes are not asked for stacks")
+    told = found(one_host(rank(0, (COMPUTES, 10)), replace(rank(1), stacks=why)))["step.unknown"]
+    assert "more than 32" in told.text and any("PID PID" in one for one in told.fix)

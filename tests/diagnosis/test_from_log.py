@@ -252,7 +252,7 @@ def test_goodput_of_a_run_with_a_restart(tmp_path: Path) -> None:
     log = read(path, lambda _: None)
     run = run_of(log)
     assert run is not None and len(times_of(log.series[0]).begins) == 2
-    parts = {one.name: one.share for one in goodput_of([log], run)}
+    parts = {one.name: one.share for one in goodput_of([run])}
     assert parts.get("repeated lost steps", 0) == pytest.approx(0.28, abs=0.03)
 
 
@@ -262,7 +262,7 @@ def goodput_shares(folder: Path, text: str) -> dict[str, float]:
     log = read(path, lambda _: None)
     run = run_of(log)
     assert run is not None
-    return {one.name: one.share for one in goodput_of([log], run)}
+    return {one.name: one.share for one in goodput_of([run])}
 
 
 def test_a_stop_within_a_step_is_no_training(tmp_path: Path) -> None:
@@ -279,3 +279,20 @@ def test_a_save_within_a_step_is_no_training(tmp_path: Path) -> None:
         tmp_path, megatron(lambda s, c: usual(s, c) + (20 if s % 50 == 0 else 0), more=saves)
     )
     assert parts["saved"] == pytest.approx(120 / (120 + 360), abs=0.02)
+
+
+def test_goodput_over_the_logs_of_a_run_that_was_restarted(tmp_path: Path) -> None:
+    """Each start has a log of its own; the night between them trained nothing."""
+    text = megatron(steps=100)
+    later = "\n".join(text.splitlines()[60:]).replace("[2026-01-02", "[2026-01-03")
+    runs = []
+    for name, told in (("b.log", later), ("a.log", text)):
+        (tmp_path / name).write_text(told + "\n")
+        run = run_of(read(tmp_path / name, lambda _: None))
+        assert run is not None
+        runs.append(run)
+    parts = {one.name: one.seconds for one in goodput_of(runs)}
+    assert parts["restarted"] == pytest.approx(86_400 - 40 * 1.2, rel=0.01)
+    assert parts["repeated lost steps"] == pytest.approx(39 * 1.2, rel=0.1)
+    assert parts["trained"] == pytest.approx(99 * 1.2, rel=0.1)
+    assert goodput_of([runs[1], runs[1]]) == ()  # at once: two ranks' logs are no two starts

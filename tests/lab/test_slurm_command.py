@@ -149,3 +149,36 @@ def test_arguments_that_would_do_nothing_in_an_allocation_are_refused(cluster: C
     assert (status, out) == (2, "")
     assert "-w chooses nodes, and this is inside job" in err
     assert "--hosts 'node[01-02]' narrows" in err
+
+
+def test_the_ranks_of_a_job_that_runs_are_looked_at_in_its_allocation(cluster: Cluster) -> None:
+    program = cluster.base / "rank.py"
+    program.write_text("import os, signal, time\nif os.environ['RANK'] == '1':\n"
+                       "    os.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(60)\n")  # fmt: skip
+    rank = f"RANK=$SLURM_PROCID exec {sys.executable} {program}"
+    told = cluster.command("sbatch", "-N", "2", "-w", "n1,n2", "--wrap", f"srun sh -c '{rank}'")
+    job = told.split()[-1]
+    cluster.wait(lambda: _ranks(program) == 2, "the ranks")
+    alone = {**cluster.environment, "SLURM_JOB_ID": job}
+    words = ("diagnose-step-time", "--slurm", "--duration", "2s")
+    done = subprocess.run([sys.executable, "-m", "preflight", *words], env=alone,
+                          cwd=cluster.base, capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    out = " ".join(done.stdout.split())
+    assert "FAIL hang" in out and "rank 1" in out and "rank 0" not in out
+    assert "is stopped by a signal" in out and "kill -CONT" in out
+
+
+def _ranks(program: Path) -> int:
+    """How many run it."""
+    own = [one for one in Path("/proc").iterdir() if one.name.isdigit()]
+    lines = [_read(one / "cmdline") for one in own]
+    return sum(line.startswith(sys.executable.encode()) and str(program).encode() in line
+               for line in lines)  # fmt: skip
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""

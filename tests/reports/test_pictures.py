@@ -1,283 +1,167 @@
-"""Pictures of a run: the numbers of the report, nothing cut or on top of something else, whatever
-the names, how many ranks, how long the series."""
+"""Pictures of the step, its ranks and its series: the numbers of the report, within the drawing."""
 
 from __future__ import annotations
 
-import json
-import math
-import random
 import re
-from collections.abc import Sequence
-from itertools import combinations
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from preflight import reports
 from preflight.diagnosis.reading import Curve, Mark, Part, RankParts, Reading
-from preflight.diagnosis.series.thin import thinned
 from preflight.model import Report
-from preflight.reports.machine.svg_shapes import Shape
-from preflight.reports.phases import Phases, grouped
 from preflight.reports.pictures.axis import axis_of
-from preflight.reports.pictures.flags import Flag, placed
-from preflight.reports.pictures.of_report import has_charts
-from preflight.reports.pictures.series import Panel, series
+from preflight.reports.pictures.rank_heat import MOST, grouped
+from preflight.reports.pictures.told import Bars, picture_of, pictures
 from preflight.reports.step_time import step_tables
 from tests.cli.command import preflight
+from tests.conftest import SAMPLES
 from tests.reports.built import HOSTILE, report
 
 _NS = "{http://www.w3.org/2000/svg}"
-PARTS = {"data": 0.05, "forward": 0.3, "backward": 0.6, "communication": 0.2, "other": 0.01}
+_PATH = re.compile(r"[ML](-?[\d.e+-]+) (-?[\d.e+-]+)")
 
 
 def told(*readings: Reading) -> Report:
-    """As it comes back from a file."""
     made = report()
-    made.command = "diagnose-step-time"
-    made.measurements = tuple(json.loads(json.dumps(list(step_tables(readings)))))
+    made.measurements = tuple(step_tables(readings))
     return made
 
 
-def picture(*readings: Reading) -> ElementTree.Element:
-    return ElementTree.fromstring("".join(reports.render(told(*readings), "svg")))
-
-
-def ranks(count: int, slow: int = -1) -> Reading:
-    chance = random.Random(count)
-    made = [
-        RankParts(f"rank {at}", tuple(
-            Part(name, seconds * chance.uniform(0.99, 1.01) * (2 if at == slow else 1))
-            for name, seconds in PARTS.items()
-        )) for at in range(count)
-    ]  # fmt: skip
-    return Reading("traces", parts=made[0].parts, ranks=tuple(made))
+def drawn(made: Report) -> ElementTree.Element:
+    return ElementTree.fromstring("".join(reports.render(made, "svg")))
 
 
 def words(root: ElementTree.Element) -> list[str]:
-    return [each.text or "" for each in root.iter(f"{_NS}text")]
+    return [one.text or "" for one in root.iter(f"{_NS}text")]
 
 
-Box = tuple[float, float, float, float]
+def ranks(count: int, slow: int = -1, name: str = "rank") -> Reading:
+    parts = (Part("forward", 0.2), Part("communication", 0.1))
+    late = (Part("forward", 0.5), Part("communication", 0.01), Part("save", 0.1))
+    told = [RankParts(f"{name} {at}", late if at == slow else parts) for at in range(count)]
+    return Reading("traces", ranks=tuple(told))
 
 
-def room(each: ElementTree.Element) -> Box:
-    """What a word covers, in a font whose letters are 0.602 of its size wide."""
-    size, x, y = (float(each.attrib[key]) for key in ("font-size", "x", "y"))
-    wide = 0.602 * size * sum(2 if ord(char) > 0x2E80 else 1 for char in each.text or "")
-    shift = {"middle": wide / 2, "end": wide}.get(each.attrib.get("text-anchor", ""), 0.0)
-    return x - shift, x - shift + wide, y - 0.73 * size, y + 0.1 * size
+def curve(values: list[float], *marks: Mark, name: str = "step time") -> Reading:
+    steps = tuple(map(float, range(len(values))))
+    return Reading("a log", curves=(Curve(name, "s", steps, tuple(values), marks),))
 
 
-def apart(one: Box, other: Box) -> bool:
-    return one[1] <= other[0] or other[1] <= one[0] or one[3] <= other[2] or other[3] <= one[2]
-
-
-def hold_readable(root: ElementTree.Element) -> None:
-    """No word lies on another or leaves the drawing; nothing comes from elsewhere."""
-    width, height = (float(root.attrib[key]) for key in ("width", "height"))
-    boxes = [(room(each), each.text) for each in root.iter(f"{_NS}text") if each.text]
-    for (left, right, top, bottom), text in boxes:
-        assert left >= 0 and right <= width and top >= 0 and bottom <= height, text
-    boxes.sort(key=lambda one: one[0][2])
-    for at, (one, text) in enumerate(boxes):
-        for other, more in boxes[at + 1 :]:
-            if other[2] >= one[3]:
-                break
-            assert apart(one, other), (text, more)
-    tags = {each.tag.removeprefix(_NS) for each in root.iter()}
-    assert tags <= {"svg", "title", "rect", "text", "path", "g"}
-    assert not any("href" in key or key.startswith("on") for each in root.iter()
-                   for key in each.attrib)  # fmt: skip
-
-
-@pytest.mark.parametrize("count", [1, 2, 8, 128, 2048])
-def test_any_number_of_ranks_is_readable_and_bounded(count: int) -> None:
-    slow = count // 3
-    root = picture(ranks(count, slow))
-    hold_readable(root)
+@pytest.mark.parametrize("count", [2, 8, 128, 2048])
+def test_ranks_of_any_number_are_within_the_drawing_and_the_slow_one_is_named(count: int) -> None:
+    root = drawn(told(ranks(count, slow=count - 1)))
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    for one in root.iter(f"{_NS}rect"):
+        at = {key: float(one.attrib.get(key, 0)) for key in ("x", "y", "width", "height")}
+        assert at["x"] + at["width"] <= width + 0.1 and at["y"] + at["height"] <= height
     shown = words(root)
-    if count > 1:
-        assert shown.count(f"rank {slow}") == 2  # as a bar, and in the map
-        # Of two the median lies between them.
-        off = r"\+[12]\d%" if count == 2 else r"\+5\d%"
-        assert any(re.fullmatch(rf"1,[12]\d\d {off}", one) for one in shown)
-    named = {one for one in shown if one.startswith("rank ")}
-    assert len(named) == {1: 0, 2048: 256}.get(count, count)
-    assert any(one.startswith("2,048 ranks: each row is one of 8") for one in shown) is (
-        count == 2048
-    )
-    assert float(root.attrib["height"]) < 9000
+    assert f"rank {count - 1}" in shown and "610 ms" in shown
+    assert any(f"most off: rank {count - 1}, forward: +" in one for one in shown)
+    rows = [one for one in shown if one.startswith("rank ")]
+    assert len(rows) == 2 * len(set(rows)) and len(set(rows)) == min(count, MOST)
+    assert any("neighbours" in one for one in shown) == (count > MOST)
+    assert len("".join(reports.render(told(ranks(count)), "svg"))) < 1_000_000
 
 
-def test_its_numbers_are_those_of_the_report() -> None:
-    reading = ranks(4, 2)
-    shown = words(picture(reading))
-    carried: dict[str, Any] = told(reading).measurements[1]["phases"]
-    assert carried["parts"] == list(PARTS)
-    for row in carried["seconds"]:
-        for part, seconds in zip(carried["parts"], row, strict=True):
-            in_bar_or_map = [one for one in shown if one.split(" ")[0] == f"{seconds * 1e3:,.4g}"]
-            assert in_bar_or_map, (part, seconds)
-    median = sorted(row[2] for row in carried["seconds"])
-    middle = (median[1] + median[2]) / 2 * 1e3
-    assert f"median {middle:.4g} ms" in shown
+def test_a_column_of_neighbours_is_the_one_that_is_most_off() -> None:
+    seconds = [(1.0, 0.5)] * 1000
+    seconds[777] = (1.4, 0.1)
+    bars = Bars(("a", "b"), tuple(map(str, range(1000))), tuple(seconds))
+    found = grouped(bars)
+    assert 777 in found.columns and len(found.columns) <= MOST and found.size == 4
 
 
-def test_names_are_text_and_long_ones_have_room() -> None:
-    names = [f"{HOSTILE}<script>alert(1)</script>{'W' * 90}\U0001f600節点-{at}" for at in range(3)]
-    bad = tuple(
-        RankParts(name, (Part(f"]]><{HOSTILE}{'M' * 80}", 0.1 * (at + 1)), Part(HOSTILE, 0.2)))
-        for at, name in enumerate(names)
-    )  # fmt: skip
-    curve = Curve(HOSTILE, "<s>", (0.0, 1.0, 2.0), (1.0, 2.0, 3.0), (Mark(1, names[0] * 9),))
-    reading = Reading(f"{HOSTILE}{'/path' * 300}", ranks=bad, curves=(curve,))
-    root = picture(reading)
-    hold_readable(root)
-    assert "\x1b" not in "".join(reports.render(told(reading), "svg"))
-    ends = [one[-4:] for one in words(root) if one.endswith(("-0", "-1", "-2"))]
-    assert {one: ends.count(one) for one in ends} == {f"節点-{at}": 2 for at in range(3)}
-    assert any("<script>" in (each.text or "") for each in root.iter(f"{_NS}title"))
+def test_equal_ranks_have_no_map_of_what_is_off() -> None:
+    names = [table["table"] for table in told(ranks(8)).measurements]
+    assert names == ["the ranks, traces"]
+    assert "ranks by parts, traces" in [t["table"] for t in told(ranks(8, 3)).measurements]
 
 
-def test_a_long_series_keeps_its_extremes() -> None:
-    values = [1.0 + 0.01 * math.sin(at) for at in range(200_000)]
-    values[77_777], values[150_001], values[9] = 9.0, 0.1, math.nan
-    places = thinned(values, 1000)
-    assert len(places) <= 1000 and places == sorted(places)
-    assert {77_777, 150_001, 9, 0, 199_999} <= set(places)
-    shapes = chart([Panel("loss", "nats", [float(at) for at in range(200_000)], values)], [])
-    assert len("".join(one.markup for one in shapes)) < 100_000
-    assert any("200,000 values" in one.markup for one in shapes)
+def test_the_map_in_text_shows_who_is_longer_and_who_shorter() -> None:
+    (table,) = [t for t in told(ranks(8, 3)).measurements if t["table"].startswith("ranks by")]
+    rows = {row["part"]: row["ranks"] for row in table["rows"]}
+    assert rows["forward"] == "|...9....|" and rows["communication"] == "|...-....|"
+    assert rows["save"] == "|...3....|" and "most off: rank 3" in table["notes"][0]
 
 
-def chart(panels: Sequence[Panel], flags: Sequence[Flag]) -> list[Shape]:
-    return list(series("a run", panels, flags, 24, 24))
+def points(root: ElementTree.Element, colour: str) -> list[tuple[float, float]]:
+    return [
+        (float(x), float(y)) for one in root.iter(f"{_NS}path") if one.attrib["stroke"] == colour
+        for x, y in _PATH.findall(one.attrib["d"])
+    ]  # fmt: skip
 
 
-def drawing(shapes: Sequence[Shape]) -> ElementTree.Element:
-    height = max(one.bottom for one in shapes) + 24
-    body = "".join(one.markup for one in shapes)
-    return ElementTree.fromstring(
-        f'<svg xmlns="{_NS[1:-1]}" width="1048" height="{height}">{body}</svg>'
-    )
+def test_a_long_series_is_thinned_and_keeps_its_extremes() -> None:
+    values = [1.0] * 200_000
+    values[123_456], values[77_777] = 9.0, 0.1
+    found = points(drawn(told(curve(values))), "#2b6cb0")
+    assert 900 <= len(found) < 2_000
+    heights = [y for _, y in found]
+    usual = max(set(heights), key=heights.count)
+    assert sum(abs(y - usual) > 5 for y in heights) == 2  # smaller places are higher up
+    assert min(heights) < usual < max(heights)
 
 
-def test_panels_share_an_axis_and_marks_go_through_all() -> None:
-    steps = [float(at) for at in range(1000)]
-    loss = [2 + math.exp(-at / 200) for at in steps]
-    loss[700:760] = [math.nan] * 60
-    norm = [500.0 if at == 690 else 1.0 for at in steps]
-    scale = [2.0 ** (16 - int(at) // 100) for at in steps]
-    scale[10] = 0.0
-    flags = [Flag(float(at), "checkpoint", "checkpoint") for at in range(0, 1000, 100)]
-    flags += [Flag(690, "spike", "trouble"), Flag(700, "loss is NaN", "trouble"),
-              Flag(760, "restart"), Flag(1e9, "far away"), Flag(math.nan, "nowhere")]  # fmt: skip
-    shapes = chart([Panel("loss", "nats", steps, loss),
-                    Panel("gradient norm", "", steps, norm, log=True),
-                    Panel("loss scale", "", steps, scale, log=True)], flags)  # fmt: skip
-    root = drawing(shapes)
-    hold_readable(root)
-    shown = words(root)
-    assert {"loss, nats", "gradient norm, log scale", "step", "spike 690", "loss is NaN 700",
-            "restart 760", "checkpoint 0"} <= set(shown)  # fmt: skip
-    assert shown.count("200") == 1  # of the shared axis
-    assert {"1", "10", "100"} <= set(shown)  # of the norm, by powers
-    text = " ".join(shown)
-    assert "loss: no number: 60 of 1,000 values (crosses at the upper edge)" in text
-    assert "loss scale: 0 or less: 1 of 1,000 values (crosses at the lower edge)" in text
-    assert "checkpoint (10, dotted)" in text and "2 beyond what is drawn" in text
-    lines = [each for each in root.iter(f"{_NS}path") if "V" in each.attrib["d"]]
-    xs = [each.attrib["d"].split(" ")[0] for each in lines]
-    assert all(xs.count(one) >= 3 for one in set(xs))  # once in each panel
+def test_values_that_are_none_are_marked_and_part_the_line() -> None:
+    root = drawn(told(curve([1.0, 2.0, float("nan"), 2.0, 1.0])))
+    lines = [one for one in root.iter(f"{_NS}path") if one.attrib["stroke"] == "#2b6cb0"]
+    assert len(lines) == 2 and len(points(root, "#b3261e")) == 2
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_words_of_marks_never_lie_on_each_other(seed: int) -> None:
-    chance = random.Random(seed)
-    labels = ["save", "start", "shift", "drift begins", "x" * 60]
-    flags = [Flag(chance.choice((chance.uniform(0, 999), 500 + chance.random())),
-                  chance.choice(labels)) for _ in range(200)]  # fmt: skip
-    axis = axis_of((0.0, 999.0), 100, 1000)
-    found = placed(flags, axis)
-    assert len(found) >= 10
-    for one, other in combinations(found, 2):
-        if one.lane == other.lane:
-            assert one.right <= other.left or other.right <= one.left
-    steps = [float(at) for at in range(1000)]
-    hold_readable(drawing(chart([Panel("step time", "s", steps, steps)], flags)))
+def test_words_of_marks_without_room_are_counted() -> None:
+    marks = [Mark(float(at), f"save number {at}") for at in range(0, 1000, 10)]
+    shown = words(drawn(told(curve([1.0, 2.0] * 500, *marks))))
+    placed = sum(bool(re.fullmatch(r"save number \d+ \d+", one)) for one in shown)
+    assert 10 <= placed < 100
+    assert f"{100 - placed} of the marks have no room" in " ".join(shown)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [[1.0, 1.0, 1.0], [0.0, 0.0], [1e-12, 2e-12], [-5.0, 1e15], [1e299, -1e299, 1e308],
-     [math.nan, math.inf, 1.0], [math.nan] * 3, []],
-)  # fmt: skip
-@pytest.mark.parametrize("log", [False, True])
-def test_odd_values_have_axes_too(values: list[float], log: bool) -> None:
-    steps = [float(at) for at in range(len(values))]
-    root = drawing(chart([Panel("loss", "", steps, values, log)], [Flag(1, "save")]))
-    hold_readable(root)
-    drawn = "".join(each.attrib.get("d", "") for each in root.iter(f"{_NS}path"))
-    assert "nan" not in drawn and "inf" not in drawn
+def test_a_mark_beyond_the_series_is_left_out() -> None:
+    root = drawn(told(curve([1.0, 2.0], Mark(500.0, "far away"))))
+    assert "far away" not in words(root)
 
 
-def test_a_group_is_its_rank_that_is_farthest_off() -> None:
-    seconds = [(1.0, 1.0)] * 1000
-    seconds[613] = (1.0, 0.2)
-    made = grouped(Phases(("a", "b"), tuple(map(str, range(1000))), tuple(seconds)), 256)
-    assert made.group == 4 and len(made.ranks) == 250
-    assert "613" in made.ranks and made.seconds[made.ranks.index("613")] == (1.0, 0.2)
+def test_hostile_names_are_text_and_nothing_else() -> None:
+    made = told(ranks(3, 1, HOSTILE), curve([1.0, 2.0], Mark(1.0, HOSTILE), name=HOSTILE))
+    root = drawn(made)
+    assert not list(root.iter(f"{_NS}script")) and "&lt;" in "".join(reports.render(made, "svg"))
 
 
-@pytest.mark.parametrize(
-    "table",
-    [{"phases": 3}, {"phases": {"parts": ["a"], "ranks": ["r"], "seconds": [[1, 2]]}},
-     {"phases": {"parts": [], "ranks": [], "seconds": []}},
-     {"phases": {"parts": ["a"], "ranks": ["r"], "seconds": [["x"]]}},
-     {"series": {"name": "n", "unit": "s", "steps": [1], "values": [1, 2], "marks": []}},
-     {"series": {"name": "n", "unit": "s", "steps": [1, 2], "values": ["a", 10**400],
-                 "marks": []}},
-     {"series": {"name": "n", "unit": "s", "steps": [1, 2], "values": [1, 2], "marks": 5}},
-     {"series": []}],
-)  # fmt: skip
-def test_what_somebody_wrote_by_hand_is_no_picture(table: dict[str, Any]) -> None:
-    made = report()
-    made.measurements = ({"table": "odd", "rows": [], **table},)
-    assert not has_charts(made)
+@pytest.mark.parametrize("picture", [
+    {}, 3, {"bars": 1}, {"bars": {"parts": ["a"], "ranks": [], "seconds": []}},
+    {"bars": {"parts": ["a"], "ranks": ["x"], "seconds": [[1.0, 2.0]]}},
+    {"bars": {"parts": ["a"], "ranks": ["x"], "seconds": [[-1.0]]}},
+    {"bars": {"parts": ["a"], "ranks": ["x"], "seconds": [[1e300]]}},
+    {"panels": [{"name": "a", "unit": "", "steps": [1.0], "values": []}]},
+])  # fmt: skip
+def test_a_picture_out_of_order_in_a_stored_report_is_none(picture: object) -> None:
+    found = picture_of({"picture": picture})
+    assert found is None or (found.bars is None and not found.panels)
 
 
-def test_save_draws_and_a_stored_report_draws_the_same(tmp_path: Path) -> None:
-    files = [tmp_path / name for name in ("run.svg", "run.json", "again.svg")]
-    given = "tests/samples/own/traces/slow1"
-    ran = preflight("diagnose-step-time", given, "--save", str(files[0]), "--save", str(files[1]))
-    assert f"saved {files[0]}" in ran.err
-    root = ElementTree.fromstring(files[0].read_text("utf-8"))
-    hold_readable(root)
-    stored = json.loads(files[1].read_text("utf-8"))
-    (table,) = [one for one in stored["measurements"] if one["table"].startswith("the ranks")]
-    shown = words(root)
-    for row in table["phases"]["seconds"]:
-        for seconds in row:
-            told_ms = float(f"{seconds * 1e3:.4g}")
-            assert any(one.split(" ")[0] == f"{told_ms:,.7g}" for one in shown), seconds
-    preflight("report", str(files[1]), "--save", str(files[2]))
-    assert files[2].read_text("utf-8") == files[0].read_text("utf-8")
+def test_a_stored_report_is_drawn_as_the_run_was(tmp_path: Path) -> None:
+    source = str(SAMPLES / "own" / "traces" / "slow1")
+    preflight("diagnose-step-time", source, "--save", str(tmp_path / "a.json"),
+              "--save", str(tmp_path / "a.svg"))  # fmt: skip
+    preflight("report", str(tmp_path / "a.json"), "--save", str(tmp_path / "b.svg"))
+    assert (tmp_path / "a.svg").read_text() == (tmp_path / "b.svg").read_text()
+    assert "65.51 ms" in (tmp_path / "a.svg").read_text()
 
 
-def test_a_name_is_hidden_in_the_picture_too(tmp_path: Path) -> None:
-    path = tmp_path / "out.svg"
-    preflight("diagnose-step-time", "tests/samples/own/traces/slow1", "--redact",
-              "--save", str(path))  # fmt: skip
-    assert "/work/" not in path.read_text("utf-8") and "rank 1" in path.read_text("utf-8")
+def test_what_has_no_picture_says_so(tmp_path: Path) -> None:
+    dumps = str(SAMPLES / "own" / "flight_recorder" / "never")
+    done = preflight("diagnose-step-time", dumps, "--save", str(tmp_path / "a.svg"))
+    assert "there is nothing to draw" in done.err and not (tmp_path / "a.svg").exists()
 
 
-def test_what_has_no_picture_says_what_would_have_one(tmp_path: Path) -> None:
-    path = tmp_path / "no.svg"
-    ran = preflight("diagnose-step-time", "tests/samples/own/flight_recorder/never",
-                    "--save", str(path))  # fmt: skip
-    assert f"error: {path} was not written: there is nothing to draw" in ran.err
-    assert "traces of torch.profiler" in ran.err
-    assert not path.exists() and "hang" in ran.out
+def test_ticks_are_round_and_within() -> None:
+    assert [told for _, told in axis_of((0.0, 1.0), 0, 1, room=0).ticks()] == [
+        "0.0", "0.2", "0.4", "0.6", "0.8", "1.0",
+    ]  # fmt: skip
+    powers = axis_of((0.001, 1000.0), 0, 600, log=True, room=0)
+    assert [value for value, _ in powers.ticks(7)] == [10.0**at for at in range(-3, 4)]
+    assert axis_of((1.0, 100.0), 0, 100, log=True, room=0).place(10.0) == 50.0
+    assert all(3 <= value <= 97 for value, _ in axis_of((3.0, 97.0), 0, 1, room=0).ticks())
+    assert pictures(report()) == []

@@ -18,7 +18,7 @@ def test_parts_are_bars_of_their_share() -> None:
 def test_ranks_are_stacked_to_one_scale_with_a_letter_for_each_part() -> None:
     slow = (Part("data", 0.3), Part("compute", 1.2), Part("copy", 0.5))
     ranks = (RankParts("rank 0", PARTS), RankParts("rank 1", slow))
-    (table,) = step_tables([Reading("traces", ranks=ranks)])
+    table, _ = step_tables([Reading("traces", ranks=ranks)])
     bars = {row["rank"]: row["bar"] for row in table["rows"]}
     assert len(bars["rank 1"]) == 40 and len(bars["rank 0"]) == 20
     assert bars["rank 1"].count("c") == 24 and bars["rank 1"].count("d") == 6

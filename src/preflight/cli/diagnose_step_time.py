@@ -8,13 +8,15 @@ import time
 from pathlib import Path
 
 from preflight import __version__
+from preflight.cli.asking import Captures
 from preflight.cli.clock import now
+from preflight.cli.exit import Exit
 from preflight.cli.finishing import finish, shown
 from preflight.cli.options import Options, are_many
-from preflight.cli.saving import opened_targets
+from preflight.cli.saving import capture_paths, hold_targets, opened_targets
 from preflight.cli.streams import Streams
 from preflight.cli.targets.read import facts_of, not_understood, readings_of
-from preflight.cli.targets.walk import Walked, walk
+from preflight.cli.targets.walk import Walked, is_pid, walk
 from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.decide import findings
 from preflight.diagnosis.reading import Reading
@@ -35,9 +37,12 @@ def run(options: Options, streams: Streams) -> int:
         )
     began, started_at = time.monotonic(), now()
     asked = _asked(options)
+    captures = Captures(capture_paths(options.save), options.redact)
+    if options.dry_run:
+        return _dry_run(options, streams)
     with opened_targets(options, drawn=True) as targets, tempfile.TemporaryDirectory() as spool:
         walked = _walked(options, Path(spool))
-        readings = _readings(walked, asked, options, streams)
+        readings = _readings(walked, asked, options, streams, captures)
         streams.done()
         report = Report(
             command="diagnose-step-time", argv=tuple(in_arguments(sys.argv[1:])), level="",
@@ -46,10 +51,25 @@ def run(options: Options, streams: Streams) -> int:
             measurements=tuple(step_tables(readings)), preflight=__version__,
         )  # fmt: skip
         report.verdict = verdict_of(one.status for one in report.findings)
-        return finish(shown(report, options), options, streams, targets)
+        return finish(shown(report, options, captures), options, streams, targets, captures)
 
 
-def _readings(walked: Walked, asked: Asked, options: Options, streams: Streams) -> list[Reading]:
+def _dry_run(options: Options, streams: Streams) -> int:
+    hold_targets(options, drawn=False)
+    pids = [int(one) for one in options.targets if is_pid(one)]
+    files = [one for one in (*options.targets, *options.from_) if not is_pid(one)]
+    if files:
+        streams.report([f"would read {', '.join(files)}\n"])
+    if pids or are_many(options):
+        from preflight.cli.targets.live import would_look
+
+        streams.report(would_look(pids, options, streams))
+    return Exit.OK
+
+
+def _readings(
+    walked: Walked, asked: Asked, options: Options, streams: Streams, captures: Captures
+) -> list[Reading]:
     def tell(text: str) -> None:
         if not options.quiet:
             streams.step(text)
@@ -58,7 +78,12 @@ def _readings(walked: Walked, asked: Asked, options: Options, streams: Streams) 
     if walked.pids or are_many(options):
         from preflight.cli.targets.live import as_facts, looks
 
-        facts.update(as_facts(looks(walked.pids, options, streams)))
+        facts.update(as_facts(looks(walked.pids, options, streams, captures)))
+    elif captures.paths:
+        raise UsageError(
+            f"--save {captures.paths[0]} keeps a look at processes, and none is looked at",
+            "--save report.json",
+        )
     readings = readings_of(facts, asked)
     told = [*readings, *not_understood(walked, read=bool(facts))]
     for text in told[-1].notes if told and told[-1].input == "what was given" else ():
@@ -89,7 +114,7 @@ def _hold_something(walked: Walked) -> None:
     told += [f"{names[0]}: {kind}" for kind, names in walked.unknown.items()]
     raise UsageError(
         f"nothing here can be read: {'; '.join(told[:5]) or 'no files'}",
-        "give a training log, a trace of torch.profiler, flight-recorder dumps, or a PID",
+        "give a training log, a trace of torch.profiler, flight-recorder dumps, stacks, or a PID",
     )
 
 

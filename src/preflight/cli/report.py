@@ -16,9 +16,6 @@ from preflight.reports import RENDERERS
 from preflight.reports.merge import merge
 from preflight.transports.recorded import INPUT
 
-#: What a table carries that can be drawn.
-_PICTURED = frozenset({"heat", "phases", "series"})
-
 
 def run(options: Options, streams: Streams) -> int:
     """Read, merge where there are several, print and save; the exit status is the verdict's."""
@@ -36,7 +33,7 @@ def run(options: Options, streams: Streams) -> int:
     report = changed_since(report, then)
     options.facts = True  # what the reports hold is kept
     drawn = any(host.map for host in report.hosts)
-    drawn = drawn or any(_PICTURED & set(table) for table in report.measurements)
+    drawn = drawn or any({"heat", "picture"} & set(table) for table in report.measurements)
     with opened_targets(options, drawn=drawn) as targets:
         return finish(shown(report, options), options, streams, targets)
 

@@ -21,16 +21,6 @@ from preflight.reports import FILES_ONLY, SUFFIXES, render
 #: What srun, mpirun and pdsh take as one name; with a user or a port, as ssh does.
 _HOST = re.compile(r"[A-Za-z0-9_.@:%\[\]-]+")
 
-#: What has a picture.
-_OF_MACHINES = (
-    "a machine: preflight topo, with `nvidia-smi topo -m` or `lspci -vvv` where it is "
-    "recorded; every pair of hosts: preflight nccl-bench --pairwise --hosts HOSTS"
-)
-_OF_STEPS = (
-    "where steps go: preflight diagnose-step-time with a training log that has a time on each "
-    "line, traces of torch.profiler, a timeline, or a report of micro-train"
-)
-
 
 class Target(Struct):
     """One file to write. `part` could be written beside it before the work, so that a place that
@@ -65,12 +55,14 @@ class Target(Struct):
     def _hold_something(self, report: Report) -> None:
         from preflight.reports.machine.sections import drawn
         from preflight.reports.machine.svg_heat import heats
-        from preflight.reports.pictures.of_report import has_charts
+        from preflight.reports.pictures.told import pictures
 
-        if not drawn(report) and not heats(report) and not has_charts(report):
+        if not drawn(report) and not heats(report) and not pictures(report):
             raise PreflightError(
                 f"{self.path} was not written: there is nothing to draw in this report",
-                _OF_STEPS if report.command == "diagnose-step-time" else _OF_MACHINES,
+                "a machine: preflight topo, with `nvidia-smi topo -m` or `lspci -vvv` where it is "
+                "recorded; every pair of hosts: preflight nccl-bench --pairwise --hosts HOSTS; a "
+                "step: preflight diagnose-step-time, of a trace or a log that tells its length",
             )
 
 

@@ -40,7 +40,7 @@ def status_of(sign: Sign) -> Status | None:
     """By the bounds of its cause; None where it is below them."""
     row = causes()[sign.cause]
     if row.fail == "always":
-        return Status.FAIL
+        return Status.WARN if sign.suspected else Status.FAIL
     if row.fail is None and row.warn is None:
         return Status.PASS
     if sign.share is None:
@@ -72,8 +72,8 @@ def _both(text: str, other: str) -> str:
     return text if other in text or text.count("; also ") >= 2 else f"{text}; also {other}"
 
 
-def _sureness(sign: Sign) -> tuple[int, float]:
-    return _CONFIDENCE[sign.confidence], -(sign.share or 0)
+def _sureness(sign: Sign) -> tuple[bool, int, float]:
+    return sign.suspected, _CONFIDENCE[sign.confidence], -(sign.share or 0)
 
 
 def _without_effects(signs: Sequence[Sign]) -> list[Sign]:

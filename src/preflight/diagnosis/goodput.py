@@ -7,47 +7,73 @@ from collections.abc import Iterator, Sequence
 
 from preflight.diagnosis.reading import Number, Share
 from preflight.diagnosis.step_time.log_run import Run
-from preflight.facts.series import Log
 
 #: Llama 3 (2407.21783): over 90 % of the time was effective, with 466 interruptions in 54 days.
 GOOD = 90.0
 #: Of usual steps: a longer gap that nothing explains is a stop.
 _STOOD = 10.0
+#: Fewer rows with a time say nothing.
+_FEW = 10
+#: Unix seconds; what is less was told without a year.
+_DATED = 1e9
 #: The same beside a line that says why.
 _SLOW = 1.3
 _PARTS = ("trained", "repeated lost steps", "saved", "evaluated", "restarted", "stood still",
           "between steps")  # fmt: skip
 
 
-def goodput_of(logs: Sequence[Log], run: Run) -> tuple[Share, ...]:
-    """Of one log whose lines have the time; () where that is not told, or too little of it."""
-    wall = [one for one in run.times.wall if math.isfinite(one)]
-    if len(logs) != 1 or len(wall) < 10 or run.relative:
+def goodput_of(runs: Sequence[Run]) -> tuple[Share, ...]:
+    """Of logs whose lines have the time: one, or one after the other as restarts leave them; ()
+    where that is not told, too little of it, or where they ran at once."""
+    runs = [one for one in runs if not one.relative and len(_wall(one)) >= _FEW]
+    spans = [_span(one) for one in runs]
+    if len(runs) > 1 and None in spans:
         return ()
-    total = sum(wall)
-    if total <= 0:
-        return ()
-    spent = dict.fromkeys(_PARTS, 0.0)
-    again = _repeated(run)
-    for at, name, seconds in _spent(run):
-        spent["repeated lost steps" if name == "trained" and at in again else name] += seconds
+    # A log without a date is alone, so that it needs no order.
+    ordered = sorted(zip(spans, runs, strict=True), key=lambda one: one[0] or (0.0, 0.0))
+    spent, reached, ended = dict.fromkeys(_PARTS, 0.0), -math.inf, math.inf
+    for lasted, run in ordered:
+        if lasted and lasted[0] < ended < math.inf:
+            return ()
+        if run.times.step[0] <= ordered[0][1].times.step[0]:
+            reached = -math.inf  # begun anew
+        again, reached = _repeated(run, reached)
+        for at, name, seconds in _spent(run):
+            spent["repeated lost steps" if name == "trained" and at in again else name] += seconds
+        if lasted:
+            spent["restarted"] += max(0.0, lasted[0] - ended)
+            ended = lasted[1]
+    total = sum(spent.values())
     return tuple(
         Share(name, seconds, seconds / total) for name, seconds in spent.items()
-        if seconds > 0.0005 * total
+        if total > 0 and seconds > 0.0005 * total
     )  # fmt: skip
 
 
-def _repeated(run: Run) -> set[int]:
-    """Rows of steps that had been reached before a restart, and are done again."""
-    found, reached, first = set(), -math.inf, run.times.step[0]
+def _wall(run: Run) -> list[float]:
+    return [one for one in run.times.wall if math.isfinite(one)]
+
+
+def _span(run: Run) -> tuple[float, float] | None:
+    """From when until when, Unix seconds, of lines that tell the date."""
+    known = [one for one in run.series.values("time_s") if math.isfinite(one)]
+    if not known or min(known) < _DATED:
+        return None
+    return min(known), max(known)
+
+
+def _repeated(run: Run, reached: float) -> tuple[set[int], float]:
+    """Rows of steps that had been reached before a restart, and are done again; how far it got.
+    `reached`: by the log before."""
+    found, first = set(), run.times.step[0]
     for at, step in enumerate(run.times.step):
-        if at in run.times.begins and step <= first:
+        if at in run.times.begins and at and step <= first:
             reached = step  # another run in the same file
         elif step <= reached:
             found.add(at)
         elif math.isfinite(step):
             reached = step
-    return found
+    return found, reached
 
 
 def _spent(run: Run) -> Iterator[tuple[int, str, float]]:

@@ -30,6 +30,8 @@ class Sign(Struct, frozen=True):
     against: tuple[str, ...] = ()
     fix: tuple[str, ...] = ()  # what to do first, where the row's own is too general
     since: str = ""  # when it began: "step 1,240 (03:04:05)"
+    #: What would be a failure if it lasts, and was seen at one moment: a warning.
+    suspected: bool = False
 
 
 class Lack(Struct, frozen=True):

@@ -94,3 +94,33 @@ class Stack(Struct, frozen=True):
     state: str = ""  # active | idle | gil
     frames: tuple[str, ...] = ()
     main: bool = False
+    code: str = ""  # the line of the program that the innermost frame is at
+
+
+class StackProcess(Struct, frozen=True):
+    """One process at one moment, as a text of stacks has it."""
+
+    line: int
+    threads: tuple[Stack, ...] = ()
+    pid: int | None = None
+    rank: int | None = None  # that stands beside it: a label, its command, a variable
+    local_rank: int | None = None  # of its command
+    host: str = ""
+    command: str = ""
+    parent: int | None = None
+    #: Where there is no PID: the number of its first thread, which it keeps.
+    mark: str = ""
+    fatal: str = ""  # what it died of: Segmentation fault
+    time_s: float | None = None  # that stands beside it, Unix seconds
+
+
+class StackFile(Struct):
+    """Stacks of one or more processes, one after another; a process may come again later."""
+
+    source: str
+    form: str  # py-spy | faulthandler
+    processes: tuple[StackProcess, ...] = ()
+    rank: int | None = None  # by the file's name
+    time_s: float | None = None  # by the file's name, Unix seconds of an unknown zone
+    truncated: bool = False
+    unread: int = 0  # lines that are no stack

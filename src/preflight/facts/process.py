@@ -34,6 +34,8 @@ class ProcessLook(Struct, frozen=True):
     cpu_percent: Known[float] = NOT_IN_INPUT  # 100 is one core
     cores_allowed: Known[int] = NOT_IN_INPUT
     disk_wait_percent: Known[float] = NOT_IN_INPUT
+    asleep_percent: Known[float] = NOT_IN_INPUT  # its first thread
+    waits_per_s: Known[float] = NOT_IN_INPUT  # how often its first thread began to wait
     read_bytes_per_s: Known[float] = NOT_IN_INPUT
     write_bytes_per_s: Known[float] = NOT_IN_INPUT
     rss_bytes: Known[int] = NOT_IN_INPUT
@@ -41,7 +43,8 @@ class ProcessLook(Struct, frozen=True):
     major_faults_per_s: Known[float] = NOT_IN_INPUT
     swapped_bytes: Known[int] = NOT_IN_INPUT
     run_wait_percent: Known[float] = NOT_IN_INPUT  # ready, and no processor for it
-    throttled_percent: Known[float] = NOT_IN_INPUT  # by its cgroup
+    throttled_percent: Known[float] = NOT_IN_INPUT  # periods in which its cgroup was held back
+    processor_limit: Known[float] = NOT_IN_INPUT  # of that cgroup, in processors; 0: none
     stopped: bool = False
     trains: bool = False  # a framework of training is loaded, or it has a RANK or a GPU
     wchan: str = ""  # where it mostly slept uninterruptibly
@@ -76,7 +79,7 @@ class HostLook(Struct, frozen=True):
     host: str
     processes: tuple[ProcessLook, ...] = ()
     gpus: Known[tuple[GpuLook, ...]] = NOT_IN_INPUT
-    #: Pressure over ten seconds, percent (/proc/pressure): io, memory, cpu.
+    #: In which something waited for it, percent of the look (/proc/pressure): io, memory, cpu.
     pressure: Known[dict[str, float]] = NOT_IN_INPUT
     disk_busy_percent: Known[dict[str, float]] = NOT_IN_INPUT  # by device
     network_mbps: Known[dict[str, float]] = NOT_IN_INPUT  # by interface, both ways
@@ -84,3 +87,11 @@ class HostLook(Struct, frozen=True):
     troubles: tuple[str, ...] = ()  # what could not be looked at, and why
     spy: Known[str] = NOT_IN_INPUT  # py-spy's path
     seconds: float = 0.0
+
+
+class KeptLooks(Struct):
+    """The looks of a capture."""
+
+    source: str
+    hosts: tuple[HostLook, ...] = ()
+    damage: str = ""  # what of the file could not be read

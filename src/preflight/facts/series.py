@@ -7,6 +7,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from preflight.facts.hangs import StackProcess
+
 #: How a value stands for its step: of it alone, a mean since the start, smoothed, a sum since.
 Way = Literal["now", "mean-so-far", "smoothed", "sum"]
 
@@ -111,5 +113,7 @@ class Log(Struct):
     lines: int = 0
     bytes: int = 0
     truncated: bool = False
+    #: That faulthandler wrote into it.
+    stacks: tuple[StackProcess, ...] = ()
     #: What it tells of the run once: gpu, gpus, params, layers, sequence, precision, nccl ...
     told: dict[str, str] = field(default_factory=dict)

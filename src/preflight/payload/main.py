@@ -11,7 +11,6 @@ from typing import Any, NoReturn
 from .active import ACTIVE, active
 from .lines import Lines
 from .parent import die_with_launcher, end_with_reader
-from .watch import Watch
 
 
 def main() -> None:
@@ -64,6 +63,8 @@ def main() -> None:
     elif asked.command == "checkpoint":
         status = _checkpoint(json.loads(asked.plan), lines)
     else:
+        from .watch import Watch
+
         status = Watch(asked.seconds, asked.interval, lines).run()
     _leave(status)
 

@@ -13,9 +13,11 @@ from preflight.reports.changes import headline as changed
 from preflight.reports.changes import rows
 from preflight.reports.commands import Part, parts
 from preflight.reports.groups import LONG, Group, bad, entries, headline, where
+from preflight.reports.heat import heat_of
+from preflight.reports.heat_text import heat_rows
 from preflight.reports.matrix import kinds, order
 from preflight.reports.silent import silences
-from preflight.reports.tables import above, gridded, grids
+from preflight.reports.tables import above, gridded, notes
 from preflight.reports.wording import (
     ACTIONS,
     explain,
@@ -275,14 +277,16 @@ def fenced(lines: Sequence[str], language: str) -> Iterator[str]:
 
 def _measured(table: dict[str, Any]) -> Iterator[str]:
     """One entry of `measurements` as a table."""
-    yield from ("", f"## {escape(gridded(table)[0])}", "")
+    heading, columns, grid = gridded(table)
+    below = notes(table)
+    if (heat := heat_of(table)) is not None:
+        columns, grid, below = heat_rows(heat)
+    yield from ("", f"## {escape(heading)}", "")
     yield from (each for said in above(table) for each in (escape(said), ""))
-    for at, (columns, grid, below) in enumerate(grids(table)):
-        yield from [""] if at else []
-        yield f"| {' | '.join(map(escape, columns))} |"
-        yield f"|{'---|' * len(columns)}"
-        yield from (f"| {' | '.join(map(escape, row))} |" for row in grid)
-        yield from (each for said in below for each in ("", escape(said)))
+    yield f"| {' | '.join(map(escape, columns))} |"
+    yield f"|{'---|' * len(columns)}"
+    yield from (f"| {' | '.join(map(escape, row))} |" for row in grid)
+    yield from (each for said in below for each in ("", escape(said)))
 
 
 def _not_checked(report: Report) -> Iterator[str]:

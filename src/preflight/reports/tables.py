@@ -10,10 +10,8 @@ from typing import Any
 from preflight.printable import printable
 from preflight.reports.blocks import View
 from preflight.reports.heat import heat_of
-from preflight.reports.heat_text import heat_lines, heat_rows
+from preflight.reports.heat_text import heat_lines
 from preflight.reports.layout import Line, Span, cells, flow
-from preflight.reports.phases import map_of
-from preflight.reports.phases_text import phase_lines, phase_rows
 from preflight.reports.wording import value
 from preflight.units import number
 
@@ -29,16 +27,6 @@ def gridded(table: dict[str, Any]) -> tuple[str, list[str], list[list[str]]]:
     rows = _rows(table)
     columns = list(dict.fromkeys(key for row in rows for key in row))
     return name, columns, [[_cell(row.get(column)) for column in columns] for row in rows]
-
-
-def grids(table: dict[str, Any]) -> Iterator[tuple[list[str], list[list[str]], list[str]]]:
-    """For Markdown: the heads, rows and notes of an entry, then of the map that it carries."""
-    if (heat := heat_of(table)) is not None:
-        yield heat_rows(heat)
-        return
-    yield (*gridded(table)[1:], notes(table))
-    if (phases := map_of(table)) is not None:
-        yield phase_rows(phases)
 
 
 def measurement(table: dict[str, Any], view: View) -> Iterator[Line]:
@@ -64,8 +52,6 @@ def measurement(table: dict[str, Any], view: View) -> Iterator[Line]:
             text = ", ".join(f"{column} {told}" for column, told in zip(columns, row, strict=True))
             yield from flow([Span("  ")], [Span(text)], hang=4, width=view.width)
     yield from _told(notes(table), view)
-    if (phases := map_of(table)) is not None:
-        yield from phase_lines(phases, view.width, every=view.verbose > 1)
 
 
 def _too_wide(columns: Sequence[str], grid: Sequence[Sequence[str]], width: int) -> bool:

@@ -7,6 +7,7 @@ from preflight.cli.options.everywhere import HOSTS, JUDGE, RUN, WHERE, WRITE
 from preflight.cli.options.fixing import FIX
 from preflight.cli.options.network import BENCH
 from preflight.cli.options.option import Option
+from preflight.cli.options.rescue import RESCUE
 from preflight.cli.options.signature import OPTIONS, command
 from preflight.cli.options.storage import PROJECT, SHARD, STORE
 from preflight.cli.options.stress import STRESS
@@ -24,6 +25,7 @@ __all__ = [
     "JUDGE",
     "OPTIONS",
     "PROJECT",
+    "RESCUE",
     "RUN",
     "SHARD",
     "STORE",

@@ -47,6 +47,10 @@ class Options(Struct):
     targets: list[str] = []
     paths: list[str] = []
     compare: str | None = None
+    checkpoints: list[str] = []
+    execute: str | None = None
+    undo_moves: str | None = None
+    signal: int | None = None
     checksums_only: bool = False
     sample: str | None = None
     fix_script: bool = False

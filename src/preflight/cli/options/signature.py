@@ -14,6 +14,7 @@ from preflight.cli.options import (
     everywhere,
     fixing,
     network,
+    rescue,
     storage,
     stress,
     training,
@@ -23,7 +24,7 @@ from preflight.cli.options.option import Option
 from preflight.cli.options.words import ARGUMENTS
 
 #: The files of options, each for what they are of.
-ROOMS = (everywhere, fixing, training, stress, network, storage, estimate, checkpoint)
+ROOMS = (everywhere, fixing, training, stress, network, storage, estimate, checkpoint, rescue)
 OPTIONS: dict[str, Option] = {
     name: option for room in ROOMS for name, option in room.OPTIONS.items()
 }

@@ -15,7 +15,7 @@ ARGUMENTS: dict[str, Option] = {
     "targets": Option(
         list[str],
         (),
-        "Training logs, traces, dumps, reports of micro-train, folders of these (- is "
+        "Training logs, traces, dumps, stacks, reports of micro-train, folders of these (- is "
         "standard input), or the PID of a running process.",
         "TARGET",
     ),

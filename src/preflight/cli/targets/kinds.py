@@ -36,8 +36,11 @@ HEAD_BYTES = 64 * 1024
 #: The first that takes a file has it; a log is what is left of texts.
 KINDS: tuple[Kind, ...] = (
     Kind("report", "reports of preflight", "preflight.cli.targets.report_file"),
+    Kind("kept-looks", "captures of looks", "preflight.cli.targets.look_file"),
     Kind("gpu-samples", "tables of GPUs", "preflight.logs.samples.gpus"),
     Kind("iostat", "tables of disks", "preflight.logs.samples.iostat"),
+    Kind("stacks", "files of stacks", "preflight.logs.hangs.stacks"),
+    Kind("ras", "answers of NCCL's RAS service", "preflight.logs.hangs.ras"),
     Kind("flight-recorder", "flight-recorder dumps", "preflight.logs.hangs.flight_recorder"),
     Kind("timeline", "timelines", "preflight.traces.timeline"),
     Kind("trace", "traces", "preflight.traces.kineto"),
@@ -59,11 +62,12 @@ class Concluding(Struct, frozen=True):
 
 
 CONCLUDING: tuple[Concluding, ...] = (
-    Concluding("preflight.diagnosis.hang.from_hang", ("flight-recorder", "log")),
+    Concluding("preflight.diagnosis.hang.from_hang", ("flight-recorder", "stacks", "log")),
+    Concluding("preflight.diagnosis.hang.from_ras", ("ras", "look", "kept-looks")),
     Concluding("preflight.diagnosis.step_time.from_log", ("log",)),
     Concluding("preflight.diagnosis.step_time.from_trace", ("trace",)),
     Concluding("preflight.diagnosis.step_time.from_timeline", ("timeline",)),
     Concluding("preflight.diagnosis.step_time.from_report", ("report",)),
     Concluding("preflight.diagnosis.step_time.from_samples", ("gpu-samples", "iostat")),
-    Concluding("preflight.diagnosis.step_time.from_live", ("look",)),
+    Concluding("preflight.diagnosis.step_time.from_live", ("look", "kept-looks")),
 )

@@ -6,10 +6,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from preflight.cli.asking import Captures, ask_here
+from preflight.cli.asking import Captures, ask_here, shown_commands
+from preflight.cli.many import many_hosts
 from preflight.cli.options import Options, are_many
 from preflight.cli.streams import Streams
-from preflight.errors import PreflightError, UsageError
+from preflight.errors import PreflightError, ToldInterrupt, UsageError
 from preflight.facts.process import HostLook
 from preflight.model import Command, Raw
 from preflight.units import parse_duration
@@ -27,28 +28,40 @@ def question(pids: Sequence[int], options: Options) -> Command:
         raise UsageError(f"--duration {options.duration}: a look takes 2 s to 10 min",
                          "--duration 30s")  # fmt: skip
     if pids and are_many(options):
+        way, how = ("--slurm", "--slurm") if options.slurm else ("--hosts", "--hosts HOSTS")
         raise UsageError(
-            "a PID is of this machine, and --hosts are others",
-            "preflight diagnose-step-time --hosts HOSTS finds what trains there",
+            f"a PID is of this machine, and {way} asks others",
+            f"preflight diagnose-step-time {how} finds what trains there",
         )
     plan = {"pids": list(pids), "seconds": seconds}
     return look_command(plan, tuple(shlex.split(options.python)))
 
 
-def looks(pids: Sequence[int], options: Options, streams: Streams) -> list[HostLook]:
+def looks(
+    pids: Sequence[int], options: Options, streams: Streams, captures: Captures
+) -> list[HostLook]:
     """Every host that was asked; one that gave no answer with why."""
     command = question(pids, options)
-    if not are_many(options):
-        raws = ask_here([command], options, streams, Captures([]))
-        return [_read(raws[0].host, raws)] if raws else []
-    from preflight.cli.hosts import asking
+    many = many_hosts(options, lambda: [command], streams)
+    if many is None:
+        raws = ask_here([command], options, streams, captures)
+        return [look_of(raws[0].host, raws)] if raws else []
+    answers = many.answers([command], options, streams, captures)
+    found = [look_of(name, raws) for name, raws in answers]
+    if many.interrupted.is_set():
+        raise ToldInterrupt
+    return found
 
-    asked = asking(options, [command], streams)
-    return [_read(name, raws) for name, raws in asked.answers([command], options, streams,
-                                                              Captures([]))]  # fmt: skip
+
+def would_look(pids: Sequence[int], options: Options, streams: Streams) -> Iterator[str]:
+    """What --dry-run prints of it."""
+    command = question(pids, options)
+    many = many_hosts(options, lambda: [command], streams)
+    yield from shown_commands([command], options, many.told() if many else "")
 
 
-def _read(host: str, raws: Sequence[Raw]) -> HostLook:
+def look_of(host: str, raws: Sequence[Raw]) -> HostLook:
+    """What one host answered."""
     from preflight.probes.look.look import look
 
     troubles = list(_troubles(raws))

@@ -49,11 +49,16 @@ def walk(targets: Sequence[str], spool: Path) -> Walked:
     for target in targets:
         if target == "-":
             _add(_spooled(spool), "standard input", found, seen)
-        elif target.isdecimal() and not Path(target).exists():
+        elif is_pid(target):
             found.pids.append(_pid(target))
         else:
             _add_path(Path(target), found, seen)
     return found
+
+
+def is_pid(target: str) -> bool:
+    """Whether it is meant as a process: a number that is no file's name."""
+    return target.isdecimal() and not Path(target).exists()
 
 
 def _pid(text: str) -> int:

@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 from posixpath import basename, dirname
 from shlex import quote
 
+from msgspec import Struct
+
 from preflight.diagnosis.checkpoint.damage import seen
 from preflight.diagnosis.checkpoint.found import is_left
 from preflight.diagnosis.checkpoint.layouts import Tracker, layouts
@@ -60,6 +62,33 @@ def _tracker(
         fix = f"`{row.write.format(name=name, step=step, path=quote(path))}`"
     return Finding("checkpoint.tracker", Status.FAIL, path, text=what, fix=(fix,),
                    evidence=(seen(file.path, text),), runbook="checkpoint-incomplete")  # fmt: skip
+
+
+class Pointer(Struct, frozen=True):
+    """A tracker beside a checkpoint. `text`: what it has to say to name it; `command`: the same,
+    to be typed; `right`: it does already."""
+
+    path: str
+    text: str
+    command: str
+    right: bool
+
+
+def pointers(one: Judged) -> Iterator[Pointer]:
+    """Trackers in the folder of a checkpoint."""
+    found = one.found
+    folder, name = dirname(found.path), basename(found.path)
+    step = "" if found.step is None else str(found.step)
+    for file in found.scan.files:
+        row = next((row for row in layouts().trackers
+                    if fnmatchcase(basename(file.path), row.file)), None)  # fmt: skip
+        told = file.told.get("text", "").strip()
+        if row is None or dirname(file.path) != folder or file.kind != "text" or not told:
+            continue
+        path = f"{found.scan.source.rstrip('/')}/{file.path}"
+        text = step if "{step}" in row.write else name
+        command = row.write.format(name=quote(name), step=step, path=quote(path))
+        yield Pointer(path, text, command, told == text)
 
 
 def leftovers(scan: Scan) -> Iterator[Finding]:

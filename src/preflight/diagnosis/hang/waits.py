@@ -28,6 +28,8 @@ class Stuck(Struct):
     behind: dict[int, int] = field(default_factory=dict)
     mismatch: str = ""
     since_ns: int = 0  # when the first that waits entered it
+    #: Whether its members are known, not only those that have called it.
+    sure: bool = True
 
 
 class Waits(Struct):
@@ -60,6 +62,8 @@ def waits_of(dumps: Sequence[Dump]) -> Waits:
         stuck = _stuck(group, abouts.get(group, ""), ranks, by_rank)
         if stuck is None:
             continue
+        listed = any(dump.group_ranks.get(group) for dump in dumps)
+        stuck.sure = listed or len(ranks) == len(by_rank) > 1  # of all: the default group
         found.stuck.append(stuck)
         for rank in stuck.waiting:
             found.edges.setdefault(rank, set()).update(set(stuck.missing) - {rank})

@@ -23,7 +23,7 @@ _STACK = "py-spy dump --pid PID on the hosts of the ranks that are not among the
 
 def speaks_of_hang(log: Log) -> bool:
     """Whether it has any such line."""
-    return any(one.kind in _KINDS for one in log.events)
+    return any(one.kind in _KINDS for one in log.events) or bool(log.stacks)
 
 
 def log_hang_signs(logs: Sequence[Log], lacks: list[Lack], *, has_dumps: bool) -> Iterator[Sign]:

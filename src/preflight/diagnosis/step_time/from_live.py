@@ -7,11 +7,14 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
+from msgspec.structs import replace
+
 from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.reading import Lack, Reading, Sign
 from preflight.diagnosis.step_time.live_host import host_signs, known
+from preflight.diagnosis.step_time.live_loader import culprit
 from preflight.diagnosis.step_time.live_stacks import At, at_of
-from preflight.facts.process import HostLook, ProcessLook
+from preflight.facts.process import HostLook, KeptLooks, ProcessLook
 from preflight.model import Evidence, Missing
 
 Seen = list[tuple[ProcessLook, At]]
@@ -21,24 +24,29 @@ _AWAITED, _WAIT = 0.25, 0.5
 _SURE, _LEAST = 8, 3  # samples
 #: Percent of a core below which nothing moves, and seconds that it must last.
 _STILL, _STILL_S = 2.0, 3.0
+#: Waits a second of a thread that only looks now and then whether it may go on.
+_POLLS = 2.0
 _SPY = "pip install py-spy on the host (PATH), then the same command again"
 _DATA = ("data-wait", "straggler", "checkpoint-stall", "exposed-communication")
 
 
 def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
     """Of all hosts together: what one rank does is told by what the others do meanwhile."""
-    hosts: list[HostLook] = facts.get("look", [])
+    kept: list[KeptLooks] = facts.get("kept-looks", [])
+    all_ = [*facts.get("look", []), *(host for one in kept for host in one.hosts)]
+    hosts: list[HostLook] = list({one.host: one for one in all_}.values())
     ranks = [one for host in hosts for one in host.processes if one.role == "rank"]
     alive = [one for one in ranks if not one.ended]
     several = len(hosts) > 1
     seen: Seen = [(one, at) for one in alive if (at := at_of(one)) is not None]
     signs = list(_hang(hosts, alive, seen, several))
     if not signs:
-        signs = [*_stack_signs(seen, several), *_by_processor(alive, seen, several)]
+        signs = [*_stack_signs(hosts, seen, several), *_by_processor(alive, seen, several)]
         signs += [sign for host in hosts for sign in host_signs(host, seen, several)]
     return Reading(
         _input(hosts, ranks), signs=tuple(signs), covers=_covers(hosts, alive, seen),
-        lacks=tuple(_lacks(hosts, alive, seen)), notes=tuple(_notes(hosts)),
+        lacks=tuple(_lacks(hosts, alive, seen)),
+        notes=(*_notes(hosts), *_of_files(kept, len(all_) - len(hosts))),
         unread=tuple(_unread(hosts, ranks)),
     )  # fmt: skip
 
@@ -68,6 +76,9 @@ def _hang(
                 yield _stopped(one, host, several)
     stopped = any(one.stopped for host in hosts for one in host.processes)
     if stopped or not ranks or not all(_still(one, hosts) for one in ranks):
+        return
+    at_of_rank = {id(one): at for one, at in seen}
+    if not all(_stays(one, at_of_rank.get(id(one))) for one in ranks):
         return
     stuck = [one for one in ranks if (known(one.disk_wait_percent) or 0) >= 95]
     missing = [(one, at) for one, at in seen if at.waits < _AWAITED]
@@ -116,10 +127,21 @@ def _still(rank: ProcessLook, hosts: Sequence[HostLook]) -> bool:
     return told and rank.trains and not moved and not busy
 
 
-def _stack_signs(seen: Seen, several: bool) -> Iterator[Sign]:
+def _stays(rank: ProcessLook, at: At | None) -> bool:
+    """Whether it is at one place: a training whose work is elsewhere uses hardly a processor, but
+    goes from place to place; without stacks by how often it begins to wait."""
+    if at is not None:
+        return at.still and at.samples >= _SURE
+    waits = known(rank.waits_per_s)
+    return waits is None or waits < _POLLS
+
+
+def _stack_signs(hosts: Sequence[HostLook], seen: Seen, several: bool) -> Iterator[Sign]:
     for cause, kind, what in (("data-wait", "data", "waits in the loader"),
-                              ("checkpoint-stall", "save", "writes a checkpoint")):  # fmt: skip
-        yield from _all_or_one(seen, cause, kind, what, several)
+                              ("checkpoint-stall", "save", "writes a checkpoint"),
+                              ("python-gc", "gc", "is in gc.collect()")):  # fmt: skip
+        for sign, rank, at in _all_or_one(seen, cause, kind, what, several):
+            yield _with_culprit(sign, rank, at, hosts) if kind == "data" else sign
     odd = _awaited(seen)
     if odd is not None:
         yield from _straggler(*odd, seen, several)
@@ -135,7 +157,9 @@ def _stack_signs(seen: Seen, several: bool) -> Iterator[Sign]:
             )  # fmt: skip
 
 
-def _all_or_one(seen: Seen, cause: str, kind: str, what: str, several: bool) -> Iterator[Sign]:
+def _all_or_one(
+    seen: Seen, cause: str, kind: str, what: str, several: bool
+) -> Iterator[tuple[Sign, ProcessLook, At]]:
     """A part that all ranks have; or one alone, for which the others wait."""
     if not seen or not _enough(seen, kind):
         return
@@ -143,21 +167,34 @@ def _all_or_one(seen: Seen, cause: str, kind: str, what: str, several: bool) -> 
     middle = median(share for share, _ in shares)
     alone = len(seen) > 1 and shares[0][0] >= 2 * max(middle, shares[1][0]) + 0.1
     share, at_ = shares[0] if alone else (middle, shares[0][1])
+    one, at = seen[at_]
     if share <= 0:
         return
-    one, at = seen[at_]
+    place = at.places[kind]
     who = name_of(one, several) if alone else ("the rank" if len(seen) == 1 else "each rank")
-    text = f"{who} {what} in {_percent(share)} of {at.samples} samples ({at.frame})"
-    if kind == "data" and at.inline:
-        text += "; num_workers is 0: it loads the data itself"
     yield Sign(
-        cause, text, share=share, subject=name_of(one, several) if alone else "",
+        cause, f"{who} {what} in {_percent(share)} of {at.samples} samples ({place.frame})",
+        share=share, subject=name_of(one, several) if alone else "",
         confidence="high" if at.samples >= _SURE and share >= _WAIT else
         "medium" if at.samples >= _SURE else "low",
-        evidence=_evidence(one, at.line, at.frame),
-        fix=("num_workers above 0 in the DataLoader: a process of its own loads meanwhile",)
-        if kind == "data" and at.inline else (),
-    )  # fmt: skip
+        evidence=_evidence(one, place.line, place.frame),
+    ), one, at  # fmt: skip
+
+
+def _with_culprit(sign: Sign, rank: ProcessLook, at: At, hosts: Sequence[HostLook]) -> Sign:
+    """With whom the loader waits for."""
+    host = next(one for one in hosts if one.host == rank.host)
+    found = culprit(rank, host, inline=at.inline)
+    text, fixes = sign.text, list(found.fix if found else ())
+    if at.inline:
+        text += "; num_workers is 0: it loads the data itself"
+        fixes.append("num_workers above 0 in the DataLoader: a process of its own loads meanwhile")
+    if found is None:
+        return replace(sign, text=text, fix=tuple(fixes))
+    known = {one.text for one in sign.evidence}
+    more = _evidence(rank, found.line, found.frame) if found.frame not in {"", *known} else ()
+    return replace(sign, text=f"{text}; {found.text}", fix=tuple(fixes),
+                   evidence=(*sign.evidence, *more))  # fmt: skip
 
 
 def _enough(seen: Seen, kind: str) -> bool:
@@ -229,10 +266,12 @@ def _lacks(hosts: Sequence[HostLook], ranks: Sequence[ProcessLook], seen: Seen) 
     if denied:
         told = denied[0].stacks
         why = told.text if isinstance(told, Missing) else ""
+        many = why.startswith("more than")
         yield Lack(_DATA, f"py-spy has no stacks of PID {denied[0].pid}: {why}",
+                   "preflight diagnose-step-time PID PID..., of some ranks at once" if many else
                    "the same command with sudo, or in the job's container with SYS_PTRACE "
                    "(kernel.yama.ptrace_scope is 0 or 1)")  # fmt: skip
-    elif not without and ranks and not all(at.samples >= _SURE for _, at in seen):
+    elif not without and sum(at.samples >= _SURE for _, at in seen) < len(ranks):
         yield Lack(_DATA, f"fewer than {_SURE} stacks of a rank", "--duration 30s")
 
 
@@ -240,6 +279,12 @@ def _notes(hosts: Sequence[HostLook]) -> Iterator[str]:
     for host in hosts:
         if isinstance(host.gpus, Missing):
             yield f"{host.host}: GPUs were not looked at: {host.gpus.text}"
+
+
+def _of_files(kept: Sequence[KeptLooks], repeated: int) -> Iterator[str]:
+    yield from (f"{one.source}: {one.damage}" for one in kept if one.damage)
+    if repeated:
+        yield f"{repeated} look(s) at a host that was looked at again are left out"
 
 
 def _unread(hosts: Sequence[HostLook], ranks: Sequence[ProcessLook]) -> Iterator[str]:

@@ -11,15 +11,10 @@ from preflight.diagnosis.goodput import goodput_number, goodput_of
 from preflight.diagnosis.reading import Curve, Lack, Mark, Number, Reading, Sign
 from preflight.diagnosis.series.shape import shift
 from preflight.diagnosis.series.thin import thinned
-from preflight.diagnosis.step_time.log_columns import (
-    fraction_signs,
-    parts_of,
-    rank_signs,
-    tells_ranks,
-    told_causes,
-)  # fmt: skip
 from preflight.diagnosis.step_time.log_lacks import lacks_of
 from preflight.diagnosis.step_time.log_numbers import mfu_sign, numbers_of
+from preflight.diagnosis.step_time.log_parts import fraction_signs, parts_of, told_causes
+from preflight.diagnosis.step_time.log_ranks import rank_signs, tells_ranks
 from preflight.diagnosis.step_time.log_run import Run, run_of
 from preflight.diagnosis.step_time.log_shape import ENOUGH, shape_signs
 from preflight.diagnosis.step_time.log_training import training_signs
@@ -47,7 +42,7 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
                        covers=_of_training(logs))  # fmt: skip
     longest = max(runs, key=lambda run: len(run.kept))
     numbers = list(numbers_of(longest, asked))
-    shares = goodput_of(logs, longest)
+    shares = goodput_of(runs)
     numbers += goodput_number(shares)
     for run in runs:
         signs += [*fraction_signs(run), *rank_signs(run), *shape_signs(run)]
@@ -124,4 +119,4 @@ def _changes(run: Run) -> Iterator[Mark]:
     found = shift(run.seconds())
     if found is not None:
         label = "drift begins" if found.gradual else "shift"
-        yield Mark(run.times.step[run.kept[found.begin]], label)
+        yield Mark(run.times.step[run.kept[found.begin]], f"{label} x {found.ratio:.2f}")

@@ -14,11 +14,13 @@ from preflight.model import Evidence, Status
 
 _MAKE = "preflight micro-train --save train.json"
 _COVERS = frozenset({"data-wait", "h2d", "straggler", "python-gc", "checkpoint-stall", "crash",
-                     "exposed-communication", "not-training"})  # fmt: skip
+                     "exposed-communication", "not-training", "irregular"})  # fmt: skip
 #: On processors steps take milliseconds, and ranks share cores: what is less says nothing.
 _LEAST_S = 0.010
 #: checks/training.yaml, training.data.wait, on processors.
 _DATA_ON_CPU = 0.50
+#: checks/training.yaml, training.data.longest.
+_LONG_WAIT_S = 2.0
 _SENT = "exposed-communication"
 Facts = dict[str, Any]
 
@@ -103,6 +105,7 @@ def _counts_on_cpu(sign: Sign) -> bool:
 
 def _of_steps(run: Facts, step: float, evidence: tuple[Evidence, ...]) -> Iterator[Sign]:
     yield from _slow_rank(run, step, evidence)
+    yield from _one_wait(run, step, evidence)
     for cause, value, text in (
         ("data-wait", _number(run, "data_percent"), "the step waits for its data"),
         ("h2d", _number(run, "copy_percent"), "copies to the device"),
@@ -119,6 +122,17 @@ def _of_steps(run: Facts, step: float, evidence: tuple[Evidence, ...]) -> Iterat
     if _number(run, "not_finite"):
         yield Sign("not-training", f"{run['not_finite']} steps whose loss or norm is no number",
                    confidence="high", evidence=evidence)  # fmt: skip
+
+
+def _one_wait(run: Facts, step: float, evidence: tuple[Evidence, ...]) -> Iterator[Sign]:
+    """A single wait for data, by what it took of the whole run: no median shows it."""
+    longest, spread = _number(run, "data_longest_s"), run.get("step_s")
+    steps = float(spread.get("n", 0)) if isinstance(spread, dict) else 0.0
+    if longest is not None and longest > _LONG_WAIT_S and steps:
+        share = longest / (longest + steps * step)
+        yield Sign("irregular", f"one step waited {duration(longest)} for its data, "
+                   f"{percent(share)} of the run; a step is {duration(step)}", share=share,
+                   seconds=longest, confidence="high", evidence=evidence)  # fmt: skip
 
 
 def _share(run: Facts, name: str) -> float | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from preflight.diagnosis.reading import Sign
 from preflight.diagnosis.step_time.live_stacks import At
 from preflight.facts.process import GpuLook, HostLook, ProcessLook
@@ -14,6 +16,8 @@ _BAD, _WARM = 0x8 | 0x40 | 0x80, 0x20
 _NAMES = {0x8: "the hardware", 0x40: "the hardware, by heat", 0x80: "the power brake",
           0x20: "the driver, by heat"}  # fmt: skip
 _CORE, _IDLE = 95.0, 50.0  # percent
+#: Percent of the time that a thread waits for a processor, of periods that its group is held back.
+_WAITS, _HELD = 10.0, 20.0
 
 
 def known(value: Known[float]) -> float | None:
@@ -28,9 +32,7 @@ def host_signs(host: HostLook, seen: list[tuple[ProcessLook, At]], several: bool
         if one.role != "other" and not one.ended:
             yield from _disk(host, one, place)
     yield from _memory(host)
-    for one in host.processes:
-        if one.role == "rank" and not one.ended:
-            yield from _processors(host, one, place)
+    yield from _of_all_ranks(host, place)
     if not isinstance(host.gpus, Missing):
         pids = {one.pid for one in host.processes}
         for gpu in host.gpus:
@@ -69,27 +71,46 @@ def _memory(host: HostLook) -> Iterator[Sign]:
     if stalled > 0 and (swapped or faults > 1):
         yield Sign(
             "host-memory", f"processes of {host.host} waited for memory in {stalled:.3g} % of the "
-            f"last ten seconds; {swapped / 1e9:.3g} GB of the job are swapped out, {faults:.0f} "
+            f"time; {swapped / 1e9:.3g} GB of the job are swapped out, {faults:.0f} "
             "pages a second are read back", share=stalled / 100, subject=host.host,
             confidence="medium", evidence=_evidence(host, 0, "/proc/pressure/memory"),
         )  # fmt: skip
 
 
+def _of_all_ranks(host: HostLook, place: str) -> Iterator[Sign]:
+    """What all ranks of a host suffer is the host's, and told once."""
+    ranks = [one for one in host.processes if one.role == "rank" and not one.ended]
+    signs = [sign for one in ranks for sign in _processors(host, one, place)]
+    alike = len({sign.fix for sign in signs}) == 1 and len(signs) == len(ranks)
+    if len(signs) > 1 and alike:
+        worst = max(signs, key=lambda sign: sign.share or 0)
+        text = f"all {len(ranks)} ranks of {host.host}, the worst: {worst.text}"
+        yield replace(worst, text=text, subject=host.host)
+    else:
+        yield from signs
+
+
 def _processors(host: HostLook, one: ProcessLook, place: str) -> Iterator[Sign]:
-    """Its group is held back, or others have the processors."""
+    """Its group is held back, or others have the processors: what it waits for is the same to the
+    kernel. A group is held back from time to time by a burst that costs nothing."""
     held, waits = known(one.throttled_percent) or 0.0, known(one.run_wait_percent) or 0.0
-    if held > waits and held >= 5:
-        text = f"the job's group is held back by its processor limit for {held:.0f} % of the time"
+    limit = known(one.processor_limit)
+    if held >= _HELD and waits >= _WAITS:
+        text = (
+            f"the job's group is held back by its limit of {limit or 0:.3g} processors in "
+            f"{held:.0f} % of its periods; {_named(one)} is ready and may not run for "
+            f"{waits:.0f} % of the time"
+        )
         fix = "a larger limit: --cpus-per-task in Slurm, resources.limits.cpu in Kubernetes"
-    elif waits >= 10:
+    elif waits >= _WAITS:
         text = (f"{_named(one)} is ready and has no processor for {waits:.0f} % of the time "
                 f"({one.cores_allowed} may be used)")  # fmt: skip
         fix = "fewer workers and threads (OMP_NUM_THREADS), or more cores for the job"
     else:
         return
     yield Sign(
-        "host", text, share=min(max(held, waits) / 100, 1), subject=f"{place}PID {one.pid}",
-        confidence="medium", evidence=_evidence(host, one.line, ""), fix=(fix,),
+        "host", text, share=min(waits / 100, 1), subject=f"{place}PID {one.pid}",
+        confidence="medium", evidence=_evidence(host, one.line, "cpu.stat, schedstat"), fix=(fix,),
     )  # fmt: skip
 
 

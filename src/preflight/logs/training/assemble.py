@@ -44,11 +44,11 @@ class Assembler:
 
     def take(self, batch: Batch) -> None:
         """The next lines."""
-        found = shapes(batch.joined)
+        found, count = shapes(batch.joined)
         groups: dict[bytes, Sequence[int]] = {}
-        whole = bool(found) and found.count(found[0]) == len(found)
+        whole = len(found) == 1
         if whole:
-            groups[found[0]] = range(len(found))
+            groups[found[0]] = range(count)
         else:
             lists = defaultdict[bytes, list[int]](list)
             for at, shape in enumerate(found):

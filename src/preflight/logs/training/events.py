@@ -42,6 +42,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _row("timer", ":", r"^.{0,80}?\s{2,}(?P<name>[\w-]+):\s*$", loose=True),
     _row("straggler", "/Rnk", r"M[nx]\w+/Rnk:"),
     _row("straggler", "Ranks with", r"\^\^\^\^ (?:Bottom|Top) +\d+ Ranks with"),
+    _row("stacks", "ost recent call first", r"hread 0x[0-9a-f]+ .{0,90}\(most recent call first\)"),
     _row("save-ends", "heckpoint|aved",
          r"(?i)successfully saved checkpoint|checkpoint (?:was |successfully )?saved|\bsaved "
          rf".{{0,40}}checkpoint|finished saving the checkpoint(?:.* in {_S} s)?"),

@@ -29,6 +29,10 @@ _STEP = re.compile(
 )  # fmt: skip
 
 
+#: Of a shape: what stands for a number beside digits.
+_NO_FIGURE = re.compile(rb"(?<![A-Za-z])(?:nan|NaN|NAN|inf|Inf|Infinity|null|None|e)(?![A-Za-z])")
+
+
 class Seen(Struct):
     """Lines of one shape so far, and what each had."""
 
@@ -41,6 +45,8 @@ class Learner(Struct):
 
     seen: dict[bytes, Seen] = field(default_factory=dict)
     tries: int = 0
+    #: Shapes that were learned, without what stands for a number -> the key of their step.
+    keys: dict[bytes, str] = field(default_factory=dict)
 
     def worth(self, shape: bytes, line: bytes) -> bool:
         """Whether lines of the shape may be of a style: they have two pairs."""
@@ -56,8 +62,11 @@ class Learner(Struct):
     def take(self, shape: bytes, told: tuple[bytes, int, int]) -> Layout | None:
         """The layout, once the shape has come often enough and something in it grows. `told`: a
         line, its number and offset."""
+        line, bare = told[0], _NO_FIGURE.sub(b"", shape)
+        if bare in self.keys:  # the same line, with a nan or an exponent in it
+            self.seen.setdefault(shape, Seen()).lines.append(told)
+            return learned(line, self.keys[bare])
         one = self.seen.setdefault(shape, Seen())
-        line = told[0]
         one.lines.append(told)
         for key, value in whole_of(line).items():
             one.whole.setdefault(key, []).append(value)
@@ -68,6 +77,7 @@ class Learner(Struct):
             if len(one.lines) > 4 * ENOUGH:  # the same step by several ranks, or no step at all
                 del self.seen[shape]
             return None
+        self.keys[bare] = growing
         return learned(line, growing)
 
 

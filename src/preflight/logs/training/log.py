@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from preflight.errors import ParseError
+from preflight.facts.hangs import StackProcess
 from preflight.facts.series import Log
 from preflight.logs.training.assemble import Assembler
 from preflight.logs.training.records import is_state, is_table, read_state, read_table
@@ -75,4 +76,14 @@ def _read_text(path: Path, tell: Callable[[str], None]) -> Log:
     )  # fmt: skip
     if not log.series and not log.events:
         raise ParseError("no lines of training steps, and no words of a training run, in it")
+    if any(one.kind == "stacks" for one in log.events):
+        log.stacks = _stacks(path, source)
     return log
+
+
+def _stacks(path: Path, source: str) -> tuple[StackProcess, ...]:
+    """Those of faulthandler in it: read once more, for their lines belong together."""
+    from preflight.logs.hangs.stacks import stacks_in
+
+    lines = (text for one in batches(path, Reach()) for text in one.texts)
+    return stacks_in((text.decode("utf-8", "replace") for text in lines), source)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf, isfinite, isnan, nan
-from operator import lt
+from operator import le, lt
 
 from preflight.facts.series import Column, Series, Way
 
@@ -14,6 +14,8 @@ MOST_ROWS = 200_000
 #: Values that the series of a log keep together.
 MOST_VALUES = 1_500_000
 _BLOCK = 4096
+#: Rows of a stretch that is taken at once.
+_LEAST_PART = 16
 #: Up to so many values are folded side by side.
 _WIDE = 64
 #: What the same step may tell twice without being another: when and how long.
@@ -89,15 +91,23 @@ class Rows:
         offsets: Sequence[int], by: str = "",
     ) -> None:  # fmt: skip
         """Rows at once, each with every column. The last of them stays open."""
-        end = len(lines) - 1
-        apart = end > 1 and _apart(columns)
-        for at in (0, end) if apart else range(end + 1):
+        ends = _parts(columns, len(lines))
+        for begin, end in zip([0, *ends], ends, strict=False):
+            self._part(columns, lines, offsets, range(begin, end), by)
+
+    def _part(
+        self, columns: Mapping[str, Sequence[float]], lines: Sequence[int],
+        offsets: Sequence[int], where: range, by: str,
+    ) -> None:  # fmt: skip
+        """Rows of which those between the first and the last are each another step."""
+        begin, end = where.start, where.stop - 1
+        for at in {begin: begin, end: end}:
             row = {name: one[at] for name, one in columns.items() if one[at] == one[at]}
             self.row(row, lines[at], offsets[at], by)
-            if apart and at == 0:
+            if at == begin and end - begin > 1:
                 self._close()
-                some = {name: one[1:end] for name, one in columns.items()}
-                self._extend(some, lines[1:end], offsets[1:end])
+                some = {name: one[begin + 1 : end] for name, one in columns.items()}
+                self._extend(some, lines[begin + 1 : end], offsets[begin + 1 : end])
 
     def _close(self) -> None:
         if self._open is not None:
@@ -169,13 +179,15 @@ class Rows:
         return self.series
 
 
-def _apart(columns: Mapping[str, Sequence[float]]) -> bool:
-    """Whether each row is another step for certain: steps rise; or there are none, and every row
-    tells all."""
+def _parts(columns: Mapping[str, Sequence[float]], count: int) -> Sequence[int]:
+    """Where stretches end in which each row is another step for certain: steps rise; or there are
+    none, and every row tells all. Where these are short, the end of each row."""
     steps = columns.get("step")
     if steps is None:
-        return not any(isnan(sum(one)) for one in columns.values())
-    return all(map(lt, steps, steps[1:]))
+        told = not any(isnan(sum(one)) for one in columns.values())
+        return [count] if told else range(1, count + 1)
+    ends = [at for at, rises in enumerate(map(lt, steps, steps[1:]), 1) if not rises]
+    return [*ends, count] if len(ends) * _LEAST_PART <= count else range(1, count + 1)
 
 
 def _empty(rows: int, fold: int) -> Column:
@@ -228,18 +240,25 @@ def _told(one: Column, value: float, row: int) -> float:
 def _halved(one: Column) -> tuple[array[float], array[float], array[float]]:
     """Mean, low, high of neighbours; the last row stays alone where they are odd."""
     mean = one.mean
-    if mean and max(one.high) == min(one.low) and isfinite(sum(mean)):
+    same = mean and mean[0] == mean[-1] and max(one.high) == min(one.low)
+    if same and isfinite(sum(mean)):
         half = array("d", [mean[0]]) * -(-len(mean) // 2)  # it never changes
         return half, half[:], half[:]
     if isfinite(sum(mean)):
         odd = len(mean) // 2 * 2  # the last, where it is alone
-        means = array("d", [(a + b) / 2 for a, b in _pairs(mean)])
+        means = array("d", [(a + b) / 2 for a, b in _pairs(mean)]) + mean[odd:]
+        if _rises(one.low) and _rises(one.high):  # steps, samples, the clock
+            return means, one.low[::2], one.high[1::2] + one.high[odd:]
         least = array("d", [b if b < a else a for a, b in _pairs(one.low)])
         most = array("d", [b if b > a else a for a, b in _pairs(one.high)])
-        return means + mean[odd:], least + one.low[odd:], most + one.high[odd:]
+        return means, least + one.low[odd:], most + one.high[odd:]
     return (array("d", map(_mean, mean[::2], _second(mean))),
             array("d", map(_low, one.low[::2], _second(one.low))),
             array("d", map(_high, one.high[::2], _second(one.high))))  # fmt: skip
+
+
+def _rises(values: array[float]) -> bool:
+    return all(map(le, values, values[1:]))
 
 
 def _pairs(values: array[float]) -> Iterable[tuple[float, float]]:

@@ -16,11 +16,17 @@ _DROPPED = (
 _TO_FIGURES = bytes(one if one in _FIGURES else 0x20 for one in range(256))
 
 
-def shapes(joined: bytes) -> list[bytes]:
-    """One for each line of a text that ends in a newline."""
-    found = joined.translate(None, _DROPPED).split(b"\n")
-    found.pop()
-    return found
+def shapes(joined: bytes) -> tuple[list[bytes], int]:
+    """One for each line of a text that ends in a newline, and how many lines these are; where all
+    have the same shape it is there once."""
+    found = joined.translate(None, _DROPPED)
+    count = found.count(b"\n")
+    first = found[: found.find(b"\n") + 1]
+    if count and count * len(first) == len(found) and first * count == found:
+        return [first[:-1]], count
+    told = found.split(b"\n")
+    told.pop()
+    return told, count
 
 
 def figures(joined: bytes) -> list[str]:

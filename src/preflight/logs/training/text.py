@@ -104,7 +104,7 @@ def cleaned(made: Batch) -> Batch:
         piece = piece.replace(b"\0", b"")
     if b"\x1b" in piece:
         piece = _ANSI.sub(b"", piece)
-    if b"%|" in piece:
+    if b"%" in piece and b"%|" in piece:  # bars of | are in each line of some logs: % is rarer
         piece = _BEHIND_BAR.sub(rb"\1\r", piece)
     if b"\r" in piece:
         return _parted(piece, made)

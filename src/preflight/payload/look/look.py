@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import time
 from typing import Any
 
@@ -71,39 +70,24 @@ def _members(pids: list[int], holders: set[int]) -> tuple[list[Member], list[str
 def _watch(members: list[Member], seconds: float, lines: Lines) -> None:
     before, began_s = machine.counted(), time.monotonic()
     watched = [Watched(one) for one in members]
-    ranks = [one.member.pid for one in watched if one.member.role == "rank"]
-    workers = [one.member.pid for one in watched if one.member.role == "worker"]
-    spy, stacks = Spy(ranks), _Stacks(lines)
-    end_s, asked_s, draw = began_s + seconds, began_s, random.Random(1)
+    ranks = [one.pid for one in members if one.role == "rank"]
+    workers = {rank: [one.pid for one in members if one.role == "worker" and one.of == rank]
+               for rank in ranks}  # fmt: skip
+    spy, end_s = Spy(ranks, workers, seconds), began_s + seconds
     while time.monotonic() < end_s:
-        at_s = time.monotonic()
+        at_s, busy_s = time.monotonic(), time.thread_time()
         for one in watched:
             one.look()
-        cost_s = time.monotonic() - at_s
-        if spy.program and at_s >= asked_s:
-            stacks.take(spy, [*ranks, *draw.sample(workers, min(len(workers), 2))], end_s)
-            # Not in step with the training's own period.
-            asked_s = at_s + spy.pause_s(len(ranks), seconds) * draw.uniform(0.6, 1.4)
+        cost_s = time.thread_time() - busy_s  # not what others took the processor for
         time.sleep(max(min(at_s + max(_INTERVAL_S, _TIMES_COST * cost_s), end_s)
                        - time.monotonic(), 0.005))  # fmt: skip
     for one in watched:
         lines.write({**one.told(), "cores": _cores(one.member.pid)})
     lines.write(machine.machine(before, time.monotonic() - began_s))
+    for stack in spy.stacks():
+        lines.write(stack)
     failed = dict([(str(pid), why) for pid, why in spy.failed.items()][:50])
     lines.write({"kind": "spy", "program": spy.program, "why": spy.why, "failed": failed})
-
-
-class _Stacks:
-    def __init__(self, lines: Lines) -> None:
-        self.lines = lines
-
-    def take(self, spy: Spy, pids: list[int], end_s: float) -> None:
-        """One sample of each; a slow one does not lengthen the look by more than its own limit."""
-        for pid in pids:
-            if time.monotonic() >= end_s:
-                return
-            for one in spy.stacks(pid):
-                self.lines.write({"kind": "stack", "pid": pid, **one})
 
 
 def _cores(pid: int) -> int | None:

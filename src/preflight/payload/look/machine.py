@@ -32,14 +32,14 @@ def networks() -> dict[str, int]:
     return found
 
 
-def pressure() -> dict[str, float]:
-    """Percent of the last ten seconds in which something waited: cpu, io, memory (psi.rst)."""
+def pressure() -> dict[str, int]:
+    """Microseconds in which something waited, since the boot: cpu, io, memory (psi.rst)."""
     found = {}
     for name in ("cpu", "io", "memory"):
-        for word in text_of(f"/proc/pressure/{name}").split()[:2]:
+        for word in text_of(f"/proc/pressure/{name}").partition("\n")[0].split():
             key, _, value = word.partition("=")
-            if key == "avg10":
-                found[name] = float(value)
+            if key == "total":
+                found[name] = int(value)
     return found
 
 
@@ -62,17 +62,19 @@ def ras() -> str:
 
 
 def machine(before: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """The line of the host, from `counted` before."""
+    """The line of the host, from `counted` before: percent of the look, MB/s."""
     now = counted()
+
+    def grown(what: str, per: float, digits: int) -> dict[str, float]:
+        return {name: round((value - before[what].get(name, value)) / seconds / per, digits)
+                for name, value in now[what].items()}  # fmt: skip
+
     return {
-        "kind": "machine", "pressure": pressure(), "ras": ras(),
-        "disks": {name: round((value - before["disks"].get(name, value)) / seconds / 10, 1)
-                  for name, value in now["disks"].items()},
-        "network": {name: round((value - before["network"].get(name, value)) / seconds / 1e6, 3)
-                    for name, value in now["network"].items()},
+        "kind": "machine", "pressure": grown("pressure", 1e4, 2), "ras": ras(),
+        "disks": grown("disks", 10, 1), "network": grown("networks", 1e6, 3),
     }  # fmt: skip
 
 
 def counted() -> dict[str, Any]:
     """Counters at one moment."""
-    return {"disks": disks(), "network": networks()}
+    return {"disks": disks(), "networks": networks(), "pressure": pressure()}

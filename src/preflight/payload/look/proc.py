@@ -55,21 +55,40 @@ def run_wait_s(pid: int) -> float:
     return int(words[1]) / 1e9 if len(words) > 1 else 0.0
 
 
-def throttled_s(pid: int) -> float | None:
-    """Seconds that its group of processors was held back; None where that is not told."""
+def processor_limit(pid: int) -> dict[str, float]:
+    """Of the group of it or above it that was held back most often: `periods` so far, those in
+    which it was `held_periods`, and the `limit` in processors, 0 where there is none; {} where
+    groups are not told (cgroup-v2.rst, sched-bwc.rst)."""
+    found: dict[str, float] = {}
     for line in text_of(f"/proc/{pid}/cgroup").splitlines():
         _, names, path = line.split(":", 2)
         if names and "cpu" not in names.split(","):
             continue
-        for root in (
-            ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct") if names else ("/sys/fs/cgroup",)
-        ):
-            told = pairs_of(f"{root}{path}/cpu.stat")
-            if "throttled_usec" in told:
-                return told["throttled_usec"] / 1e6
-            if "throttled_time" in told:
-                return told["throttled_time"] / 1e9
-    return None
+        for root in ("cpu", "cpu,cpuacct") if names else ("", "unified"):
+            for above in _upwards(path):
+                one = _limit_of(f"/sys/fs/cgroup/{root}{above}")
+                if one and one["held_periods"] >= found.get("held_periods", 0.0):
+                    found = one
+    return found
+
+
+def _upwards(path: str) -> list[str]:
+    parts = path.rstrip("/").split("/")
+    return ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
+
+
+def _limit_of(group: str) -> dict[str, float]:
+    told = pairs_of(f"{group}/cpu.stat")
+    if "nr_throttled" not in told:
+        return {}
+    words = text_of(f"{group}/cpu.max").split()
+    for name in () if words else ("cpu.cfs_quota_us", "cpu.cfs_period_us"):
+        words += text_of(f"{group}/{name}").split()
+    limited = len(words) == 2 and words[0].isdigit()  # "max" and -1 are no limit
+    return {
+        "periods": told.get("nr_periods", 0), "held_periods": told["nr_throttled"],
+        "limit": int(words[0]) / int(words[1]) if limited else 0.0,
+    }  # fmt: skip
 
 
 def trains(pid: int) -> bool:

@@ -13,6 +13,7 @@ _KERNEL_THREAD = 0x200000
 _LAUNCHERS = ("torchrun", "torch.distributed", "accelerate", "deepspeed", "mpirun")
 #: torch's names of its own processes.
 _WORKER, _LAUNCHER = "pt_data_worker", "pt_elastic"
+_RANK = r"rank ?(\d+)"
 
 
 @dataclass
@@ -61,19 +62,29 @@ def trouble_of(pid: int) -> str:
 
 def family_of(pid: int, all_: dict[int, Member]) -> list[Member]:
     """It and all below it, parents first; nothing of this program itself."""
-    own = set(_line_of(os.getpid()))
-    family = {pid}
-    while more := {m.pid for m in all_.values() if m.parent in family} - family - own:
-        family |= more
+    family = _below(pid, all_, _own(all_))
     return sorted((all_[one] for one in family & set(all_)), key=lambda m: (_depth(m, all_), m.pid))
+
+
+def _below(pid: int, all_: dict[int, Member], without: set[int]) -> set[int]:
+    family = {pid}
+    while more := {m.pid for m in all_.values() if m.parent in family} - family - without:
+        family |= more
+    return family
+
+
+def _own(all_: dict[int, Member]) -> set[int]:
+    """This process, what it has started, and who started it."""
+    return {*_line_of(os.getpid()), *_below(os.getpid(), all_, set())}
 
 
 def training(all_: dict[int, Member], holders: set[int]) -> list[Member]:
     """Every process of this user, of all users for root, that trains: it has a rank, or holds a GPU
     with Python; and what works for it."""
+    own = _own(all_)
     heads = [
         m.pid for m in all_.values()
-        if m.pid not in _line_of(os.getpid()) and _is_python(m.pid)
+        if m.pid not in own and _is_python(m.pid)
         and (_number(environment_of(m.pid), "RANK") is not None or m.pid in holders)
     ]  # fmt: skip
     found = {m.pid: m for head in heads for m in family_of(head, all_)}
@@ -93,9 +104,25 @@ def assign(family: list[Member], holders: set[int]) -> None:
         elif _is_rank(m, above, holders, family):
             m.role = "rank"
             _name(m)
-    if not any(m.role == "rank" for m in family) and family and _is_python(family[0].pid):
-        family[0].role = "rank"
-        _name(family[0])
+    if not any(m.role == "rank" for m in family):
+        _assign_untold(family)
+
+
+def _assign_untold(family: list[Member]) -> None:
+    """Where no framework is loaded, yet or at all: those that were given a RANK, each with what is
+    below it; else the process that was named."""
+    python = [m.pid for m in family if _is_python(m.pid)]
+    heads = {one for one in python if _number(environment_of(one), "RANK") is not None}
+    if not heads and family and family[0].pid in python:
+        heads = {family[0].pid}
+    of: dict[int, Member] = {}
+    for m in family:
+        if m.parent in of:
+            above = of[m.pid] = of[m.parent]
+            m.role, m.of = "worker" if _works(m, above) else "other", above.pid
+        elif m.pid in heads:
+            m.role, of[m.pid] = "rank", m
+            _name(m)
 
 
 def _works(m: Member, above: Member) -> bool:
@@ -109,9 +136,11 @@ def _is_rank(m: Member, above: Member | None, holders: set[int], family: list[Me
     rank = _number(environment_of(m.pid), "RANK")
     if rank is not None and m.trains:
         return True
-    if m.pid in holders or re.fullmatch(r"rank ?\d+", m.name):
+    if m.pid in holders or re.fullmatch(_RANK, m.name):
         return True
     below = [one for one in family if one.parent == m.pid and one.trains]
+    if any(_is_head(one, holders, family) for one in below):
+        return False
     launches = (
         bool(below)
         and all(one.name != _WORKER for one in below)
@@ -123,9 +152,16 @@ def _is_rank(m: Member, above: Member | None, holders: set[int], family: list[Me
     return m.trains and not launches
 
 
+def _is_head(m: Member, holders: set[int], family: list[Member]) -> bool:
+    """Whether a process that another one has started is a rank for certain: by its name, its GPU,
+    or workers of its own, which no worker has."""
+    workers = any(one.parent == m.pid and one.name == _WORKER for one in family)
+    return workers or m.pid in holders or re.fullmatch(_RANK, m.name) is not None
+
+
 def _name(m: Member) -> None:
     known = environment_of(m.pid)
-    named = re.fullmatch(r"rank ?(\d+)", m.name)
+    named = re.fullmatch(_RANK, m.name)
     m.rank = int(named.group(1)) if named else _number(known, "RANK")
     m.local_rank = _number(known, "LOCAL_RANK")
 

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from .proc import cpu_s, pairs_of, run_wait_s, stat_of, text_of, throttled_s
+from .proc import cpu_s, pairs_of, processor_limit, run_wait_s, stat_of, text_of
 from .tree import Member
 
 #: Threads of a process beyond these are not told.
@@ -63,10 +63,10 @@ class Watched:
         }  # fmt: skip
         found.update({name: io[name] for name in ("rchar", "wchar", "read_bytes", "write_bytes")
                       if name in io})  # fmt: skip
-        named = (("VmRSS", "rss_bytes"), ("VmSwap", "swapped_bytes"))
+        named = (("VmRSS", "rss_bytes"), ("VmSwap", "swapped_bytes"),
+                 ("voluntary_ctxt_switches", "waits"))  # fmt: skip
         found.update({name: status[key] for key, name in named if key in status})
-        throttled = throttled_s(self.member.pid)
-        return found if throttled is None else {**found, "throttled_s": throttled}
+        return {**found, **processor_limit(self.member.pid)}
 
     def _threads(self) -> dict[int, tuple[str, float]]:
         if self.member.role == "other":

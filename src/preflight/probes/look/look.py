@@ -13,6 +13,8 @@ from preflight.model import Known, Missing
 from preflight.probes.told import Line, lines_of
 
 _FORM = "look/1"
+#: Samples of one stack that count.
+_MOST = 1000
 _UNTOLD = Missing("denied", "the kernel does not tell it to this user")
 
 
@@ -71,15 +73,23 @@ def _process(
         rank=_known(one["rank"]), local_rank=_known(one["local_rank"]), seconds=seconds,
         looks=looks, cpu_percent=rate("cpu_s", 100), cores_allowed=_known(one.get("cores")),
         disk_wait_percent=100 * states.get("D", 0) / looks if looks else _UNTOLD,
-        read_bytes_per_s=rate("rchar"), write_bytes_per_s=rate("wchar"),
+        asleep_percent=100 * states.get("S", 0) / looks if looks else _UNTOLD,
+        waits_per_s=rate("waits"), read_bytes_per_s=rate("rchar"), write_bytes_per_s=rate("wchar"),
         rss_bytes=_known(last.get("rss_bytes")), rss_growth_bytes=_known(grown.get("rss_bytes")),
         major_faults_per_s=rate("major_faults"), swapped_bytes=_known(last.get("swapped_bytes")),
-        run_wait_percent=rate("run_wait_s", 100), throttled_percent=rate("throttled_s", 100),
+        run_wait_percent=rate("run_wait_s", 100), throttled_percent=_held(grown),
+        processor_limit=_UNTOLD if last.get("limit") is None else float(last["limit"]),
         stopped=looks > 0 and states.get("T", 0) + states.get("t", 0) == looks,
         trains=bool(one["trains"]) or pid in holders or one["rank"] is not None,
         wchan=str(one["wchan"]), line=int(one["line"]), threads=_threads(one),
         stacks=tuple(stacks[pid]) if stacks.get(pid) else seen, ended=str(one["ended"]),
     )  # fmt: skip
+
+
+def _held(grown: Line) -> Known[float]:
+    if "held_periods" not in grown:
+        return _UNTOLD
+    return 100 * float(grown["held_periods"]) / max(float(grown["periods"]), 1)
 
 
 def _known(value: Any) -> Known[int]:
@@ -94,14 +104,19 @@ def _threads(one: Line) -> tuple[ThreadLoad, ...]:
 
 
 def _stacks(lines: list[Line], processes: list[Line], host: str) -> dict[int, list[Stack]]:
+    """By PID, each as often as it was seen. Of a container the kernel knows other numbers than its
+    threads do: the first thread is then the one that Python calls so."""
     ranks = {one["pid"]: one["rank"] for one in processes}
+    numbered = {one["pid"] for one in lines if one["tid"] == one["pid"]}
     found: dict[int, list[Stack]] = defaultdict(list)
     for one in lines:
-        pid = int(one["pid"])
-        found[pid].append(Stack(
-            host, int(one["line"]), ranks.get(pid), host, pid, str(one["thread"]),
-            str(one["state"]), tuple(map(str, one["frames"])), one["tid"] == pid,
-        ))  # fmt: skip
+        pid, thread = int(one["pid"]), str(one["thread"])
+        main = one["tid"] == pid if pid in numbered else thread == "MainThread"
+        stack = Stack(
+            host, int(one["line"]), ranks.get(pid), host, pid, thread, str(one["state"]),
+            tuple(map(str, one["frames"])), main, str(one.get("code") or ""),
+        )  # fmt: skip
+        found[pid] += [stack] * min(max(int(one.get("count", 1)), 1), _MOST)
     return found
 
 

@@ -1,5 +1,4 @@
-"""A report as one drawing: its machines with sockets, switches, devices and links, the pairs of
-hosts, where the time of a run goes."""
+"""A report as one drawing: machines with their links, maps of pairs, where a step goes."""
 
 from __future__ import annotations
 
@@ -11,14 +10,20 @@ from preflight.printable import printable
 from preflight.reports.machine.sections import Machine, drawn
 from preflight.reports.machine.svg_grid import grid
 from preflight.reports.machine.svg_heat import heat_map, heats
-from preflight.reports.machine.svg_shapes import FONT, WIDTH, Shape, text, wrapped
+from preflight.reports.machine.svg_shapes import FONT, INK, WIDTH, Shape, text, wrapped
 from preflight.reports.machine.svg_tree import tree
-from preflight.reports.pictures.of_report import MOST, charts, has_charts
+from preflight.reports.pictures.bars import stacked
+from preflight.reports.pictures.parts_map import parts_map
+from preflight.reports.pictures.series import stacked_panels
+from preflight.reports.pictures.told import Picture, pictures
+from preflight.reports.pictures.words import paragraph
 from preflight.reports.silent import machines
 from preflight.reports.wording import plural
 
 #: Different machines that one drawing shows.
 _MOST = 8
+#: And tables that have a picture.
+_MOST_PICTURES = 24
 _MARGIN = 24
 _NOTHING = "nothing to draw: preflight topo asks how a machine is joined"
 
@@ -34,11 +39,8 @@ def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterato
     for title, heat in heats(report):
         shapes += heat_map(title, heat, _MARGIN, bottom)
         bottom = max(shape.bottom for shape in shapes) + 2 * _MARGIN
-    for count, chart in enumerate(charts(report)):
-        if count == MOST:
-            shapes.append(text(_MARGIN, bottom + 12, "and more: --format json has all"))
-            break
-        shapes += chart(_MARGIN, bottom)
+    for title, picture in pictures(report)[:_MOST_PICTURES]:
+        shapes += _picture(title, picture, bottom)
         bottom = max(shape.bottom for shape in shapes) + 2 * _MARGIN
     if not shapes:
         shapes.append(text(_MARGIN, bottom + 12, _NOTHING))
@@ -52,12 +54,25 @@ def render(report: Report, *, verbose: int, quiet: bool, facts: bool) -> Iterato
 
 
 def _title(report: Report) -> str:
-    if has_charts(report) and not drawn(report):
-        return f"preflight {report.command}: where the time goes"
+    if pictures(report) and not drawn(report):
+        return f"preflight {report.command}: where the step goes"
     hosts = plural(len(machines(report.hosts)), "host")
     if heats(report) and not drawn(report):
         return f"preflight {report.command}: how fast each pair of {hosts} is"
     return f"preflight {report.command}: how {hosts} {'is' if hosts == '1 host' else 'are'} joined"
+
+
+def _picture(title: str, picture: Picture, top: float) -> Iterator[Shape]:
+    heading = list(paragraph(_MARGIN, top, title or "-", WIDTH, size=14, fill=INK, bold=True))
+    yield from heading
+    bottom = heading[-1].bottom + 12
+    if picture.bars:
+        shapes = list(stacked(picture.bars, _MARGIN, bottom))
+        yield from shapes
+        bottom = max(shape.bottom for shape in shapes) + 20
+        yield from parts_map(picture.bars, _MARGIN, bottom)
+    if picture.panels:
+        yield from stacked_panels(picture.panels, _MARGIN, bottom)
 
 
 def _document(shapes: list[Shape], width: float, height: float, title: str) -> Iterator[str]:

@@ -1,1 +1,2 @@
-"""Charts of a run as shapes of a drawing: bars, series, maps of ranks."""
+"""Where a step goes and how a series runs, as pictures: from `picture` of an entry of a report's
+`measurements`, so that a stored report is drawn the same."""

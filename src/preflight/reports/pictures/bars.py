@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 
 from preflight.reports.machine.svg_shapes import INK, WIDTH, Shape, box, path
-from preflight.reports.phases import Phases, grouped
 from preflight.reports.pictures.axis import Axis
+from preflight.reports.pictures.rank_heat import Grouped, grouped
+from preflight.reports.pictures.told import Bars
 from preflight.reports.pictures.words import amount, paragraph, unit_of, wide, word
 
 #: Light enough for dark words on them.
@@ -18,8 +18,8 @@ _FILLS = {
     "trained": "#a8d8a0", "unknown": "#eaeef2",
 }  # fmt: skip
 _MORE = ("#c5cf8d", "#f2b8d3", "#9fb2c8", "#e3c0a0", "#bfe3c8", "#c9c3f0")
-#: Rows that one picture has; up to so many are tall enough to be read at a glance.
-ROWS, _TALL = 256, 64
+#: Rows up to so many are tall enough to be read at a glance.
+_TALL = 64
 NAMES = 260.0
 
 
@@ -35,50 +35,51 @@ def gutter(names: Sequence[str]) -> float:
     return min(max(wide(name, 10) for name in names), NAMES) + 12
 
 
-def bars(title: str, phases: Phases, left: float, top: float) -> Iterator[Shape]:
+def stacked(bars: Bars, left: float, top: float) -> Iterator[Shape]:
     """The bars below `top`, their axis, and the legend with the median of each part."""
-    y = top
-    for shape in paragraph(left, y, title, WIDTH, size=14, fill=INK, bold=True):
-        yield shape
-        y = shape.bottom
-    rows = grouped(phases, ROWS)
-    everyone = range(len(rows.ranks))
-    longest = max(map(rows.whole, everyone))
-    unit, scale = unit_of(longest)
-    begin = left + gutter(rows.ranks)
-    axis = Axis(0.0, longest * scale, begin, left + WIDTH - 90)
-    high = 22.0 if len(rows.ranks) <= _TALL else 13.0
-    y += 12
-    for at in everyone:
-        yield from _bar(rows, at, axis, y, high, scale)
+    told = grouped(bars)
+    longest = max(sum(bars.seconds[rank]) for rank in told.columns)
+    unit, scale = units = unit_of(longest)
+    begin = left + gutter([bars.ranks[rank] for rank in told.columns])
+    axis = Axis(0.0, longest * scale or 1.0, begin, left + WIDTH - 90)
+    high, y = height_of(told), top
+    for rank in told.columns:
+        yield from _bar(bars, rank, axis, y, high, units)
         y += high
     yield from _axis(axis, y, unit)
     y += 40
-    for shape in _legend(phases, left, y, unit, scale):
+    for shape in _legend(bars, left, y, unit, scale):
         yield shape
         y = max(y, shape.bottom)
-    for shape in paragraph(left, y + 4, group_note(phases, rows), WIDTH):
-        yield shape
+    yield from paragraph(left, y + 4, group_note(bars, told), WIDTH)
 
 
-def _bar(rows: Phases, at: int, axis: Axis, y: float, high: float, scale: float) -> Iterator[Shape]:
+def height_of(told: Grouped) -> float:
+    """Of a row: less where there are many."""
+    return 22.0 if len(told.columns) <= _TALL else 13.0
+
+
+def _bar(
+    bars: Bars, rank: int, axis: Axis, y: float, high: float, units: tuple[str, float]
+) -> Iterator[Shape]:
     size = 9.0 if high > 20 else 8.0
     baseline = y + high / 2 + 0.34 * size
-    yield word(axis.begin - 6, baseline, rows.ranks[at], size=min(10, size + 1), anchor="end",
+    unit, scale = units
+    yield word(axis.begin - 6, baseline, bars.ranks[rank], size=min(10, size + 1), anchor="end",
                room=NAMES)  # fmt: skip
-    colours, gone = fills(rows.parts), 0.0
-    for part, seconds in zip(rows.parts, rows.seconds[at], strict=True):
-        if not math.isfinite(seconds) or seconds <= 0:
-            continue
+    colours, gone = fills(bars.parts), 0.0
+    for part, seconds in zip(bars.parts, bars.seconds[rank], strict=True):
         x = axis.place(gone * scale)
         gone += seconds
         room = axis.place(gone * scale) - x
-        yield box(x, y + 1, round(room, 2), high - 2, fill=colours[part], stroke="#57606a",
-                  thick=0.5, corner=0)  # fmt: skip
+        if room < 0.2:  # of a point: less is not to be seen
+            continue
+        yield box(round(x, 2), y + 1, round(room, 2), high - 2, fill=colours[part],
+                  stroke="#57606a", thick=0.5, corner=0)  # fmt: skip
         told = amount(seconds, scale)
         if wide(told, size) + 4 <= room:
             yield word(x + room / 2, baseline, told, size=size, anchor="middle")
-    whole = amount(rows.whole(at), scale)
+    whole = f"{amount(gone, scale)} {unit}"
     yield word(axis.place(gone * scale) + 6, baseline, whole, size=size, bold=True)
 
 
@@ -91,12 +92,12 @@ def _axis(axis: Axis, y: float, unit: str) -> Iterator[Shape]:
     yield word((axis.begin + axis.end) / 2, y + 32, unit, size=11, anchor="middle")
 
 
-def _legend(phases: Phases, left: float, y: float, unit: str, scale: float) -> Iterator[Shape]:
+def _legend(bars: Bars, left: float, y: float, unit: str, scale: float) -> Iterator[Shape]:
     """A square for each part with its word, as many on a line as fit."""
-    colours = fills(phases.parts)
-    middle = "median " if len(phases.ranks) > 1 else ""
+    colours = fills(bars.parts)
+    middle = "median " if len(bars.ranks) > 1 else ""
     x = left
-    for name, seconds in zip(phases.parts, phases.medians(), strict=True):
+    for name, seconds in zip(bars.parts, bars.usual(), strict=True):
         told = f"{middle}{amount(seconds, scale)} {unit}"
         room = min(wide(name, 11), NAMES) + wide(f" {told}", 11) + 40
         if x > left and x + room > left + WIDTH:
@@ -108,11 +109,11 @@ def _legend(phases: Phases, left: float, y: float, unit: str, scale: float) -> I
         x += room
 
 
-def group_note(phases: Phases, rows: Phases) -> str:
+def group_note(bars: Bars, told: Grouped) -> str:
     """What a row stands for where ranks were put together."""
-    if rows.group == 1:
+    if told.size == 1:
         return ""
     return (
-        f"{len(phases.ranks):,} ranks: each row is one of {rows.group} neighbours, the one that is "
-        "farthest from the median of all in any phase; --format json has every rank"
+        f"{len(bars.ranks):,} ranks: each row is one of {told.size} neighbours, the one that is "
+        "most off the median in any part; --format json has every rank"
     )

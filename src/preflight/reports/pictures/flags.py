@@ -27,6 +27,19 @@ _SELDOM = 8
 _TOLD = 10
 
 
+#: What a mark is by its words; others are events.
+_SAVED = ("save", "checkpoint")
+_TROUBLE = ("shift", "drift", "spike", "jump", "diverg", "finite", "loss-", "frozen",
+            "at-chance", "oscillation", "gradient-growth")  # fmt: skip
+
+
+def kind_of(label: str) -> Kind:
+    """Of the words of a mark."""
+    if label.startswith(_SAVED):
+        return "checkpoint"
+    return "trouble" if any(word in label.lower() for word in _TROUBLE) else "event"
+
+
 class Flag(Struct, frozen=True):
     """A mark at a place of the axis."""
 
@@ -128,12 +141,14 @@ def line(x: float, top: float, bottom: float, kind: Kind) -> Shape:
     return Shape(markup, x, bottom)
 
 
-def summary(flags: Sequence[Flag], beyond: int) -> str:
+def summary(flags: Sequence[Flag], found: Sequence[Placed], beyond: int) -> str:
     """What the lines are, and how many: words may lack for want of room."""
     counts = Counter((one.label, one.kind) for one in flags)
     listed = [f"{label} ({count:,}, {_LINES[kind]})" for (label, kind), count in
               counts.most_common(_TOLD)]  # fmt: skip
     more = len(counts) - _TOLD
     listed += [f"{more:,} other words"] if more > 0 else []
+    wordless = len(flags) - len(found)
+    listed += [f"{wordless:,} of the marks have no room for their words"] if wordless else []
     listed += [f"{beyond:,} beyond what is drawn"] if beyond else []
     return f"marks: {', '.join(listed)}" if listed else ""

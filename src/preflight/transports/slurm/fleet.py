@@ -115,7 +115,8 @@ class Slurm(Struct):
         if not (job or self.args or self.hosts):
             raise UsageError(
                 "--slurm, but this is no Slurm allocation (SLURM_JOB_ID is not set)",
-                "salloc -N 4, then again; or --slurm-args '-p PARTITION -N 4'",
+                "salloc -N 4, then again; or --slurm-args '-p PARTITION -N 4'; in a job that runs: "
+                "SLURM_JOB_ID=JOB before the command",
             )
         return job, _nodes_of(job, environ) if job else []
 

@@ -1,0 +1,178 @@
+"""Events and their causes as findings of a report; a run without any is healthy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from preflight.diagnosis.divergence.attribute import Hypothesis, hypotheses
+from preflight.diagnosis.divergence.bounds import Kind, table
+from preflight.diagnosis.divergence.detect import events_of
+from preflight.diagnosis.divergence.event import Event
+from preflight.diagnosis.divergence.scene import scene_of
+from preflight.diagnosis.divergence.track import Course, course_of, sigma_of
+from preflight.facts.series import Log
+from preflight.model import Evidence, Finding, Status
+
+_LEAST_ROWS = 20
+_NO_NORM = (
+    "the gradient norm, which moves before the loss, is not in this log: Megatron-LM prints it by "
+    "default, Transformers with max_grad_norm, torchtitan by default"
+)
+#: Of one kind so many are told by themselves.
+_OF_A_KIND = 3
+
+
+class Judged(Struct):
+    """One log with what happened in it."""
+
+    log: Log
+    course: Course
+    events: list[Event]
+    causes: dict[int, list[Hypothesis]]  # by the place of the event
+
+    @property
+    def worst(self) -> Event | None:
+        """What is told first."""
+        return min(self.events, key=_urgency) if self.events else None
+
+
+def judged(log: Log, evidence: Sequence[str] = ()) -> Judged | None:
+    """By the series with most rows of a loss; None where no series has one."""
+    known = [one for one in log.series if {"loss", "grad_norm"} & set(one.columns)]
+    if not known:
+        return None
+    series = max(known, key=lambda one: len(one.line))
+    course = course_of(series, log.events)
+    found = events_of(course)
+    bounds = table().bounds
+    causes = {
+        at: hypotheses(scene_of(log, course, one, found, bounds), evidence)
+        for at, one in enumerate(found)
+    }
+    return Judged(log, course, found, causes)
+
+
+def _urgency(event: Event) -> tuple[int, int, int]:
+    kind = table().kind(event.kind)
+    return 0 if status_of(event) is Status.FAIL else 1, kind.rank, event.row
+
+
+def status_of(event: Event) -> Status:
+    """By its kind, and whether the run came back."""
+    kind = table().kind(event.kind)
+    back = event.recovery in ("alone", "slowly")
+    return kind.recovered if back and kind.recovered else kind.status
+
+
+def findings_of(one: Judged) -> Iterator[Finding]:
+    """The worst first; "healthy" without any, or what is missing to say so."""
+    told: dict[str, int] = {}
+    for event in sorted(one.events, key=_urgency):
+        told[event.kind] = told.get(event.kind, 0) + 1
+        if told[event.kind] <= _OF_A_KIND:
+            yield _finding(one, event)
+    for name, count in told.items():
+        if count > _OF_A_KIND:
+            text = f"{count - _OF_A_KIND} more of this kind: --format json has their steps"
+            yield Finding(name, Status.SKIP, text=text)
+    if not any(status_of(event) is Status.FAIL for event in one.events):
+        yield from _healthy(one, few=not one.events)
+
+
+def _finding(one: Judged, event: Event) -> Finding:
+    kind: Kind = table().kind(event.kind)
+    suspects = one.causes[one.events.index(event)]
+    text, against = event.text, []
+    if suspects:
+        first = suspects[0]
+        text += f"; first suspect: {table().suspect(first.cause).title}: {'; '.join(first.reasons)}"
+        against = list(first.against)
+        against += [f"or {table().suspect(other.cause).title}: {'; '.join(other.reasons)}"
+                    for other in suspects[1:3]]  # fmt: skip
+        against.append(f"what would tell: {table().suspect(first.cause).tells}")
+    fix = [*kind.fix, *(table().suspect(suspects[0].cause).fix if suspects else ())]
+    confidence = "high" if suspects and suspects[0].weight >= 4 else "medium"
+    return Finding(
+        event.kind, status_of(event), subject=suspects[0].cause if suspects else "",
+        confidence=confidence, text=text, against=tuple(against), fix=tuple(fix),
+        evidence=(Evidence("log", text=f"step {event.step:,.0f}", line=event.line,
+                           source=one.log.source),),
+        runbook=kind.runbook,
+    )  # fmt: skip
+
+
+def _healthy(one: Judged, *, few: bool) -> Iterator[Finding]:
+    loss, norm = one.course.track("loss"), one.course.track("grad_norm")
+    rows = max(len(loss.rows), len(norm.rows))
+    source = one.log.source
+    if rows < _LEAST_ROWS and not few:
+        return
+    if rows < _LEAST_ROWS:
+        text = f"INCOMPLETE: only {rows} rows with a loss: {_LEAST_ROWS} show a spike"
+        yield Finding("loss.unknown", Status.ERROR, source, text=text,
+                      fix=("give the whole log",))  # fmt: skip
+        return
+    told = []
+    if loss.rows:
+        told.append(f"loss {loss.values[0]:.4g} -> {loss.values[-1]:.4g}")
+    if norm.rows:
+        middle = sorted(norm.values)[len(norm.values) // 2]
+        told.append(f"gradient norm {middle:.3g}, spread {sigma_of(norm.values):.2g}")
+    first, last = one.course.steps[0], one.course.steps[-1]
+    count = f"{one.course.series.lines:,} lines of steps {first:,.0f} to {last:,.0f}"
+    passed = "no event that stays" if one.events else "no sign of divergence"
+    yield Finding("healthy", Status.PASS, text=f"{passed} in {count}: {'; '.join(told)}")
+    if not norm.rows:
+        yield Finding("gradient-norm", Status.SKIP, text=f"not looked at: {_NO_NORM}")
+
+
+def tables_of(one: Judged) -> Iterator[dict[str, Any]]:
+    """Every event with its suspects, and the picture of the series with them marked."""
+    from preflight.reports.pictures.told import Picture, as_told
+
+    if one.events:
+        yield {"table": f"events, {one.log.source}", "rows": [
+            {"step": f"{event.step:,.0f}", "line": event.line, "event": event.kind,
+             "status": status_of(event).value,
+             "suspects": ", ".join(other.cause for other in one.causes[at][:3]) or "-"}
+            for at, event in enumerate(one.events[:50])
+        ]}  # fmt: skip
+    panels = tuple(_panels(one))
+    if panels:
+        yield {"table": f"the run, {one.log.source}", "rows": [
+            {"series": panel.name, "rows": len(one.course.steps)} for panel in panels
+        ], "picture": as_told(Picture(panels=panels))}  # fmt: skip
+
+
+_POINTS = 2000
+_DRAWN = (("loss", False), ("grad_norm", True), ("loss_scale", True), ("lr", False))
+
+
+def _panels(one: Judged) -> Iterator[Any]:
+    """Columns that are there, thinned so that the largest and the smallest stay."""
+    from preflight.reports.pictures.told import Marked, Panel
+
+    marks = tuple(Marked(event.step, event.kind) for event in one.events[:200])
+    steps = one.course.steps
+    size = max(1, -(-len(steps) // (_POINTS // 2)))
+    for name, log in _DRAWN:
+        column = one.course.series.columns.get(name)
+        if column is None or len(steps) < 2:
+            continue
+        ends = [_ends(column.mean, at, min(at + size, len(steps)))
+                for at in range(0, len(steps), size)]  # fmt: skip
+        picked = sorted(set().union(*ends))
+        values = tuple(v if (v := column.mean[at]) == v else None for at in picked)
+        if len(picked) > 1 and any(value is not None for value in values):
+            yield Panel(name, "", tuple(steps[at] for at in picked), values, marks, log=log)
+
+
+def _ends(values: Sequence[float], begin: int, end: int) -> set[int]:
+    known = [at for at in range(begin, end) if values[at] == values[at]]
+    if not known:
+        return {begin}
+    found = {min(known, key=lambda at: values[at]), max(known, key=lambda at: values[at])}
+    return found | {at for at in range(begin, end) if values[at] != values[at] and end - begin == 1}
