@@ -20,6 +20,7 @@ from tests.cli.command import preflight
 from tests.conftest import SAMPLES
 from tests.diagnosis import test_from_log as drawn
 from tests.diagnosis import test_from_report as reports
+from tests.diagnosis import test_from_stacks as stacks
 from tests.diagnosis.test_samples_diagnosed import OWN, TABLE, found_in
 
 SEEDS = 20
@@ -46,6 +47,8 @@ def rows(folder: Path) -> Iterator[Row]:
         yield Row(kind, _cause(answers), found_in(SAMPLES / name))
     for name, answers in OWN.items():
         yield Row("own traces", _cause(answers), found_in(SAMPLES / "own" / "traces" / name))
+    for name, answer in stacks.TABLE.items():
+        yield Row("own stacks", _cause((answer,)), found_in(stacks.OWN / name))
     for name, answer in reports.TABLE.items():
         path = folder / f"{name}.json"
         recorded = SAMPLES / "micro_train" / f"{name}.jsonl"

@@ -155,8 +155,19 @@ def _ranks(reading: Reading) -> Iterator[Row]:
 
 
 def _curve(curve: Curve) -> Row:
-    size = math.ceil(len(curve.values) / _LINE)
-    groups = [curve.values[at : at + size] for at in range(0, len(curve.values), size)]
+    low, high, line = drawn_line(curve.values)
+    return {
+        "steps": f"{curve.steps[0]:,.0f} to {curve.steps[-1]:,.0f}",
+        "low": f"{low} {curve.unit}", "high": f"{high} {curve.unit}",
+        "slowest of each piece": line,
+    }  # fmt: skip
+
+
+def drawn_line(values: Sequence[float]) -> tuple[str, str, str]:
+    """The least and the most of what each piece has as its largest, and all of them as characters;
+    ! where a piece has no number."""
+    size = math.ceil(len(values) / _LINE)
+    groups = [values[at : at + size] for at in range(0, len(values), size)]
     tops = [max((one for one in group if math.isfinite(one)), default=None) for group in groups]
     known = [one for one in tops if one is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
@@ -164,11 +175,7 @@ def _curve(curve: Curve) -> Row:
     line = "".join(
         "!" if one is None else _RAMP[round((one - low) / span * (len(_RAMP) - 1))] for one in tops
     )
-    return {
-        "steps": f"{curve.steps[0]:,.0f} to {curve.steps[-1]:,.0f}",
-        "low": f"{number(low)} {curve.unit}", "high": f"{number(high)} {curve.unit}",
-        "slowest of each piece": f"|{line}|",
-    }  # fmt: skip
+    return number(low), number(high), f"|{line}|"
 
 
 def _marks(curve: Curve) -> list[str]:
