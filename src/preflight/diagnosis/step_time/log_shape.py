@@ -192,7 +192,7 @@ def _changed(run: Run) -> Iterator[Sign]:
     yield Sign(
         "drift", f"a step {how}{amount}, {(found.ratio - 1) * 100:.2g} % longer",
         share=share, seconds=None if run.relative else found.after - found.before,
-        since=when(run, at), evidence=(run.evidence(at),),
+        since=when(run, run.kept[found.begin]), evidence=(run.evidence(at),),
         confidence="high" if found.sigmas > 12 else "medium",
         against=tuple(_moved(run, found)) or ("no other figure of the log moved with it",),
     )  # fmt: skip
