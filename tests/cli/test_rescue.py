@@ -111,6 +111,12 @@ def test_steps_that_are_not_of_the_plan_and_records_that_are_none(run: Path) -> 
     assert rescue(run, "--checkpoints", str(run / "none")).rc == 2
 
 
+def test_checkpoints_stand_in_the_picture_with_what_became_of_them(run: Path) -> None:
+    rescue(run, "--save", str(run / "loss.svg"))
+    drawn = (run / "loss.svg").read_text()
+    assert "checkpoint damaged 300" in drawn and "checkpoint 200" in drawn and "shift" in drawn
+
+
 def test_a_healthy_run_has_no_plan(run: Path) -> None:
     (run / "train.log").write_text(losses.json_lines(losses.rows(1)))
     ran = rescue(run)

@@ -72,7 +72,7 @@ def run(options: Options, streams: Streams) -> int:
             started_at=started_at, elapsed_s=round(time.monotonic() - began, 2),
             verdict=verdict_of(one.status for one in found), counts=Counts(), hosts=(),
             findings=tuple(found), preflight=__version__,
-            measurements=tuple(table for one in logs for table in tables_of(one)),
+            measurements=tuple(table for one in logs for table in tables_of(one, checkpoints)),
         )  # fmt: skip
         status = finish(shown(report, options), options, streams, targets)
         _act(plan, logs, checkpoints, run_folder, stamp, options, streams)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from preflight.diagnosis.checkpoint.verdicts import Judged as Checkpoint
 from preflight.diagnosis.divergence.conclude import Judged, status_of
 from preflight.reports.pictures.told import Marked, Panel, Picture, as_told
 from preflight.reports.step_time import drawn_line
@@ -16,8 +17,9 @@ _DRAWN = (("loss", False), ("grad_norm", True), ("loss_scale", True), ("lr", Fal
 _MOST = 50
 
 
-def tables_of(one: Judged) -> Iterator[dict[str, Any]]:
-    """Every event with its suspects, and the picture of the series with them marked."""
+def tables_of(one: Judged, checkpoints: Sequence[Checkpoint] = ()) -> Iterator[dict[str, Any]]:
+    """Every event with its suspects, and the picture of the series with them, and with the
+    checkpoints, marked."""
     if one.events:
         yield {"table": f"events, {one.log.source}", "rows": [
             {"step": f"{event.step:,.0f}", "line": event.line, "event": event.kind,
@@ -25,7 +27,7 @@ def tables_of(one: Judged) -> Iterator[dict[str, Any]]:
              "suspects": ", ".join(other.cause for other in one.causes[at][:3]) or "-"}
             for at, event in enumerate(one.events[:_MOST])
         ]}  # fmt: skip
-    panels = tuple(_panels(one))
+    panels = tuple(_panels(one, tuple(_saved(checkpoints))))
     if panels:
         yield {"table": f"the run, {one.log.source}", "rows": [
             _row(panel.name, one.course.series.values(panel.name)) for panel in panels
@@ -37,9 +39,17 @@ def _row(name: str, values: Sequence[float]) -> dict[str, Any]:
     return {"series": name, "low": low, "high": high, "largest of each piece": line}
 
 
-def _panels(one: Judged) -> Iterator[Panel]:
+def _saved(checkpoints: Sequence[Checkpoint]) -> Iterator[Marked]:
+    """Each with what became of it, where it cannot be resumed from."""
+    for one in checkpoints:
+        if one.found.step is not None:
+            verdict = "" if one.can_resume else f" {one.finding.finding.partition('.')[2]}"
+            yield Marked(float(one.found.step), f"checkpoint{verdict}")
+
+
+def _panels(one: Judged, saved: tuple[Marked, ...]) -> Iterator[Panel]:
     """Columns that are there, thinned so that the largest and the smallest stay."""
-    marks = tuple(Marked(event.step, event.kind) for event in one.events[:200])
+    marks = (*(Marked(event.step, event.kind) for event in one.events[:200]), *saved[:200])
     steps = one.course.steps
     size = max(1, -(-len(steps) // (_POINTS // 2)))
     for name, log in _DRAWN:
