@@ -17,12 +17,15 @@ from preflight.cli.targets.read import facts_of, not_understood, readings_of
 from preflight.cli.targets.walk import walk
 from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.decide import findings
+from preflight.diagnosis.divergence.conclude import findings_of, judged
+from preflight.diagnosis.divergence.plan import plan_of
 from preflight.errors import ParseError, UsageError
 from preflight.logs.hangs import flight_recorder, ras, stacks
 from preflight.logs.samples import iostat
 from preflight.logs.training import log as training
 from preflight.probes.site import site_answer
 from preflight.recognise import recognise
+from preflight.reports.divergence import tables_of
 from preflight.traces import kineto, timeline
 from preflight.transports.fio_sieve import fio_sieved
 
@@ -63,6 +66,7 @@ def targets() -> dict[str, Target]:
         Target("ras", _file(ras.read), (ParseError,), least_s=0.1),
         Target("iostat", _file(iostat.read), (ParseError,), least_s=0.1),
         Target("diagnosed", _diagnosed, (UsageError,), least_s=0.5),
+        Target("diverged", _diverged, (ParseError,), least_s=0.5),
     ]
     return {target.name: target for target in found}
 
@@ -101,6 +105,14 @@ def _diagnosed(text: str) -> Any:
         walked = walk([str(path)], Path(folder))
         readings = readings_of(facts_of(walked, lambda told: None), Asked())
         return findings([*readings, *not_understood(walked)])
+
+
+def _diverged(text: str) -> Any:
+    """All of divergence-rescue on one log, its plan and its pictures too."""
+    one = judged(_file(training.read)(text))
+    if one is None:
+        return None
+    return [*findings_of(one), *tables_of(one), plan_of(one, [], "/run", "now")]
 
 
 def _sieved(text: str) -> Any:
