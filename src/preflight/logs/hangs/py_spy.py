@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from preflight.errors import ParseError
 from preflight.facts.hangs import Stack, StackProcess
+from preflight.logs.hangs.json_values import values
 
 #: Kept of one process, and of one stack. The first thread is always kept.
 MOST_THREADS, MOST_FRAMES = 512, 256
@@ -139,7 +139,7 @@ def of_json(data: bytes, source: str) -> tuple[StackProcess, ...]:
         raise ParseError(f"it holds more than {_MOST_OBJECTS:,} objects")
     text = data.decode("utf-8", "replace")
     processes = []
-    for line, told in _arrays(text):
+    for line, told in values(text, "["):
         by_pid: dict[int | None, list[dict[str, Any]]] = {}
         for one in told:
             if isinstance(one, dict):
@@ -154,21 +154,6 @@ def of_json(data: bytes, source: str) -> tuple[StackProcess, ...]:
                 [_thread_of(one, line) for one in threads],
             ))  # fmt: skip
     return tuple(processes)
-
-
-def _arrays(text: str) -> Iterator[tuple[int, list[Any]]]:
-    decoder, at, any_ = json.JSONDecoder(), 0, False
-    while (at := text.find("[", at)) >= 0:
-        try:
-            told, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError) as error:
-            if any_:
-                return
-            raise ParseError(f"it is damaged or cut: {str(error)[:120]}") from None
-        if isinstance(told, list):
-            any_ = True
-            yield text.count("\n", 0, at) + 1, told
-        at = end
 
 
 def _thread_of(one: dict[str, Any], line: int) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from preflight.errors import ParseError
 from preflight.facts.ras import Comm, CommRank, Counted, Failed, Peer, RasReport
+from preflight.logs.hangs.json_values import values
 
 _MOST_OBJECTS = 2_000_000
 #: ncclResult_t of nccl.h: 0 and 7 (in progress) are none.
@@ -30,23 +29,8 @@ def of_json(data: bytes) -> tuple[RasReport, ...]:
     if data.count(b"{") > _MOST_OBJECTS:
         raise ParseError(f"it holds more than {_MOST_OBJECTS:,} objects")
     text = data.decode("utf-8", "replace")
-    found = [one for line, told in _objects(text) if (one := _report(told, line)) is not None]
+    found = [one for line, told in values(text, "{") if (one := _report(told, line)) is not None]
     return tuple(found)
-
-
-def _objects(text: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    decoder, at, any_ = json.JSONDecoder(), 0, False
-    while (at := text.find("{", at)) >= 0:
-        try:
-            told, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError) as error:
-            if any_:
-                return
-            raise ParseError(f"it is damaged or cut: {str(error)[:120]}") from None
-        any_ = True
-        if isinstance(told, dict):
-            yield text.count("\n", 0, at) + 1, told
-        at = end
 
 
 def _report(told: dict[str, Any], line: int) -> RasReport | None:
