@@ -115,7 +115,7 @@ def test_words_of_marks_without_room_are_counted() -> None:
     shown = words(drawn(told(curve([1.0, 2.0] * 500, *marks))))
     placed = sum(bool(re.fullmatch(r"save number \d+ \d+", one)) for one in shown)
     assert 10 <= placed < 100
-    assert f"{100 - placed} of the marks have no room" in " ".join(shown)
+    assert f"{100 - placed} without their words" in " ".join(shown)
 
 
 def test_a_mark_beyond_the_series_is_left_out() -> None:

@@ -149,6 +149,6 @@ def summary(flags: Sequence[Flag], found: Sequence[Placed], beyond: int) -> str:
     more = len(counts) - _TOLD
     listed += [f"{more:,} other words"] if more > 0 else []
     wordless = len(flags) - len(found)
-    listed += [f"{wordless:,} of the marks have no room for their words"] if wordless else []
+    listed += [f"{wordless:,} without their words, for lack of room"] if wordless else []
     listed += [f"{beyond:,} beyond what is drawn"] if beyond else []
     return f"marks: {', '.join(listed)}" if listed else ""
