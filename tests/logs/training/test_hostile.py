@@ -186,3 +186,11 @@ def test_the_same_step_in_two_files_of_records(tmp_path: Path) -> None:
     is_row(series, 1, step=20, val_loss=2.25)
     assert series.columns["loss"].bad == {1: 1}
     assert [(one.kind, one.seconds) for one in found.events] == [("ended", 60.5)]
+
+
+def test_lines_that_are_too_long_are_told(tmp_path: Path) -> None:
+    steps = [f"iter {at}: loss 3.{at:03}, time 135.20ms, mfu 41.20%\n" for at in range(40)]
+    path = tmp_path / "long.log"
+    path.write_text("".join([*steps[:20], "x" * (5 << 20) + "\n", *steps[20:]]))
+    found = log.read(path, quiet)
+    assert found.unread == ("1 line(s) longer than 4 MiB",) and found.series[0].lines == 40

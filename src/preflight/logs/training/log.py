@@ -13,7 +13,7 @@ from preflight.logs.training.assemble import Assembler
 from preflight.logs.training.records import is_state, is_table, read_state, read_table
 from preflight.logs.training.sieve import sieved, worthwhile
 from preflight.logs.training.tensorboard import is_events, read_events
-from preflight.logs.training.text import Reach, batches
+from preflight.logs.training.text import MOST_LINE_BYTES, Reach, batches
 from preflight.unpack import Unpacking
 
 #: Programs, settings, pages.
@@ -70,9 +70,11 @@ def _read_text(path: Path, tell: Callable[[str], None]) -> Log:
     if not assembler.styled:  # small, or all of steps, or of a style that has no words of its own
         assembler, reach = Assembler(source), Reach()
         _whole(path, assembler, reach, tell)
+    long = f"{reach.left_out:,} line(s) longer than {MOST_LINE_BYTES >> 20} MiB"
     log = Log(
         source, assembler.series(), tuple(assembler.events.found), assembler.events.more,
-        (), reach.lines, reach.bytes, truncated=bool(reach.cut), told=assembler.told,
+        (long,) if reach.left_out else (), reach.lines, reach.bytes, bool(reach.cut),
+        told=assembler.told,
     )  # fmt: skip
     if not log.series and not log.events:
         raise ParseError("no lines of training steps, and no words of a training run, in it")
