@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from preflight.diagnosis.divergence.bounds import Bounds, table
 from preflight.diagnosis.divergence.event import Event
 from preflight.diagnosis.divergence.finite import finite_events
+from preflight.diagnosis.divergence.loss import loss_events
 from preflight.diagnosis.divergence.resume import in_turn, resume_events
 from preflight.diagnosis.divergence.scale import scale_events
-from preflight.diagnosis.divergence.spikes import loss_events
 from preflight.diagnosis.divergence.track import Course
 from preflight.diagnosis.divergence.trends import trend_events
 

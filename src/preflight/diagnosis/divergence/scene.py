@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from preflight.diagnosis.divergence.bounds import Bounds
 from preflight.diagnosis.divergence.event import Event
-from preflight.diagnosis.divergence.spikes import odd_norms
+from preflight.diagnosis.divergence.loss import odd_norms
 from preflight.diagnosis.divergence.track import LEAST, Course
 from preflight.facts.series import Log, LogEvent
 

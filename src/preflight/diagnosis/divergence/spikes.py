@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 
 from msgspec import Struct
 
 from preflight.diagnosis.divergence.bounds import Bounds
-from preflight.diagnosis.divergence.event import Event, Recovery
-from preflight.diagnosis.divergence.track import LEAST, WINDOW, Course, Track, Usual
-from preflight.diagnosis.series.shape import period
+from preflight.diagnosis.divergence.track import LEAST, Track, Usual
 
 
 class Spike(Struct):
@@ -48,7 +45,8 @@ def spikes(track: Track, bounds: Bounds, before: Sequence[float] = ()) -> list[S
         if one > 0 or not watch.scaled:
             watch.usual.add(watch.to(one))
     for at, top in enumerate(track.tops):
-        watch.see(at, watch.to(top))
+        if top > 0 if watch.scaled else top != 0:
+            watch.see(at, watch.to(top))
     for left in watch.open:
         if left.since is not None:
             _close(left, watch.usual, bounds)
@@ -60,7 +58,7 @@ class _Watch:
 
     def __init__(self, track: Track, bounds: Bounds) -> None:
         self.tops, self.bounds = track.tops, bounds
-        self.scaled = bool(track.tops) and min(track.tops) > 0
+        self.scaled = sum(one <= 0 for one in track.tops) <= _FEW_ZEROS * len(track.tops)
         self.to: Callable[[float], float] = math.log if self.scaled else float
         self.few = len(track.tops) < 2 * LEAST
         self.usual, self.found = Usual(), list[Spike]()
@@ -110,7 +108,8 @@ class _Watch:
     def _is_high(self, rise: float, sigma: float) -> bool:
         least = self.bounds.rise if len(self.usual) >= LEAST else self.bounds.few_rise
         least = math.log1p(least) if self.scaled else least * abs(self.usual.level)
-        return rise > max(self.bounds.sigmas * sigma, least)
+        sigmas = self.bounds.sigmas * (1 if self.scaled else _SIGNED)
+        return rise > max(sigmas * sigma, least)
 
     def _begin(self, at: int, rise: float, sigma: float) -> None:
         level = self.usual.level
@@ -144,7 +143,8 @@ class _Watch:
         """Values that stay. Where they do not come down meanwhile, no fall of the whole run is
         taken for their return: they have to come back to the level itself."""
         self.current = None
-        values = [self.to(top) for top in self.tops[one.spike.at + 1 : at + 1]]
+        tops = self.tops[one.spike.at : at + 1]
+        values = [self.to(top) for top in tops if not self.scaled or top > 0]
         quarter = max(1, len(values) // 4)
         first, last = median(values[:quarter]) - one.level, median(values[-quarter:]) - one.level
         if last > _COMES_DOWN * first:
@@ -153,6 +153,10 @@ class _Watch:
             self.usual.add(value)
 
 
+#: Of a loss that has a logarithm: some are printed as 0.
+_FEW_ZEROS = 0.1
+#: A loss of either sign is one of reinforcement learning, and seldom quiet.
+_SIGNED = 2
 #: Values that may be the first of a rise.
 _DOUBTFUL = 3
 #: Values in a row that are usual again; and what is left of a rise that comes down.
@@ -165,105 +169,3 @@ def _close(one: _Open, usual: Usual, bounds: Bounds) -> None:
     if one.highs == 1 and one.rise <= bounds.beyond * one.farthest:
         one.spike.lone = True
         usual.reach(one.rise)
-
-
-def loss_events(course: Course, bounds: Bounds) -> Iterator[Event]:
-    """Spikes of the loss; one that stays is a shift."""
-    whole = course.track("loss")
-    odd = odd_norms(course, bounds)
-    for number, (begin, end) in enumerate(course.starts()):
-        track = whole.part(begin, end)
-        step = course.steps[track.rows[0]] if track.rows else 0.0
-        before = _before(course, whole, number, step)
-        if len(track.rows) + len(before) < 2 * LEAST and step < bounds.startup_steps:
-            continue  # the first steps of a run go up and down
-        found = spikes(track, bounds, before)
-        if not _in_turn([course.steps[track.rows[one.at]] for one in found]):
-            found = [one for one in found if not one.lone or _near(odd, track.rows[one.at])]
-        if not any(one.back is None for one in found):
-            found += early(track, bounds)
-        for spike in found:
-            yield _event(course, track, spike, bounds)
-
-
-def early(track: Track, bounds: Bounds) -> list[Spike]:
-    """A run that never again comes down to what it had in its first rows: where there was no time
-    to learn what is usual."""
-    if len(track.tops) < 3 * WINDOW or min(track.tops) <= 0:
-        return []
-
-    def smooth_at(at: int) -> float:
-        return median(track.values[at : at + _SMOOTH])
-
-    smooth = [smooth_at(at) for at in range(WINDOW)]
-    low = min(range(WINDOW), key=lambda at: smooth[at])
-    least = smooth[low] * (1 + bounds.early_rise)
-    rest = range(2 * WINDOW, len(track.values) - _SMOOTH, _SMOOTH)
-    if any(smooth_at(at) < least for at in rest):
-        return []
-    begun = next(at for at in range(low, 2 * WINDOW + 1) if smooth_at(at) >= least)
-    return [Spike(begun, smooth[low], max(track.tops[begun:]))]
-
-
-_SMOOTH = 5
-
-
-def _in_turn(steps: Sequence[float]) -> bool:
-    """At equal distances: that is no noise."""
-    found = period(steps[:WINDOW]) if len(steps) >= _BEATS else None
-    return found is not None and found.hits >= max(_BEATS, 0.7 * len(steps[:WINDOW]))
-
-
-_BEATS = 5
-
-
-def odd_norms(course: Course, bounds: Bounds) -> list[int]:
-    """Rows in which the gradient norm is far above what is usual."""
-    if "grad_norm" not in course.odd:
-        whole, rows = course.track("grad_norm"), list[int]()
-        for begin, end in course.starts():
-            track = whole.part(begin, end)
-            rows += [track.rows[one.at] for one in spikes(track, bounds) if not one.lone]
-        course.odd["grad_norm"] = rows
-    return course.odd["grad_norm"]
-
-
-def _near(rows: Sequence[int], row: int) -> bool:
-    at = bisect_left(rows, row - 1)
-    return at < len(rows) and rows[at] <= row + 1
-
-
-def _before(course: Course, track: Track, number: int, step: float) -> list[float]:
-    """The last values of an earlier start, of steps before the one from which it goes on."""
-    for begin, end in reversed([*zip(course.begins[:number], course.begins[1:], strict=False)]):
-        if course.steps[begin] < step:
-            near = track.part(begin, end)
-            return [top for row, top in zip(near.rows, near.tops, strict=True)
-                    if step - WINDOW <= course.steps[row] < step][-LEAST:]  # fmt: skip
-    return []
-
-
-def _event(course: Course, track: Track, spike: Spike, bounds: Bounds) -> Event:
-    row = track.rows[spike.at]
-    step = course.steps[row]
-    back = None if spike.back is None else course.steps[track.rows[spike.back]]
-    last = len(track.rows) - 1 if spike.back is None else spike.back
-    lasted = last - spike.at
-    recovery: Recovery = "never"
-    if back is not None:
-        recovery = "alone" if back - step < bounds.alone_steps else "slowly"
-    stays = back is None and lasted >= bounds.stays_rows
-    change = f"loss {spike.usual:.4g} -> {spike.top:.4g}"
-    after = {
-        "alone": f"back after {_steps(back, step)}", "slowly": f"back after {_steps(back, step)}",
-        "never": f"not back in the {lasted + 1:,} rows that follow", "": "",
-    }[recovery]  # fmt: skip
-    return Event(
-        "shift" if stays else "spike", row, step, course.line(row), f"{change}, {after}",
-        value=spike.top, usual=spike.usual, until=back, recovery=recovery, rows=max(1, lasted),
-    )  # fmt: skip
-
-
-def _steps(back: float | None, step: float) -> str:
-    count = 0 if back is None else back - step
-    return f"{count:,.0f} step{'s' if count != 1 else ''}"

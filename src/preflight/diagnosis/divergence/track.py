@@ -47,7 +47,8 @@ class Course(Struct):
     odd: dict[str, list[int]] = {}  # rows of a column that are far above what is usual
 
     def track(self, name: str) -> Track:
-        """Empty where there is no such column."""
+        """Empty where there is no such column. A loss of 0 beside a gradient that is no number is
+        none: some trainers write it for what is no number."""
         if name not in self.tracks:
             self.tracks[name] = self._track(name)
         return self.tracks[name]
@@ -56,7 +57,10 @@ class Course(Struct):
         column = self.series.columns.get(name)
         if column is None:
             return Track(name, [], [], [])
-        rows = [at for at, one in enumerate(column.mean) if math.isfinite(one)]
+        norms = self.series.columns.get("grad_norm")
+        hidden = norms.bad if norms is not None and name == "loss" else {}
+        rows = [at for at, one in enumerate(column.mean)
+                if math.isfinite(one) and (one != 0 or at not in hidden)]  # fmt: skip
         return Track(name, rows, [column.mean[at] for at in rows], [column.high[at] for at in rows])
 
     def largest(self, name: str) -> float:
