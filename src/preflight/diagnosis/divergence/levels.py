@@ -8,11 +8,10 @@ from statistics import fmean, median
 
 from preflight.diagnosis.divergence.bounds import Bounds
 from preflight.diagnosis.divergence.spikes import Spike
-from preflight.diagnosis.divergence.track import WINDOW, Track
+from preflight.diagnosis.divergence.track import WINDOW, Track, bend_of
 
-#: Rows of a block; blocks on either side are two. A normal distribution has half of its values
-#: within 1 / 1.4826 sigma.
-_BLOCK, _SIGMA = WINDOW // 2, 1.4826
+#: Rows of a block; blocks on either side are two.
+_BLOCK = WINDOW // 2
 #: Of the change, so much is there at once; and is left of it in all that follows.
 _AT_ONCE, _STAYS = 0.7, 0.3
 
@@ -27,9 +26,7 @@ def risen(track: Track, bounds: Bounds) -> list[Spike]:
     blocks = [median(values[at : at + _BLOCK]) for at in range(0, len(values), _BLOCK)]
     changes = {at: fmean(blocks[at : at + 2]) - fmean(blocks[at - 2 : at])
                for at in range(2, count - 1)}  # fmt: skip
-    # Of blocks, by how their changes change: a fall of the whole run is none.
-    bends = [abs(c - 2 * b + a) for a, b, c in zip(blocks, blocks[1:], blocks[2:], strict=False)]
-    noise = _SIGMA * median(bends) / 6**0.5
+    noise = bend_of(blocks)
     best = max(changes, key=lambda at: changes[at])
     change = changes[best]
     if change < max(math.log1p(bounds.rise), bounds.sigmas * noise):
@@ -40,6 +37,8 @@ def risen(track: Track, bounds: Bounds) -> list[Spike]:
         return []
     later = blocks[at // _BLOCK + 1 :]
     if not later or min(later) < before + _STAYS * change:
+        return []
+    if later[-1] - later[0] > (1 - _AT_ONCE) * change:  # it goes on rising
         return []
     return [Spike(at, math.exp(before), max(track.tops[at:]))]
 

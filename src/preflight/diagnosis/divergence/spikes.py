@@ -14,7 +14,7 @@ from preflight.diagnosis.divergence.track import LEAST, Track, Usual
 
 class Spike(Struct):
     """Places in a track: where it begins, where it is back; None where it is not. `usual`, `top`:
-    values. `lone`: one row that is no farther than noise of this run may be."""
+    values. `lone`: it passed, and is no farther than noise of this run may be."""
 
     at: int
     usual: float
@@ -34,7 +34,6 @@ class _Open(Struct):
     rise: float
     below: float
     since: int | None = None
-    highs: int = 1
 
 
 def spikes(track: Track, bounds: Bounds, before: Sequence[float] = ()) -> list[Spike]:
@@ -79,7 +78,7 @@ class _Watch:
         odd = rise > self.bounds.back_sigmas * sigma
         if current is not None:
             if self._is_high(rise, sigma):
-                current.highs += 1
+                current.rise = max(current.rise, value - current.level)
                 current.spike.top = max(current.spike.top, self.tops[at])
             elif not odd:  # between the two it belongs to a spike that is not over yet
                 self.usual.add(value)
@@ -117,9 +116,7 @@ class _Watch:
         top = max(self.tops[first : at + 1])
         spike = Spike(first, math.exp(level) if self.scaled else level, top)
         below = level + self.bounds.back_sigmas * sigma
-        self.current = _Open(
-            spike, level, sigma, self.usual.farthest, rise, below, highs=1 + len(self.doubtful)
-        )
+        self.current = _Open(spike, level, sigma, self.usual.farthest, rise, below)
         self.doubtful.clear()
         self.found.append(spike)
         self.open.append(self.current)
@@ -164,8 +161,9 @@ _BACK, _COMES_DOWN = 3, 0.7
 
 
 def _close(one: _Open, usual: Usual, bounds: Bounds) -> None:
-    """A lone value no farther than thrice what was usual tells how far noise goes in this run."""
+    """What passes and is no farther than some times what was usual tells how far noise goes."""
     one.spike.back = one.since
-    if one.highs == 1 and one.rise <= bounds.beyond * one.farthest:
+    passed = one.since is not None and one.since - one.spike.at < bounds.alone_steps
+    if passed and one.rise <= bounds.beyond * one.farthest:
         one.spike.lone = True
         usual.reach(one.rise)

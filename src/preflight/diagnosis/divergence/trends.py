@@ -11,7 +11,7 @@ from statistics import median
 
 from preflight.diagnosis.divergence.bounds import Bounds
 from preflight.diagnosis.divergence.event import Event
-from preflight.diagnosis.divergence.track import Course, Track, bins_of, sigma_of
+from preflight.diagnosis.divergence.track import Course, Track, bend_of, bins_of, sigma_of
 
 _BINS = 20
 #: Rows below which no trend is told, and bins that must all rise.
@@ -44,7 +44,7 @@ def _rises(course: Course, track: Track, bounds: Bounds) -> Event | None:
     later = bins[low:]
     noise = sigma_of([b - a for a, b in zip(track.values, track.values[1:], strict=False)])
     # Of a median of so many, were they independent; twice that, for neighbours are not.
-    least = 2 * bounds.sigmas * noise / size**0.5
+    least = max(2 * noise / size**0.5, bend_of(bins)) * bounds.sigmas
     rise = later[-1] - later[0]
     rising = len(later) > _RISING and all(b > a - least / 4 for a, b in pairwise(later))
     if not rising or rise < max(bounds.slow_rise * abs(later[0]), least):
