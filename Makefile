@@ -80,6 +80,7 @@ bench: $(READY)
 	$(VENV)/bin/python -m bench.saves || status=$$?; \
 	$(VENV)/bin/python -m bench.checkpoint || status=$$?; \
 	$(VENV)/bin/python -m bench.look || status=$$?; \
+	$(VENV)/bin/python -m bench.guard || status=$$?; \
 	exit $$status
 
 # From a bare clone, without a network and without .venv: PYTHON has torch for the GPU here.

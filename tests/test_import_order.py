@@ -58,7 +58,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 APART = ("payload", "guard")
 
 #: Packages whose files may import each other freely; in the others only the shared files below.
-FREE_WITHIN = ("assemble", "diagnosis", "estimate", "judge", "logs", "placement", "redact",
+FREE_WITHIN = ("assemble", "diagnosis", "estimate", "guard", "judge", "logs", "placement", "redact",
                "reports", "settings", "traces", "transports", "cli", "payload")  # fmt: skip
 #: Files that their neighbours in the package may import, and why.
 SHARED_WITHIN = {

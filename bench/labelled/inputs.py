@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from bench.labelled.lines import ran
-from bench.labelled.plans import Fault, Tried, tried
+from bench.labelled.plans import UNTOLD, Fault, Tried, tried
 from bench.labelled.record import recorded
 from bench.labelled.styles import STYLES, Style
 from preflight.diagnosis.asked import Asked
@@ -66,6 +66,10 @@ def _told(one: Tried, text: str, folder: Path) -> Iterator[Labelled]:
 def _right(fault: Fault, style: Style, ranks: int) -> tuple[str, ...]:
     if fault.by_rank and style.by_rank and ranks > 1:
         return fault.by_rank
+    if style.coarse or (fault.name == "kill" and not style.words):
+        return (*fault.log, *UNTOLD)
+    if style.alone and ranks > 1:  # a rank that waits for a slower one
+        return (*fault.log, "exposed-communication")
     return fault.data if fault.data and style.data else fault.log
 
 

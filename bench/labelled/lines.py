@@ -57,10 +57,11 @@ def ran(text: str) -> Ran:
     """The launches that stand for one job: the whole run, or one that is killed and resumed."""
     lines = [json.loads(one) for one in text.splitlines()]
     shape, world = lines[0]["shape"], int(lines[0]["world"])
-    launches = (KILLED, RESUMED) if lines[0]["plan"]["resume"] else (WHOLE,)
     steps: list[Step] = []
-    for launch in launches:
+    for launch in (KILLED, RESUMED):
         steps += _steps([one for one in lines if one.get("launch") == launch])
+    if not steps:  # it was not to be resumed, or could not save
+        steps += _steps([one for one in lines if one.get("launch") == WHOLE])
     now = 0.0
     for step in steps:
         now += step.seconds + (25.0 if step.first else 0.0)

@@ -33,6 +33,8 @@ _TRACED = {"layers": 1, "steps": 100}
 #: What no reader of a trace asks for, and takes half of it.
 _UNREAD = ("External id", "Record function id", "Ev Idx", "Sequence number", "Fwd thread id")
 _LOOKED = {"steps": 1500}
+#: What a step waits for, for most of its time.
+_DEVICE_S = 0.04
 _WARM_S, _LOOK_S = 1.5, 5.0
 _MOST_S = 120.0
 Files = dict[str, bytes]
@@ -127,14 +129,29 @@ def _await_steps(told: Path) -> None:
 def _run(plan: dict[str, Any], folder: Path, how: str) -> None:
     """In the process of the run: ranks are forked from it, so that what is put in their way here
     is there too."""
-    from preflight.payload.training import loop
+    from preflight.payload.training import inject, loop
     from preflight.payload.training.harness import harness
     from preflight.payload.training.plan import Plan
 
     if how == "traces":
         loop.train = partial(_profiled, loop.train, folder)
+    else:
+        inject.into = partial(_with_device, inject.into)
     with (folder / "told").open("w", encoding="utf-8") as file:
         harness(Plan(**plan), lambda line: print(json.dumps(line), file=file, flush=True))
+
+
+def _with_device(into: Callable[..., None], run: Any, faults: dict[str, str]) -> None:
+    """Four ranks that compute on two cores are held up by each other. So each waits for a device of
+    its own for most of a step, as where there are GPUs."""
+    before = run.before
+
+    def both(step: int) -> None:
+        before(step)
+        time.sleep(_DEVICE_S)
+
+    run.before = both
+    into(run, faults)
 
 
 def _profiled(train: Callable[..., Any], folder: Path, run: Any, state: Any, last: int) -> Any:

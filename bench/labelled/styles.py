@@ -17,11 +17,16 @@ _BEGAN = datetime(2026, 1, 2, 3, 4, 5)
 
 
 class Style(Struct, frozen=True):
-    """`data`: it tells the time for data; `by_rank`: times of each rank."""
+    """`data`: it tells the time for data; `by_rank`: times of each rank; `alone`: of one rank, what
+    that waits for others included; `coarse`: times of whole seconds only; `words`: what else is
+    printed is in it."""
 
     write: Callable[[Ran], str]
     data: bool = False
     by_rank: bool = False
+    alone: bool = False
+    coarse: bool = False
+    words: bool = True
 
 
 def _when(step: Step) -> str:
@@ -194,11 +199,11 @@ def _jsonl(run: Ran) -> str:
 
 STYLES = {
     "megatron": Style(_megatron, data=True, by_rank=True),
-    "deepspeed": Style(_deepspeed),
+    "deepspeed": Style(_deepspeed, alone=True),
     "torchtitan": Style(_torchtitan),
     "olmo-core": Style(_olmo_core, data=True),
     "nanogpt": Style(_nanogpt),
     "fairseq": Style(_fairseq),
-    "transformers": Style(_transformers),
-    "json-lines": Style(_jsonl, data=True),
+    "transformers": Style(_transformers, coarse=True),
+    "json-lines": Style(_jsonl, data=True, words=False),
 }

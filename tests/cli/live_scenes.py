@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -78,20 +77,18 @@ time.sleep(60)
 
 
 class Looked(Struct):
-    """How the command ended, its report in one line, and how long it took."""
+    """How the command ended, and its report in one line."""
 
     rc: int
     out: str
-    took_s: float
 
 
 def looked(*words: object, under: Sequence[str] = ("env",), duration: str = "3.2s") -> Looked:
     """The command as a process of its own: several of them at once."""
-    began_s = time.monotonic()
     ran = preflight(
         "diagnose-step-time", *map(str, words), "--duration", duration, under=under, PATH=PATH
     )
-    return Looked(ran.rc, " ".join((ran.out + ran.err).split()), time.monotonic() - began_s)
+    return Looked(ran.rc, " ".join((ran.out + ran.err).split()))
 
 
 class Scenes(ExitStack):

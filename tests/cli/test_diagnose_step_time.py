@@ -8,7 +8,9 @@ from pathlib import Path
 
 from preflight.cli.targets.kinds import Kind
 from preflight.cli.targets.walk import kind_of, walk, what_it_is
+from tests import ras_text
 from tests.cli.command import preflight
+from tests.conftest import SAMPLES
 
 IOSTAT = (
     "Device            r/s     rkB/s   r_await     w/s     wkB/s w_await aqu-sz  %util\n"
@@ -101,3 +103,19 @@ def test_what_is_not_understood_has_a_name() -> None:
     assert what_it_is(b"PK\x03\x04...", "a.pt").startswith("a zip archive")
     assert what_it_is(b"\0\0\0", "x.bin") == "binary data (.bin)"
     assert what_it_is(b"hello", "x") == "text of no known form (no suffix)"
+
+
+def test_stacks_of_ranks_are_a_target(tmp_path: Path) -> None:
+    stacks = SAMPLES / "own" / "stacks"
+    ran = preflight("diagnose-step-time", str(stacks / "loader"))
+    assert ran.rc == 1 and "FAIL   hang  rank 2" in ran.out
+    ran = preflight("diagnose-step-time", str(stacks / "save"))
+    assert ran.rc == 0 and "WARN   hang  rank 0" in ran.out  # one moment
+    assert preflight("diagnose-step-time", str(stacks / "ring")).rc == 3
+    assert "stacks" in preflight("diagnose-step-time", "--help").out
+
+
+def test_answers_of_nccls_service_come_through_a_pipe() -> None:
+    text = ras_text.answer("INCOMPLETE", ras_text.DEAD)
+    ran = preflight("diagnose-step-time", "-", stdin=text.encode())
+    assert ran.rc == 1 and "FAIL   hang  rank 5" in ran.out and "standard input:" in ran.out

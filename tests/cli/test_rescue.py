@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.cli.command import Ran, preflight
+from tests.cli.command import PREFLIGHT, Ran, preflight
 from tests.diagnosis import losses
 
 STEPS = (200, 300, 480, 600)
@@ -111,6 +111,12 @@ def test_steps_that_are_not_of_the_plan_and_records_that_are_none(run: Path) -> 
     assert rescue(run, "--checkpoints", str(run / "none")).rc == 2
 
 
+def test_checkpoints_stand_in_the_picture_with_what_became_of_them(run: Path) -> None:
+    rescue(run, "--save", str(run / "loss.svg"))
+    drawn = (run / "loss.svg").read_text()
+    assert "checkpoint damaged 300" in drawn and "checkpoint 200" in drawn and "shift" in drawn
+
+
 def test_a_healthy_run_has_no_plan(run: Path) -> None:
     (run / "train.log").write_text(losses.json_lines(losses.rows(1)))
     ran = rescue(run)
@@ -166,3 +172,32 @@ def test_a_signal_is_sent_only_where_it_saves(
     os.kill(deaf, signal.SIGKILL)
     process[1].wait()
     assert preflight("divergence-rescue", str(healthy), "--signal", str(deaf)).rc == 2
+
+
+def test_a_log_that_grows_is_watched_until_something_fails(tmp_path: Path) -> None:
+    """A spike that passes is told, and the watch goes on; what stays ends it, with the report."""
+    drawn = losses.rows(1, losses.FAULTS["divergence"].change, steps=540)
+    drawn[449].loss *= 3
+    lines = losses.json_lines(drawn).splitlines(keepends=True)
+    log = tmp_path / "train.log"
+    log.write_text("".join(lines[:448]))
+    with subprocess.Popen(
+        [str(PREFLIGHT), "divergence-rescue", str(log), "--follow"], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as watch:  # fmt: skip
+        assert watch.stdout is not None and watch.stderr is not None
+        assert "448 steps so far" in watch.stderr.readline()
+        with log.open("a") as file:
+            file.writelines(lines[448:451])
+            file.flush()
+            told = watch.stdout.readline()
+            assert "WARN  step 450 spike" in told
+            file.writelines(lines[451:])
+        out, _ = watch.communicate(timeout=60)
+    assert watch.returncode == 1
+    first, *_ = out.splitlines()
+    assert "FAIL  step 500" in first and "FAIL: " in out
+
+
+def test_only_one_log_is_watched(tmp_path: Path) -> None:
+    assert preflight("divergence-rescue", str(tmp_path), "--follow").rc == 2

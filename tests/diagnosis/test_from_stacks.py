@@ -18,6 +18,17 @@ from tests.conftest import SAMPLES
 from tests.stack_text import BACKWARD, BARRIER, COMPUTES, LOADS, OTHER, SAVES, WAITS, faulted, spied
 
 OWN = SAMPLES / "own" / "stacks"
+#: Recording of four ranks -> what is found.
+TABLE = {
+    "loader": "FAIL hang rank 2",
+    "loader_faulthandler": "FAIL hang rank 2",
+    "save": "WARN hang rank 0",
+    "debugger": "FAIL hang rank 1",
+    "type": "WARN hang",
+    "ring": "ERROR step.unknown",
+    "moves": "PASS healthy",
+    "moves_faulthandler": "ERROR step.unknown",
+}
 
 
 def diagnosed(path: Path) -> list[Finding]:
@@ -40,6 +51,12 @@ def one(found: list[Finding]) -> Finding:
 
 
 # What was recorded of real ranks.
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_recording_is_judged_as_a_person_would(name: str) -> None:
+    found = one(diagnosed(OWN / name))
+    assert f"{found.status.value} {found.finding} {found.subject}".rstrip() == TABLE[name]
 
 
 @pytest.mark.parametrize("form", ["loader", "loader_faulthandler"])
@@ -104,6 +121,10 @@ def test_the_canonical_hang_of_32_ranks(tmp_path: Path) -> None:
         (("acquire (filelock/_api.py:300)", "cache (data.py:9)"), "waits for a lock"),
         (("read (ssl.py:1100)", "request (urllib3/x.py:1)", "get (data.py:9)"), "the network"),
         (("emit (logging/__init__.py:1100)", "log (train.py:9)"), "writes a log at log"),
+        (("builtin_print (libpython3.11.so)", "log (train.py:9)"), "writes a log at log"),
+        (("_io_FileIO_readall (libpython3.11.so)", "get (data.py:9)"), "reads or writes a file"),
+        (("take_gil (libpython3.11.so)", "c10d::Work::wait (x.so)", *WAITS), "interpreter's lock"),
+        ((COMPUTES[0], "evaluate (eval.py:12)", COMPUTES[2]), "within evaluate (eval.py:12)"),
         (("load (torch/serialization.py:1100)", "resume (train.py:9)"), "reads a checkpoint"),
         (("synchronize (torch/cuda/__init__.py:1)", "t (train.py:9)"), "waits for its device"),
     ],
@@ -115,6 +136,14 @@ def test_what_the_root_does_instead(tmp_path: Path, frames: tuple[str, ...], sai
         assert one(found).finding == "step.unknown" and not one(found).subject
     else:
         assert one(found).subject == "rank 2" and said in one(found).text
+
+
+def test_the_ranks_of_a_host_at_one_place_are_one_finding(tmp_path: Path) -> None:
+    of_ranks(tmp_path, {n: LOADS if n // 8 == 1 else WAITS for n in range(32)})
+    found = one(diagnosed(tmp_path))
+    assert found.subject == "rank 8-15" and "each waits in the loader" in found.text
+    of_ranks(tmp_path, {9: SAVES, 3: COMPUTES})
+    assert [each.subject for each in diagnosed(tmp_path)] == ["rank 3", "rank 8,10-15", "rank 9"]
 
 
 def test_waiting_for_the_device_is_waiting_for_others(tmp_path: Path) -> None:

@@ -141,3 +141,29 @@ def test_no_time_at_all_is_unknown() -> None:
     timeline = pipeline(1)
     nothing = tuple(replace(one, duration_us=0.0) for one in timeline.operations)
     assert first(told(Timeline("x", nothing))) == "ERROR step.unknown"
+
+
+def without_numbers(traces: list[RankTrace], late: int) -> list[RankTrace]:
+    """As gloo tells them: no numbers, the places in each step; and the trace of one rank begins
+    before a collective that the others' do not have."""
+    made = []
+    for one in traces:
+        calls = [replace(call, group="", counted=True) for call in one.collectives]
+        if one.rank == late:
+            first = calls[0]
+            calls = [replace(first, start_us=first.start_us - 40_000, duration_us=30_000.0), *calls]
+        places: dict[int, int] = {}
+        told = []
+        for call in calls:
+            place = places.get(call.step, 0)
+            told.append(replace(call, seq=place))
+            places[call.step] = place + 1
+        made.append(replace(one, collectives=tuple(told)))
+    return made
+
+
+def test_collectives_without_numbers_are_joined_by_the_gaps_between_them() -> None:
+    for seed in range(5):
+        slow = without_numbers(job(seed, slow=3, factor=1.5, all_kernels=False), late=1)
+        assert first(judged(slow)).endswith("straggler rank 3"), seed
+        assert names(judged(without_numbers(job(seed), late=1))) == {"compute", "healthy"}

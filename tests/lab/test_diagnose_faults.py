@@ -7,12 +7,12 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.cli.command import preflight
-from tests.cli.live_scenes import BUSY, SLEEPS, Scenes
+from tests.cli.live_scenes import BUSY, SLEEPS, Looked, Scenes, all_at_once, looked
 from tests.conftest import require
 from tests.lab.frozen import frozen_directory
 
@@ -49,47 +49,61 @@ def group(kind: str, **values: int) -> Iterator[Path]:
         made.rmdir()
 
 
-def told(pid: int, duration: str) -> tuple[int, str]:
-    ran = preflight("diagnose-step-time", str(pid), "--duration", duration)
-    return ran.rc, " ".join(ran.out.split())
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Looked]]:
+    """All of them in the time of one look."""
+    folder = tmp_path_factory.mktemp("faults")
+    with (
+        group("cpu", cfs_period_us=100_000, cfs_quota_us=5_000) as limited,
+        group("memory", limit_in_bytes=24 << 20) as small,
+        Scenes() as scenes,
+        # Thawed first: until then what writes to it cannot be ended.
+        frozen_directory(tmp_path_factory.mktemp("ice")) as frozen,
+    ):
+        busy = scenes.start(folder, BUSY, RANK="0").pid
+        (limited / "cgroup.procs").write_text(str(busy))
+        reads = folder / "reads.py"
+        reads.write_text(_READS.format(_uncached(folder / "data")))
+        within = f"echo $$ >{small}/cgroup.procs; exec {sys.executable} {reads}"
+        pids = {
+            "writes": scenes.start(folder, _WRITES.format(frozen / "x"), RANK="4").pid,
+            "limited": busy,
+            "reads": scenes.run(["sh", "-c", within], {"RANK": "0"}).pid,
+        }
+        yield all_at_once({name: partial(looked, pid) for name, pid in pids.items()})
 
 
-def test_a_rank_whose_write_never_ends_hangs_and_is_named_with_where(tmp_path: Path) -> None:
-    with Scenes() as scenes, frozen_directory(tmp_path) as frozen:
-        one = scenes.start(tmp_path, _WRITES.format(frozen / "x"), RANK="4")
-        rc, out = told(one.pid, "3.2s")
-    assert rc == 1 and "FAIL hang rank 4" in out and "waits in the kernel (" in out
-    assert "(?)" not in out
-
-
-def test_a_rank_that_its_group_holds_back_is_told_with_the_limit(tmp_path: Path) -> None:
-    with group("cpu", cfs_period_us=100_000, cfs_quota_us=20_000) as limited, Scenes() as scenes:
-        one = scenes.start(tmp_path, BUSY, RANK="0")
-        (limited / "cgroup.procs").write_text(str(one.pid))
-        rc, out = told(one.pid, "2s")
-    assert rc == 1 and "FAIL host" in out and "limit of 0.2 processors" in out
-    assert "has no processor" not in out
-
-
-def test_a_rank_whose_pages_are_read_again_and_again_lacks_memory(tmp_path: Path) -> None:
-    file, program = tmp_path / "data", tmp_path / "reads.py"
+def _uncached(file: Path) -> Path:
     with file.open("wb") as data:
         data.write(os.urandom(1 << 20) * 64)
         data.flush()
         os.fsync(data.fileno())
         os.posix_fadvise(data.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    program.write_text(_READS.format(file))
-    with group("memory", limit_in_bytes=24 << 20) as limited, Scenes() as scenes:
-        within = f"echo $$ >{limited}/cgroup.procs; exec {sys.executable} {program}"
-        _, out = told(scenes.run(["sh", "-c", within], {"RANK": "0"}).pid, "3s")
-    assert "host-memory" in out and "pages a second are read back" in out
+    return file
+
+
+def test_a_rank_whose_write_never_ends_hangs_and_is_named_with_where(
+    seen: dict[str, Looked],
+) -> None:
+    one = seen["writes"]
+    assert one.rc == 1 and "FAIL hang rank 4" in one.out and "waits in the kernel (" in one.out
+    assert "(?)" not in one.out
+
+
+def test_a_rank_that_its_group_holds_back_is_told_with_the_limit(seen: dict[str, Looked]) -> None:
+    one = seen["limited"]
+    assert one.rc == 1 and "FAIL host" in one.out and "limit of 0.05 processors" in one.out
+    assert "has no processor" not in one.out
+
+
+def test_a_rank_whose_pages_are_read_again_and_again_lacks_memory(seen: dict[str, Looked]) -> None:
+    assert "host-memory" in seen["reads"].out
+    assert "pages a second are read back" in seen["reads"].out
 
 
 def test_of_another_user_it_says_whose_it_is(tmp_path: Path) -> None:
     with Scenes() as scenes:
         one = scenes.start(tmp_path, SLEEPS, RANK="0")
         under = ("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups")
-        ran = preflight("diagnose-step-time", str(one.pid), under=under, HOME="/nonexistent")
-    assert ran.rc == 3 and "belongs to user 0: look as that user, or with sudo" in " ".join(
-        ran.out.split()
-    )
+        out = looked(one.pid, under=under)
+    assert out.rc == 3 and "belongs to user 0: look as that user, or with sudo" in out.out

@@ -83,7 +83,7 @@ def _diagnosed(made: Lab, way: str) -> tuple[int, str]:
     until_s = time.monotonic() + 20
     while min(memoryview(steps.read_bytes()).cast("q")) < 3 and time.monotonic() < until_s:
         time.sleep(0.05)
-    done = made.preflight("diagnose-step-time", "--hosts", made.names, "--duration", "3s")
+    done = made.preflight("diagnose-step-time", "--hosts", made.names, "--duration", "2s")
     steps.unlink()  # that is when they end
     for one in ssh:
         one.wait(timeout=20)

@@ -156,7 +156,9 @@ def test_the_ranks_of_a_job_that_runs_are_looked_at_in_its_allocation(cluster: C
     program.write_text("import os, signal, time\nif os.environ['RANK'] == '1':\n"
                        "    os.kill(os.getpid(), signal.SIGSTOP)\ntime.sleep(60)\n")  # fmt: skip
     rank = f"RANK=$SLURM_PROCID exec {sys.executable} {program}"
-    told = cluster.command("sbatch", "-N", "2", "-w", "n1,n2", "--wrap", f"srun sh -c '{rank}'")
+    told = cluster.command(
+        "sbatch", "-o", "/dev/null", "-N", "2", "-w", "n1,n2", "--wrap", f"srun sh -c '{rank}'"
+    )
     job = told.split()[-1]
     cluster.wait(lambda: _ranks(program) == 2, "the ranks")
     alone = {**cluster.environment, "SLURM_JOB_ID": job}

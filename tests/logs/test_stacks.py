@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,17 @@ def test_each_section_of_torchs_debug_server_is_a_rank(tmp_path: Path) -> None:
                                      for n in (0, 1)), "stacks_20260102_030405.txt")  # fmt: skip
     assert [one.rank for one in other.processes] == [0, 1]
     assert found.time_s is not None and found.time_s == other.time_s
+
+
+@pytest.mark.parametrize(
+    "head", ["==> rank{}.txt <==", "=== rank {} ===", "# rank={}", "[rank {}]"]
+)
+@pytest.mark.parametrize("write", [spied, faulted])
+def test_files_of_ranks_one_after_another_under_a_head(
+    tmp_path: Path, head: str, write: Callable[..., str]
+) -> None:
+    text = "\n".join(f"{head.format(rank)}\n{write(WAITS, 7000 + rank)}" for rank in (4, 11))
+    assert [one.rank for one in told(tmp_path, text, "all.txt").processes] == [4, 11]
 
 
 def test_lines_of_several_ranks_mixed_by_a_launcher_are_told_apart(tmp_path: Path) -> None:

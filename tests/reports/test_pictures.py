@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,7 +11,7 @@ import pytest
 from preflight import reports
 from preflight.diagnosis.reading import Curve, Mark, Part, RankParts, Reading
 from preflight.model import Report
-from preflight.reports.pictures.axis import Scale, ticks
+from preflight.reports.pictures.axis import axis_of
 from preflight.reports.pictures.rank_heat import MOST, grouped
 from preflight.reports.pictures.told import Bars, picture_of, pictures
 from preflight.reports.step_time import step_tables
@@ -60,7 +59,8 @@ def test_ranks_of_any_number_are_within_the_drawing_and_the_slow_one_is_named(co
     shown = words(root)
     assert f"rank {count - 1}" in shown and "610 ms" in shown
     assert any(f"most off: rank {count - 1}, forward: +" in one for one in shown)
-    assert sum(one.startswith("rank ") for one in shown) <= 52
+    rows = [one for one in shown if one.startswith("rank ")]
+    assert len(rows) == 2 * len(set(rows)) and len(set(rows)) == min(count, MOST)
     assert any("neighbours" in one for one in shown) == (count > MOST)
     assert len("".join(reports.render(told(ranks(count)), "svg"))) < 1_000_000
 
@@ -110,18 +110,12 @@ def test_values_that_are_none_are_marked_and_part_the_line() -> None:
     assert len(lines) == 2 and len(points(root, "#b3261e")) == 2
 
 
-def test_words_of_marks_do_not_overlap() -> None:
+def test_words_of_marks_without_room_are_counted() -> None:
     marks = [Mark(float(at), f"save number {at}") for at in range(0, 1000, 10)]
-    root = drawn(told(curve([1.0, 2.0] * 500, *marks)))
-    shown = [one for one in root.iter(f"{_NS}text") if (one.text or "").startswith("save number")]
-    by_lane: dict[str, list[tuple[float, float]]] = {}
-    for one in shown:
-        x = float(one.attrib["x"])
-        by_lane.setdefault(one.attrib["y"], []).append((x, x + len(one.text or "") * 5.6))
-    assert len(by_lane) == 3
-    for spans in by_lane.values():
-        assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
-    assert any("of the marks have no room" in one for one in words(root))
+    shown = words(drawn(told(curve([1.0, 2.0] * 500, *marks))))
+    placed = sum(bool(re.fullmatch(r"save number \d+ \d+", one)) for one in shown)
+    assert 10 <= placed < 100
+    assert f"{100 - placed} of the marks have no room" in " ".join(shown)
 
 
 def test_a_mark_beyond_the_series_is_left_out() -> None:
@@ -138,6 +132,8 @@ def test_hostile_names_are_text_and_nothing_else() -> None:
 @pytest.mark.parametrize("picture", [
     {}, 3, {"bars": 1}, {"bars": {"parts": ["a"], "ranks": [], "seconds": []}},
     {"bars": {"parts": ["a"], "ranks": ["x"], "seconds": [[1.0, 2.0]]}},
+    {"bars": {"parts": ["a"], "ranks": ["x"], "seconds": [[-1.0]]}},
+    {"bars": {"parts": ["a"], "ranks": ["x"], "seconds": [[1e300]]}},
     {"panels": [{"name": "a", "unit": "", "steps": [1.0], "values": []}]},
 ])  # fmt: skip
 def test_a_picture_out_of_order_in_a_stored_report_is_none(picture: object) -> None:
@@ -151,7 +147,7 @@ def test_a_stored_report_is_drawn_as_the_run_was(tmp_path: Path) -> None:
               "--save", str(tmp_path / "a.svg"))  # fmt: skip
     preflight("report", str(tmp_path / "a.json"), "--save", str(tmp_path / "b.svg"))
     assert (tmp_path / "a.svg").read_text() == (tmp_path / "b.svg").read_text()
-    assert "65.5 ms" in (tmp_path / "a.svg").read_text()
+    assert "65.51 ms" in (tmp_path / "a.svg").read_text()
 
 
 def test_what_has_no_picture_says_so(tmp_path: Path) -> None:
@@ -161,8 +157,11 @@ def test_what_has_no_picture_says_so(tmp_path: Path) -> None:
 
 
 def test_ticks_are_round_and_within() -> None:
-    assert ticks(0.0, 1.0) == [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]
-    assert ticks(5.0, 5.0) == [5.0]
-    assert Scale(0.001, 1000.0, 0, 600, log=True).ticks == [10.0**at for at in range(-3, 4)]
-    assert Scale(1.0, 100.0, 0, 100, log=True)(10.0) == 50.0
-    assert all(one in range(3, 98) for one in ticks(3, 97)) and pictures(report()) == []
+    assert [told for _, told in axis_of((0.0, 1.0), 0, 1, room=0).ticks()] == [
+        "0.0", "0.2", "0.4", "0.6", "0.8", "1.0",
+    ]  # fmt: skip
+    powers = axis_of((0.001, 1000.0), 0, 600, log=True, room=0)
+    assert [value for value, _ in powers.ticks(7)] == [10.0**at for at in range(-3, 4)]
+    assert axis_of((1.0, 100.0), 0, 100, log=True, room=0).place(10.0) == 50.0
+    assert all(3 <= value <= 97 for value, _ in axis_of((3.0, 97.0), 0, 1, room=0).ticks())
+    assert pictures(report()) == []

@@ -14,6 +14,7 @@ from preflight import __version__
 from preflight.cli.clock import now
 from preflight.cli.exit import Exit
 from preflight.cli.finishing import finish, shown
+from preflight.cli.follow import follow
 from preflight.cli.options import Options
 from preflight.cli.rescue import checkpoints_in, execute, send, undo
 from preflight.cli.saving import opened_targets
@@ -21,13 +22,14 @@ from preflight.cli.streams import Streams
 from preflight.cli.targets.read import Facts, facts_of
 from preflight.cli.targets.walk import Walked, walk
 from preflight.diagnosis.checkpoint.verdicts import Judged as Checkpoint
-from preflight.diagnosis.divergence.conclude import Judged, findings_of, judged, tables_of
+from preflight.diagnosis.divergence.conclude import Judged, findings_of, judged
 from preflight.diagnosis.divergence.plan import Plan, framework_of, plan_finding, plan_of
 from preflight.errors import UsageError
 from preflight.facts.stored import StoredReport
 from preflight.model import Counts, Finding, Report, Status
 from preflight.redact.secrets import in_arguments
 from preflight.reports import RENDERERS
+from preflight.reports.divergence import tables_of
 from preflight.verdict import verdict_of
 
 #: Checks whose failure says that a device may compute wrong. Clocks and power never do.
@@ -44,6 +46,8 @@ def run(options: Options, streams: Streams) -> int:
         for text in undo(options.undo_moves):
             streams.note(text)
         return Exit.OK
+    if options.follow:
+        follow(_one_log(options), streams)
     began, started_at = time.monotonic(), now()
     stamp = f"{datetime.now():%Y%m%d-%H%M%S}"
     with opened_targets(options, drawn=True) as targets, tempfile.TemporaryDirectory() as spool:
@@ -68,11 +72,21 @@ def run(options: Options, streams: Streams) -> int:
             started_at=started_at, elapsed_s=round(time.monotonic() - began, 2),
             verdict=verdict_of(one.status for one in found), counts=Counts(), hosts=(),
             findings=tuple(found), preflight=__version__,
-            measurements=tuple(table for one in logs for table in tables_of(one)),
+            measurements=tuple(table for one in logs for table in tables_of(one, checkpoints)),
         )  # fmt: skip
         status = finish(shown(report, options), options, streams, targets)
         _act(plan, logs, checkpoints, run_folder, stamp, options, streams)
         return status
+
+
+def _one_log(options: Options) -> Path:
+    """UsageError where it is not one file."""
+    targets = [*options.targets, *options.from_]
+    if len(targets) != 1 or not Path(targets[0]).is_file():
+        raise UsageError(
+            "--follow watches one log", "preflight divergence-rescue train.log --follow"
+        )
+    return Path(targets[0])
 
 
 def _plan(

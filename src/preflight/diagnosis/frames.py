@@ -5,9 +5,10 @@ A mark is a part of a frame; with a `*` in it both parts, in this order.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -29,8 +30,11 @@ class Kind(Struct, frozen=True):
     marks: tuple[str, ...]
 
 
-#: The innermost frame that fits one of these has it.
+_WAITS = "collective"
+#: The innermost frame that fits one of these has it. Frames in C are there with --native alone.
 _KINDS = (
+    Kind("gil", "waits for the interpreter's lock", ("take_gil", "PyEval_RestoreThread",
+                                                     "PyGILState_Ensure")),
     Kind("collective", "waits in", (
         *COLLECTIVES, "/torch/distributed/c10d_logger.py", "/torch/distributed/nn/functional.py",
         "/torch/distributed/rendezvous.py", "/pipeline_parallel/p2p_communication.py", "/mpi4py/",
@@ -61,11 +65,14 @@ _KINDS = (
 #: Where none of those fits: what many things wait in.
 _COMMON = (
     Kind("log", "writes a log", ("/logging/__init__.py", "/wandb/", "/tqdm/", "/tensorboard/",
-                                 "/mlflow/")),
+                                 "/mlflow/", "builtin_print")),
     Kind("process", "waits for another program", ("/subprocess.py",)),
     Kind("network", "waits for the network",
          ("/socket.py", "/ssl.py", "/http/client.py", "/urllib3/", "/requests/", "/botocore/",
           "/s3fs/", "/fsspec/", "/aiohttp/", "/grpc/")),
+    Kind("file", "reads or writes a file",
+         ("_io_FileIO", "_io__Buffered", "_io_Buffered", "/shutil.py", "/pathlib.py", "/zipfile",
+          "/gzip.py", "/tarfile.py", "/h5py/", "/pyarrow/", "/pickle.py", "/json/")),
     Kind("lock", "waits for a lock, a queue or another thread",
          ("/filelock/", "/threading.py", "/queue.py", "/multiprocessing/", "/concurrent/futures/",
           "/asyncio/")),
@@ -82,8 +89,11 @@ _ROLES = (
                 "main (*/multiprocessing/forkserver.py", "/wandb/sdk/service",
                 "main_loop (*/ray/")),
 )  # fmt: skip
+_EVALUATES = re.compile(r"(?:\w+\.)*_?(?:run_|do_)?(?:eval\w*|validat\w*|predict|test) \(")
 _INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python", "<frozen", "<string>")
 _TORCH = ("/torch/", "/numpy/", "/deepspeed/comm/", "/horovod/")
+#: Many ranks have the same stack.
+_KEPT = 1024
 _WRAPPERS = ("wrapper (", "_exception_logger", "_time_logger", "_fn (", "decorate_context (")
 
 
@@ -97,15 +107,14 @@ class Place(Struct, frozen=True):
     call: str
     site: str
     frames: tuple[str, ...]
+    within: str = ""  # the evaluation that led there, where that is another frame
 
     @property
     def text(self) -> str:
         """In words, for a rank as the subject."""
-        if self.kind == "collective":
-            return f"waits in {self.call} at {self.site}"
-        if self.kind == "other":
-            return f"is at {self.site}"
-        return f"{self.says} at {self.site}"
+        says = f"waits in {self.call}" if self.kind == _WAITS else self.says
+        at = "" if self.kind == _OTHER.name else " at"
+        return f"{says}{at} {self.site}" + (f", within {self.within}" if self.within else "")
 
 
 def fits(frame: str, marks: Iterable[str]) -> bool:
@@ -119,7 +128,6 @@ def _fits(frame: str, mark: str) -> bool:
     return at >= 0 and (not star or frame.find(rest, at + len(first)) >= 0)
 
 
-@cache
 def slashed(frame: str) -> str:
     """py-spy leaves out where packages lie: "get (torch/x.py:1)" as "get (/torch/x.py:1)"."""
     name, bracket, place = frame.rpartition(" (")
@@ -142,13 +150,23 @@ def _since_fork(frames: Sequence[str]) -> tuple[str, ...]:
 
 def role_of(stack: Stack) -> str:
     """rank, worker, launcher or helper."""
-    frames = [slashed(one) for one in _since_fork(stack.frames)]
+    return _role(stack.frames)
+
+
+@lru_cache(_KEPT)
+def _role(told: tuple[str, ...]) -> str:
+    frames = [slashed(one) for one in _since_fork(told)]
     return next((role for role, marks in _ROLES if any(fits(one, marks) for one in frames)), "rank")
 
 
 def place_of(stack: Stack) -> Place:
     """By the innermost frame that says something; a stack without frames is at "?"."""
-    told = _since_fork(stack.frames) or stack.frames
+    return _place(stack.frames)
+
+
+@lru_cache(_KEPT)
+def _place(whole: tuple[str, ...]) -> Place:
+    told = _since_fork(whole) or whole
     frames = [slashed(one) for one in told]
     kind, at = _kind(frames, _KINDS)
     if kind is None:
@@ -156,9 +174,11 @@ def place_of(stack: Stack) -> Place:
     python = tuple(one for one in told if is_python(one))
     own = [one for one in told if is_own(one)]
     site = own[0] if own else (python or told or ("?",))[0]
-    call = _call(frames[at:]) if kind is not None and kind.name == "collective" else ""
+    call = _call(frames[at:]) if kind is not None and kind.name == _WAITS else ""
     kind = kind or _OTHER
-    return Place(kind.name, kind.says, call, site, tuple(map(_bare, python or told)))
+    within = next((one for one in own if _EVALUATES.match(one)), "")
+    return Place(kind.name, kind.says, call, site, tuple(map(_bare, python or told)),
+                 "" if within == site else within)  # fmt: skip
 
 
 def _bare(frame: str) -> str:
@@ -176,7 +196,7 @@ def _kind(frames: Sequence[str], kinds: Sequence[Kind]) -> tuple[Kind | None, in
 
 def _call(frames: Sequence[str]) -> str:
     """The collective as the program called it: the outermost frame of those that lie together."""
-    marks = _KINDS[0].marks
+    marks = next(one.marks for one in _KINDS if one.name == _WAITS)
     name = ""
     for frame in frames:
         if not fits(frame, marks):

@@ -86,6 +86,7 @@ class Curve(Struct, frozen=True):
     steps: tuple[float, ...]
     values: tuple[float, ...]
     marks: tuple[Mark, ...] = ()
+    count: int = 0  # of values that it was thinned from, extremes kept
 
 
 class Share(Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any
 
 from preflight.diagnosis.reading import Curve, Part, RankParts, Reading
 from preflight.reports.pictures.rank_heat import furthest, grouped
-from preflight.reports.pictures.told import Bars, Marked, Panel, Picture, as_told
+from preflight.reports.pictures.told import Bars, Marked, Panel, Picture, as_told, oddest
 from preflight.units import number
 
 Row = dict[str, Any]
@@ -16,7 +16,7 @@ _BAR = 40  # characters of a whole step
 _LINE = 60  # of a series
 #: From the least to the most of a series; ! is a piece in which no value is a number.
 _RAMP = " .:-=+*#%@"
-#: Of more ranks those with the longest and the shortest time of their own.
+#: Of more ranks those that are furthest from the others in a part.
 _RANKS = 16
 #: Characters of the map of ranks by parts.
 _ACROSS = 48
@@ -61,15 +61,27 @@ def _bars(ranks: Sequence[RankParts]) -> Bars | None:
     parts = tuple(dict.fromkeys(part.name for rank in fullest for part in rank.parts))
     if not parts:
         return None
-    told = [{part.name: part.seconds for part in rank.parts} for rank in ranks]
+    told = [
+        {part.name: part.seconds if math.isfinite(part.seconds) else 0.0 for part in rank.parts}
+        for rank in ranks
+    ]
     rows = tuple(tuple(one.get(name, 0.0) for name in parts) for one in told)
     return Bars(parts, tuple(rank.rank for rank in ranks), rows)
 
 
 def _panel(curve: Curve) -> Panel:
-    values = tuple(one if math.isfinite(one) else None for one in curve.values)
-    marks = tuple(Marked(mark.step, mark.label) for mark in curve.marks)
-    return Panel(curve.name, curve.unit, curve.steps, values, marks)
+    """By the place in the log where most of its lines tell no step."""
+    told = [at for at, step in enumerate(curve.steps) if math.isfinite(step)]
+    by_step = len(told) * 2 >= len(curve.steps)
+    places = told if by_step else range(len(curve.steps))
+    values = tuple(one if math.isfinite(one := curve.values[at]) else None for at in places)
+    if not by_step:
+        steps = tuple(map(float, places))
+        return Panel(f"{curve.name}, by place in the log", curve.unit, steps, values,
+                     count=curve.count)  # fmt: skip
+    marks = tuple(Marked(one.step, one.label) for one in curve.marks if math.isfinite(one.step))
+    steps = tuple(curve.steps[at] for at in places)
+    return Panel(curve.name, curve.unit, steps, values, marks, count=curve.count)
 
 
 def _heat(name: str, bars: Bars) -> Iterator[Row]:
@@ -135,15 +147,27 @@ def _ranks(reading: Reading) -> Iterator[Row]:
     letters = _letters(reading)
     sums = {rank.rank: sum(part.seconds for part in rank.parts) for rank in reading.ranks}
     longest = max(sums.values()) or 1.0
-    shown = reading.ranks[:_RANKS]
-    for rank in shown:
+    bars = _bars(reading.ranks)
+    for at in oddest(bars, _RANKS) if bars else ():
+        rank = reading.ranks[at]
         bar = "".join(_bar(part.seconds / longest, letters[part.name]) for part in rank.parts)
         yield {"rank": rank.rank, "ms": _ms(sums[rank.rank]), "bar": bar}
 
 
 def _curve(curve: Curve) -> Row:
-    size = math.ceil(len(curve.values) / _LINE)
-    groups = [curve.values[at : at + size] for at in range(0, len(curve.values), size)]
+    low, high, line = drawn_line(curve.values)
+    return {
+        "steps": f"{curve.steps[0]:,.0f} to {curve.steps[-1]:,.0f}",
+        "low": f"{low} {curve.unit}", "high": f"{high} {curve.unit}",
+        "slowest of each piece": line,
+    }  # fmt: skip
+
+
+def drawn_line(values: Sequence[float]) -> tuple[str, str, str]:
+    """The least and the most of what each piece has as its largest, and all of them as characters;
+    ! where a piece has no number."""
+    size = math.ceil(len(values) / _LINE)
+    groups = [values[at : at + size] for at in range(0, len(values), size)]
     tops = [max((one for one in group if math.isfinite(one)), default=None) for group in groups]
     known = [one for one in tops if one is not None]
     low, high = min(known, default=0.0), max(known, default=0.0)
@@ -151,14 +175,18 @@ def _curve(curve: Curve) -> Row:
     line = "".join(
         "!" if one is None else _RAMP[round((one - low) / span * (len(_RAMP) - 1))] for one in tops
     )
-    return {
-        "steps": f"{curve.steps[0]:,.0f} to {curve.steps[-1]:,.0f}",
-        "low": f"{number(low)} {curve.unit}", "high": f"{number(high)} {curve.unit}",
-        "slowest of each piece": f"|{line}|",
-    }  # fmt: skip
+    return number(low), number(high), f"|{line}|"
 
 
 def _marks(curve: Curve) -> list[str]:
-    told = [f"{mark.label} at step {mark.step:,.0f}" for mark in curve.marks[:6]]
-    more = len(curve.marks) - 6
-    return ["; ".join([*told, f"{more} more"] if more > 0 else told)] if told else []
+    """By label: where the first few are."""
+    places: dict[str, list[str]] = {}
+    for mark in curve.marks:
+        places.setdefault(mark.label, []).append(f"{mark.step:,.0f}")
+    lines = [f"{label} at step {_some(at)}" for label, at in list(places.items())[:6]]
+    return ["; ".join(lines)] if lines else []
+
+
+def _some(places: Sequence[str]) -> str:
+    more = len(places) - 6
+    return ", ".join(places[:6]) + (f" and {more:,} more" if more > 0 else "")

@@ -48,6 +48,7 @@ class Options(Struct):
     paths: list[str] = []
     compare: str | None = None
     checkpoints: list[str] = []
+    follow: bool = False
     execute: str | None = None
     undo_moves: str | None = None
     signal: int | None = None

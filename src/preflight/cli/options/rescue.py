@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from preflight.cli.options.option import Option
 
-RESCUE = ("checkpoints", "execute", "undo_moves", "signal", "python")
+RESCUE = ("follow", "checkpoints", "execute", "undo_moves", "signal", "python")
 
 OPTIONS: dict[str, Option] = {
+    "follow": Option(
+        bool, ("--follow",),
+        "Watch the log while it grows: a line for each event, and the whole report with the first "
+        "that fails.",
+    ),
     "checkpoints": Option(
         list[str], ("--checkpoints",),
         "The folder of the run's checkpoints: each is read whole, and the plan says which to go on "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -17,6 +16,8 @@ from preflight.facts.series import Log
 from preflight.model import Evidence, Finding, Status
 
 _LEAST_ROWS = 20
+#: Rows after a spike below which it is too early to say that it stays.
+_EARLY_ROWS = 5
 _NO_NORM = (
     "the gradient norm, which moves before the loss, is not in this log: Megatron-LM prints it by "
     "default, Transformers with max_grad_norm, torchtitan by default"
@@ -64,6 +65,8 @@ def status_of(event: Event) -> Status:
     """By its kind, and whether the run came back."""
     kind = table().kind(event.kind)
     back = event.recovery in ("alone", "slowly")
+    if event.kind == "spike" and not back and event.rows < _EARLY_ROWS:
+        return Status.WARN  # most pass by themselves
     return kind.recovered if back and kind.recovered else kind.status
 
 
@@ -127,52 +130,3 @@ def _healthy(one: Judged, *, few: bool) -> Iterator[Finding]:
     yield Finding("healthy", Status.PASS, text=f"{passed} in {count}: {'; '.join(told)}")
     if not norm.rows:
         yield Finding("gradient-norm", Status.SKIP, text=f"not looked at: {_NO_NORM}")
-
-
-def tables_of(one: Judged) -> Iterator[dict[str, Any]]:
-    """Every event with its suspects, and the picture of the series with them marked."""
-    from preflight.reports.pictures.told import Picture, as_told
-
-    if one.events:
-        yield {"table": f"events, {one.log.source}", "rows": [
-            {"step": f"{event.step:,.0f}", "line": event.line, "event": event.kind,
-             "status": status_of(event).value,
-             "suspects": ", ".join(other.cause for other in one.causes[at][:3]) or "-"}
-            for at, event in enumerate(one.events[:50])
-        ]}  # fmt: skip
-    panels = tuple(_panels(one))
-    if panels:
-        yield {"table": f"the run, {one.log.source}", "rows": [
-            {"series": panel.name, "rows": len(one.course.steps)} for panel in panels
-        ], "picture": as_told(Picture(panels=panels))}  # fmt: skip
-
-
-_POINTS = 2000
-_DRAWN = (("loss", False), ("grad_norm", True), ("loss_scale", True), ("lr", False))
-
-
-def _panels(one: Judged) -> Iterator[Any]:
-    """Columns that are there, thinned so that the largest and the smallest stay."""
-    from preflight.reports.pictures.told import Marked, Panel
-
-    marks = tuple(Marked(event.step, event.kind) for event in one.events[:200])
-    steps = one.course.steps
-    size = max(1, -(-len(steps) // (_POINTS // 2)))
-    for name, log in _DRAWN:
-        column = one.course.series.columns.get(name)
-        if column is None or len(steps) < 2:
-            continue
-        ends = [_ends(column.mean, at, min(at + size, len(steps)))
-                for at in range(0, len(steps), size)]  # fmt: skip
-        picked = sorted(set().union(*ends))
-        values = tuple(v if (v := column.mean[at]) == v else None for at in picked)
-        if len(picked) > 1 and any(value is not None for value in values):
-            yield Panel(name, "", tuple(steps[at] for at in picked), values, marks, log=log)
-
-
-def _ends(values: Sequence[float], begin: int, end: int) -> set[int]:
-    known = [at for at in range(begin, end) if values[at] == values[at]]
-    if not known:
-        return {begin}
-    found = {min(known, key=lambda at: values[at]), max(known, key=lambda at: values[at])}
-    return found | {at for at in range(begin, end) if values[at] != values[at] and end - begin == 1}

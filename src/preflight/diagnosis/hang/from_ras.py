@@ -28,7 +28,8 @@ class _Where(Struct, frozen=True):
     probe: str
 
     def evidence(self, line: int, text: str) -> tuple[Evidence, ...]:
-        return (Evidence(self.probe, text=text, line=line or None, source=self.source),)
+        known = line if line and self.probe == "ras" else None
+        return (Evidence(self.probe, text=text, line=known, source=self.source),)
 
 
 def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
@@ -66,11 +67,11 @@ def _in_turn(files: Sequence[RasFile]) -> list[Answer]:
 
 
 def _of_look(look: HostLook) -> Iterator[Sign]:
-    from preflight.logs.hangs.ras import of_text
+    from preflight.logs.hangs.ras import of_lines
 
     if isinstance(look.ras, Missing):
         return
-    for report in of_text(look.ras)[0][-1:]:
+    for report in of_lines(look.ras.splitlines())[0][-1:]:
         yield from _signs(report, _Where(look.host, "look"), again=frozenset())
 
 
@@ -104,8 +105,8 @@ def _signs(
 def _dead(peer: Peer, report: RasReport, where: _Where) -> Sign:
     name = name_of(peer, report)
     return Sign(
-        "hang", f"{name} is the root: its process {peer.pid} on {peer.host} (GPU {peer.gpus}) is "
-        "dead, as NCCL's service says: it could not be reached for a minute", subject=name,
+        "hang", f"{name} is the root: {_process(peer, name)} is dead, as NCCL's service says: it "
+        "could not be reached for a minute", subject=name,
         confidence="high", evidence=where.evidence(peer.line, _words(peer)),
         against=("ranks that wait for it answer: they are its echo",),
         fix=tuple(one.format(host=peer.host, pid=peer.pid) for one in _DEAD),
@@ -116,13 +117,19 @@ def _silent(peer: Peer, report: RasReport, where: _Where, *, again: bool) -> Sig
     name = name_of(peer, report)
     when = "twice in turn" if again else "at this one moment"
     return Sign(
-        "hang", f"{name} does not answer NCCL's service {when}: its process {peer.pid} on "
-        f"{peer.host} (GPU {peer.gpus}) is stopped, has ended or cannot be reached",
-        subject=name, confidence="medium", suspected=not again,
+        "hang", f"{name} does not answer NCCL's service {when}: {_process(peer, name)} is "
+        "stopped, has ended or cannot be reached", subject=name, confidence="medium",
+        suspected=not again,
         evidence=where.evidence(peer.line, _words(peer)),
         against=() if again else ("a busy network delays answers: one alone is no proof",),
         fix=(*(() if again else (_AGAIN,)), _LOOK.format(host=peer.host, pid=peer.pid)),
     )  # fmt: skip
+
+
+def _process(peer: Peer, name: str) -> str:
+    if name.startswith("PID"):
+        return f"this process of GPU {peer.gpus}"
+    return f"its process {peer.pid} on {peer.host} (GPU {peer.gpus})"
 
 
 def _words(peer: Peer) -> str:

@@ -12,6 +12,8 @@ from msgspec import Struct, field
 from preflight.diagnosis.frames import Place, place_of, role_of
 from preflight.facts.hangs import Stack, StackFile, StackProcess
 
+_MOST_WORKERS = 64
+
 
 class Look(Struct, frozen=True):
     """A rank at one moment. `source`, `line`: of the stack of its first thread."""
@@ -67,11 +69,11 @@ def members_of(files: Sequence[StackFile]) -> list[Member]:
     if not seen:  # workers alone are better than nothing
         seen = [one for file in ordered for one in _ranks(file, roles=("worker", "launcher"))]
     found: dict[tuple[object, ...], Member] = {}
-    names = _names(seen)
+    names, workers = _names(seen), _Workers()
     for one in seen:
         member = found.setdefault(one.key, Member(names[one.key], one.rank))
         member.looks.append(_look(one))
-        member.workers = list(_workers(one))
+        member.workers = workers.of(one)
     return sorted(found.values(), key=lambda one: (one.rank is None, one.rank or 0,
                                                    _natural(one.name)))  # fmt: skip
 
@@ -141,12 +143,21 @@ def _look(one: _Seen) -> Look:
     return Look(place, one.file.source, one.main.line, time_s, one.process.fatal, held)
 
 
-def _workers(one: _Seen) -> Iterator[Look]:
-    """Processes of its loader, with what each is at."""
-    for process in one.file.processes:
-        main = _main(process)
-        if main is None or role_of(main) != "worker":
-            continue
-        known = process.parent is not None and one.process.pid is not None
-        if process.parent == one.process.pid if known else process is not one.process:
-            yield Look(place_of(main), one.file.source, main.line)
+class _Workers:
+    """Processes of loaders, each file's looked at once."""
+
+    def __init__(self) -> None:
+        self._by_file: dict[int, dict[int | None, list[Look]]] = {}
+
+    def of(self, one: _Seen) -> list[Look]:
+        """Those of this rank: its children; where no parent is told, those in its file."""
+        found = self._by_file.get(id(one.file))
+        if found is None:
+            found = self._by_file[id(one.file)] = {}
+            for process in one.file.processes:
+                main = _main(process)
+                if main is not None and process is not one.process and role_of(main) == "worker":
+                    look = Look(place_of(main), one.file.source, main.line)
+                    found.setdefault(process.parent, []).append(look)
+        mine = found.get(one.process.pid, []) if one.process.pid is not None else []
+        return (mine or found.get(None, []))[:_MOST_WORKERS]

@@ -105,8 +105,10 @@ def _behind(report: RasReport) -> Iterator[_Behind]:
     """Of each communicator and operation with unlike counts; the largest gap first."""
     found = []
     for comm in report.comms:
-        for operation in dict.fromkeys(one.operation for one in comm.counts):
-            rows = [one for one in comm.counts if one.operation == operation]
+        kinds: dict[str, list[Counted]] = {}
+        for one in comm.counts:
+            kinds.setdefault(one.operation, []).append(one)
+        for operation, rows in kinds.items():
             most = max(one.count for one in rows)
             late = [one for one in rows if one.count < most]
             if not late:

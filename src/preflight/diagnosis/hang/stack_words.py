@@ -16,12 +16,15 @@ from preflight.model import Evidence
 #: Looks nearer than this to each other confirm nothing; so far apart a step rarely takes longer.
 _NEAR_S, _FAR_S = 10.0, 60.0
 _MOST = 8  # that are named
+_TOGETHER = 3  # more of them at one place are told in one finding
 _SOFT = ("device", "backward")
 _FIX = {
     "data": "the loader of that rank: py-spy dump --subprocesses shows what its workers read; the "
     "file and its storage: preflight io-bench DIR on its host",
     "save": "the file system that it writes to: preflight io-bench DIR on its host",
     "load": "the file system that it reads from: preflight io-bench DIR on its host",
+    "file": "the file system of that file: preflight io-bench DIR on its host",
+    "gil": "the thread that holds it: py-spy dump --pid PID names it as active+gil",
     "debugger": "continue in the debugger, or take the breakpoint out: other ranks wait for it",
 }
 _NATIVE = "on the host of {name}: py-spy dump --pid PID --native, and its log"
@@ -119,13 +122,13 @@ def _standing(members: Sequence[Member], lacks: list[Lack], when: _When) -> Iter
     debugged = [one for one in members if one.last.place.kind == "debugger"]
     waiting = [one for one in members if one.last.place.kind == "collective"]
     soft = [one for one in members if one.last.place.kind in _SOFT]
-    away = [one for one in members if one not in waiting and one not in soft]
+    away = [one for one in members if one.last.place.kind not in ("collective", *_SOFT)]
     if debugged:
-        yield from (_root(one, [*waiting, *soft], _CERTAIN) for one in debugged[:_MOST])
+        yield from _roots(debugged, [*waiting, *soft], _CERTAIN)
     elif len(members) == 1:
         yield from _alone(members[0], lacks, when)
     elif away and (waiting or soft) and len(away) <= len(waiting) + len(soft):
-        yield from (_root(one, waiting or soft, when) for one in away[:_MOST])
+        yield from _roots(away, waiting or soft, when)
     elif away:
         yield from _elsewhere(away, [*waiting, *soft], lacks, when)
     elif len({_call(one) for one in waiting}) > 1:
@@ -137,10 +140,25 @@ def _standing(members: Sequence[Member], lacks: list[Lack], when: _When) -> Iter
 _CERTAIN = _When("", suspected=False, confidence="high")
 
 
-def _root(one: Member, waiting: Sequence[Member], when: _When) -> Sign:
-    """A rank that is elsewhere while others wait."""
-    at = one.last
-    text = f"{one.name} is the suspected root: it {at.place.text}{when.text}"
+def _roots(away: Sequence[Member], waiting: Sequence[Member], when: _When) -> Iterator[Sign]:
+    """Each by itself; more of them at one place, as of one host, together."""
+    by_site: dict[str, list[Member]] = {}
+    for one in away:
+        by_site.setdefault(one.last.place.site, []).append(one)
+    told = 0
+    for members in by_site.values():
+        for some in [members] if len(members) > _TOGETHER else [[one] for one in members]:
+            told += 1
+            if told <= _MOST:
+                yield _root(some, waiting, when)
+
+
+def _root(members: Sequence[Member], waiting: Sequence[Member], when: _When) -> Sign:
+    """A rank that is elsewhere while others wait; or several at one place."""
+    one, at, name = members[0], members[0].last, _names(members)
+    text = f"{name} is the suspected root: it {at.place.text}{when.text}"
+    if len(members) > 1:
+        text = f"{name} are the suspected root: each {at.place.text}{when.text}"
     if waiting:
         first = waiting[0]
         text += (
@@ -153,9 +171,9 @@ def _root(one: Member, waiting: Sequence[Member], when: _When) -> Sign:
         text += f"; meanwhile its thread {at.holder} holds the interpreter's lock"
     extra = one.workers[:1] if at.place.kind == "data" else []
     return _sign(
-        text, when, [one, *waiting[:1]], subject=one.name, extra=extra,
+        text, when, [one, *waiting[:1]], subject=name, extra=extra,
         against=(f"{len(waiting)} ranks wait, and are its echo",) if waiting else (),
-        fix=(_FIX.get(at.place.kind) or _NATIVE.format(name=one.name),),
+        fix=(_FIX.get(at.place.kind) or _NATIVE.format(name=name),),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from statistics import median
+from statistics import fmean, median
 
 from msgspec import Struct
 
@@ -102,14 +102,15 @@ def _comb(whole: Sequence[int], every: int, span: int) -> Period | None:
 
 
 class Shift(Struct, frozen=True):
-    """A change that stays. `at`: the row of the first later value; `gradual`: it grew all the
-    time, and `at` is where half of it was reached."""
+    """A change that stays. `at`: the row of the first later value; `gradual`: it grew over time,
+    and `at` is where half of it was reached, `begin` where it began to."""
 
     at: int
     before: float
     after: float
     gradual: bool = False
     sigmas: float = 0.0
+    begin: int = 0
 
     @property
     def ratio(self) -> float:
@@ -137,11 +138,13 @@ def shift(values: Sequence[float], *, least: float = 0.03, sigmas: float = 6.0) 
     stays = (last - before) * (after - before) > 0 and abs(last - before) > abs(after - before) / 2
     if before <= 0 or abs(after / before - 1) < least or strength < sigmas or not stays:
         return None
-    gradual = _grows(bins, at)
+    bend = _bend(bins)
+    gradual = _grows(bins, at) or _bends(bins, at, bend)
     if gradual:
         tenth = max(2, len(bins) // 10)
         before, after = median(bins[:tenth]), last
-    return Shift(groups[at][0], before, after, gradual, min(strength, 1e6))
+    begin = groups[min(bend, at) if gradual else at][0]
+    return Shift(groups[at][0], before, after, gradual, min(strength, 1e6), begin)
 
 
 def _best(bins: Sequence[float]) -> int | None:
@@ -181,3 +184,32 @@ def _grows(bins: Sequence[float], at: int) -> bool:
     left, right = median(bins[:at]), median(bins[at:])
     levels = sum(abs(one - left) for one in bins[:at]) + sum(abs(one - right) for one in bins[at:])
     return line < levels
+
+
+def _bend(bins: Sequence[float]) -> int:
+    """Where a level goes over into a slope: the place from which a straight line fits best."""
+    smooth = _smooth(bins)
+    return min(range(max(1, len(bins) - 3)), key=lambda bend: _misfit(smooth, bend))
+
+
+def _bends(bins: Sequence[float], at: int, bend: int) -> bool:
+    """Whether a level and then a slope fit clearly better than two levels."""
+    smooth = _smooth(bins)
+    sides = (smooth[:at], smooth[at:])
+    levels = sum((one - fmean(side)) ** 2 for side in sides for one in side)
+    return _misfit(smooth, bend) < levels / 2
+
+
+def _smooth(bins: Sequence[float]) -> list[float]:
+    """Medians of neighbours: outliers do not pull a line by them."""
+    return [median(bins[max(0, one - 2) : one + 3]) for one in range(len(bins))]
+
+
+def _misfit(values: Sequence[float], bend: int) -> float:
+    """What is left of the sum of squares with a + b * max(0, place - bend)."""
+    n, rises = len(values), range(1, len(values) - bend)
+    mean_x, mean_y = sum(rises) / n, fmean(values)
+    cross = sum(x * (y - mean_y) for x, y in zip(rises, values[bend + 1 :], strict=True))
+    square = sum(x * x for x in rises) - n * mean_x * mean_x
+    total = sum((y - mean_y) ** 2 for y in values)
+    return total - cross * cross / square if square > 0 else total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import median
 
 from msgspec import Struct
 
@@ -12,6 +13,8 @@ from preflight.facts.series import Series
 #: Of each segment: compiling, tuning and the start of NCCL are in the first steps.
 FIRST = 3
 _NAN = math.nan
+#: Of its clock, in the usual row of a series whose single rows mean something.
+_QUANTA = 5
 
 
 class Times(Struct):
@@ -36,11 +39,20 @@ def times_of(series: Series) -> Times:
     steps = _gaps(step, begins)
     wall, quantum = _wall(series, begins)
     times = Times(step, [_NAN] * len(step), steps, wall, begins)
-    for seconds, basis, fine in _ways(series, steps, wall, quantum, begins):
-        if sum(map(math.isfinite, seconds)) >= max(2, len(step) // 4):
-            times.seconds, times.basis, times.quantum_s = seconds, basis, fine
-            break
+    known = [
+        one for one in _ways(series, steps, wall, quantum, begins)
+        if sum(map(math.isfinite, one[0])) >= max(2, len(step) // 4)
+    ]  # fmt: skip
+    # A clock of whole seconds tells nothing of a step of milliseconds; a rate may.
+    chosen = next((one for one in known if _fine(one[0], steps, one[2])), None)
+    if chosen or known:
+        times.seconds, times.basis, times.quantum_s = chosen or known[0]
     return times
+
+
+def _fine(seconds: Sequence[float], steps: Sequence[float], quantum: float) -> bool:
+    rows = [one * gap for one, gap in zip(seconds, steps, strict=True) if one * gap > 0]
+    return quantum == 0 or (bool(rows) and median(rows) >= _QUANTA * quantum)
 
 
 def _steps(series: Series) -> Sequence[float]:

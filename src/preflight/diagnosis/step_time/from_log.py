@@ -10,15 +10,11 @@ from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.goodput import goodput_number, goodput_of
 from preflight.diagnosis.reading import Curve, Lack, Mark, Number, Reading, Sign
 from preflight.diagnosis.series.shape import shift
-from preflight.diagnosis.step_time.log_columns import (
-    fraction_signs,
-    parts_of,
-    rank_signs,
-    tells_ranks,
-    told_causes,
-)  # fmt: skip
+from preflight.diagnosis.series.thin import thinned
 from preflight.diagnosis.step_time.log_lacks import lacks_of
 from preflight.diagnosis.step_time.log_numbers import mfu_sign, numbers_of
+from preflight.diagnosis.step_time.log_parts import fraction_signs, parts_of, told_causes
+from preflight.diagnosis.step_time.log_ranks import rank_signs, tells_ranks
 from preflight.diagnosis.step_time.log_run import Run, run_of
 from preflight.diagnosis.step_time.log_shape import ENOUGH, shape_signs
 from preflight.diagnosis.step_time.log_training import training_signs
@@ -26,6 +22,7 @@ from preflight.diagnosis.step_time.log_transport import transport_signs
 from preflight.facts.series import Log
 
 _POINTS = 1000  # of a curve
+_MARKS = 1000  # in it, of a kind
 
 
 def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
@@ -95,22 +92,31 @@ def _notes(logs: Sequence[Log]) -> Iterator[str]:
 
 
 def _curve(run: Run) -> Curve:
-    """Step time over steps, thinned by the longest of each group, so that slow ones stay seen."""
+    """Step time over steps, thinned so that slow and fast ones stay seen; marks at what happened
+    and where it changed for good."""
     rows = [at for at, one in enumerate(run.times.seconds) if math.isfinite(one)]
-    size = max(1, math.ceil(len(rows) / _POINTS))
-    picked = [
-        max(rows[at : at + size], key=lambda row: run.times.seconds[row])
-        for at in range(0, len(rows), size)
-    ]  # fmt: skip
-    marks = [Mark(run.times.step[at], "start") for at in run.times.begins[1:20]]
-    marks += [
-        Mark(float(event.step), "save") for event in run.events("save-begins", "save-ends")[:50]
-        if event.step is not None
-    ]  # fmt: skip
-    if changed := shift(run.seconds()):
-        how = "from about here" if changed.gradual else "from here"
-        marks.append(Mark(run.times.step[run.kept[changed.at]], f"{how} x {changed.ratio:.2f}"))
+    places = thinned([run.times.seconds[at] for at in rows], _POINTS)
+    marks = [*_changes(run), *_happened(run)]
     return Curve(
-        "step time", "x" if run.relative else "s", tuple(run.times.step[at] for at in picked),
-        tuple(run.times.seconds[at] for at in picked), tuple(marks),
+        "step time", "x" if run.relative else "s",
+        tuple(run.times.step[rows[at]] for at in places),
+        tuple(run.times.seconds[rows[at]] for at in places), tuple(dict.fromkeys(marks)),
+        count=len(rows),
     )  # fmt: skip
+
+
+def _happened(run: Run) -> Iterator[Mark]:
+    """Starts and saves; both ends of a save are one."""
+    starts = run.times.begins[1:_MARKS]
+    yield from (Mark(run.times.step[at], "start") for at in starts)
+    for event in run.events("save-begins", "save-ends")[:_MARKS]:
+        if event.step is not None:
+            yield Mark(float(event.step), "save")
+
+
+def _changes(run: Run) -> Iterator[Mark]:
+    """Where steps became longer or shorter, and stayed so."""
+    found = shift(run.seconds())
+    if found is not None:
+        label = "drift begins" if found.gradual else "shift"
+        yield Mark(run.times.step[run.kept[found.begin]], f"{label} x {found.ratio:.2f}")

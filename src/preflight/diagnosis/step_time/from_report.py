@@ -44,7 +44,7 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
         parts=_parts(first.get("shares"), told.get("median")),
         ranks=tuple(
             RankParts(str(rank["name"]), _parts(rank.get("shares"), _number(rank, "step_s")))
-            for _, _, run in runs for rank in _ranks(run)[:64] if len(_ranks(run)) > 1
+            for _, _, run in runs for rank in _ranks(run) if len(_ranks(run)) > 1
         ),
         notes=tuple(_failed(stored)),
         lacks=() if told else (Lack(("data-wait", "straggler"), "no step was told", _MAKE),),

@@ -53,7 +53,7 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
         low_s=walls[len(walls) // 10], high_s=walls[-1 - len(walls) // 10], signs=tuple(signs),
         covers=_covers(steps, several, lacks), lacks=tuple(lacks),
         numbers=tuple(_numbers(middle)), parts=() if middle.whole else parts_of(middle),
-        ranks=tuple(RankParts(one.name, parts_of(one)) for one in steps[:64] if len(steps) > 1),
+        ranks=tuple(RankParts(one.name, parts_of(one)) for one in steps if len(steps) > 1),
         notes=tuple(notes),
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from preflight.diagnosis.reading import Lack
-from preflight.diagnosis.step_time.log_columns import told_causes
+from preflight.diagnosis.step_time.log_parts import told_causes
 from preflight.diagnosis.step_time.log_run import Run
 
 _TRACE = (

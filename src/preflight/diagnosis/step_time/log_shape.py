@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from preflight.diagnosis.reading import Sign
 from preflight.diagnosis.series.shape import Shift, period, shift, slow
+from preflight.diagnosis.step_time.log_parts import grown_part
 from preflight.diagnosis.step_time.log_run import Run, median_of, span, when
 from preflight.facts.series import LogEvent
 
@@ -22,6 +23,8 @@ _EXPLAINS: tuple[tuple[tuple[str, ...], str], ...] = (
     (("gc",), "python-gc"),
     (("allocator-flush", "alloc-retry"), "allocator"),
 )
+#: Of a coarse clock, that a slow row lasts at least.
+_QUANTA = 4
 #: Fewer rows show no shape.
 ENOUGH = 20
 #: Of workers of a loader: more are rare, and longer periods are those of saves and evaluations.
@@ -48,7 +51,7 @@ def shape_signs(run: Run) -> Iterator[Sign]:
             yield _stalled(run, one, total)
     yield from _gaps(run)
     rest = stalls.get("?")
-    if rest is not None and run.fine:
+    if rest is not None and (run.fine or _plain(run, rest)):
         yield from _unexplained(run, rest, total)
     yield from _changed(run)
 
@@ -91,6 +94,12 @@ def _stalled(run: Run, one: Stalls, total: float) -> Sign:
         confidence="high" if len(one.rows) >= 3 else "medium",
         against=(f"steps without such a line: {span(run)}",),
     )  # fmt: skip
+
+
+def _plain(run: Run, rest: Stalls) -> bool:
+    """Whether each of the slow rows is one even by a clock as coarse as this."""
+    least = _QUANTA * run.times.quantum_s
+    return all(run.times.seconds[at] * max(1.0, run.times.steps[at]) >= least for at in rest.rows)
 
 
 def _each(run: Run, one: Stalls) -> str:
@@ -177,10 +186,13 @@ def _changed(run: Run) -> Iterator[Sign]:
     amount = "" if run.relative else f" from {found.before:.3g} to {found.after:.3g} s"
     if other:
         return
+    if (grown := grown_part(run, found)) is not None:
+        yield grown
+        return
     yield Sign(
         "drift", f"a step {how}{amount}, {(found.ratio - 1) * 100:.2g} % longer",
         share=share, seconds=None if run.relative else found.after - found.before,
-        since=when(run, at), evidence=(run.evidence(at),),
+        since=when(run, run.kept[found.begin]), evidence=(run.evidence(at),),
         confidence="high" if found.sigmas > 12 else "medium",
         against=tuple(_moved(run, found)) or ("no other figure of the log moved with it",),
     )  # fmt: skip

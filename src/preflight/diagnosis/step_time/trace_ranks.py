@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from preflight.diagnosis.reading import Confidence, Lack, Sign
 from preflight.diagnosis.series.luck import luck
+from preflight.diagnosis.step_time.trace_join import joined_calls
 from preflight.diagnosis.step_time.trace_rank import Steps, idle
 from preflight.diagnosis.wording import duration
 from preflight.facts.traces import Collective
@@ -44,20 +45,12 @@ class Arrivals(Struct):
 
 
 def arrivals(ranks: dict[int, Steps]) -> Arrivals:
-    """Joined by group, number and name; where traces have no numbers, by their order in a step."""
-    joined: dict[tuple[object, ...], dict[int, Collective]] = {}
+    """Joined by group, number and name; where traces have no numbers, by their order."""
     found = Arrivals()
-    for rank, one in ranks.items():
-        numbers = {step.number for step in one.steps}
-        for call in one.trace.collectives:
-            if call.step not in numbers:
-                continue
-            key = (call.group, call.seq, call.name, call.step if call.counted else None)
-            joined.setdefault(key, {})[rank] = call
-            found.counted |= call.counted
     wall = median(one.wall_us / len(one.steps) for one in ranks.values())
-    for calls in joined.values():
+    for calls in joined_calls(ranks):
         if len(calls) > 1:
+            found.counted |= any(call.counted for call in calls.values())
             _add(found, calls, wall)
     return found
 

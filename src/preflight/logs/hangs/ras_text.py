@@ -7,7 +7,7 @@ from typing import Any
 
 from preflight.facts.ras import Comm, CommGroup, CommRank, Counted, Failed, Peer, RasReport
 
-_MOST_UNREAD, _MOST_ROWS = 20, 200_000
+_MOST_UNREAD, _MOST_ROWS = 20, 1_000_000
 _VERSION = re.compile(r"NCCL version (\S{1,60})")
 _GROUP = re.compile(
     r"\s*(\d{1,7})\s+(\d{1,9})\s+(\d{1,9})\s+\d[\d-]*\s+(\d{1,9})\s+(\d{1,9})\s+([A-Z]+)\s+([A-Z,]+)$"
@@ -51,15 +51,15 @@ class RasText:
         self._columns = 0  # of totals, that the next row of numbers has
         self._in_table = False
         self._comm: dict[str, Any] | None = None
-        self._comms: list[dict[str, Any]] = []
+        self._comms: dict[str, dict[str, Any]] = {}
+        self._peers: list[Peer] = []
+        self._groups: list[CommGroup] = []
         self._operation = ""
         self._block = ""
 
     def take(self, number: int, line: str) -> None:
         """One line."""
         self._rows += 1
-        if self._rows > _MOST_ROWS:
-            return
         for one in (self._heads, self._tables, self._blocks, self._rank_rows):
             if one(number, line):
                 return
@@ -73,6 +73,11 @@ class RasText:
                      if one.groups or one.comms or one.peers or one.nodes is not None)  # fmt: skip
 
     @property
+    def full(self) -> bool:
+        """Whether it is more than any job can say."""
+        return self._rows > _MOST_ROWS
+
+    @property
     def _report(self) -> RasReport:
         if not self._found:
             self._found.append(RasReport())
@@ -81,15 +86,19 @@ class RasText:
     def _begin(self, number: int) -> RasReport:
         """Another answer, unless the last one has told nothing yet."""
         last = self._report
-        if last.groups or last.comms or last.peers or self._comms or last.nodes is not None:
+        if self._groups or self._comms or self._peers or last.nodes is not None:
             self._close()
             self._found.append(RasReport(line=number))
         return self._report
 
     def _close(self) -> None:
-        if self._found:
-            self._found[-1].comms = tuple(_comm(one) for one in self._comms)
-        self._comms, self._comm, self._block, self._in_table = [], None, "", False
+        if self._found or self._comms or self._groups or self._peers:
+            last = self._report
+            last.comms = tuple(map(_comm, self._comms.values()))
+            last.groups, last.peers = tuple(self._groups), tuple(self._peers)
+            last.dead = max(last.dead, sum(one.dead for one in self._peers))
+        self._comms, self._groups, self._peers = {}, [], []
+        self._comm, self._block, self._in_table = None, "", False
 
     def _heads(self, number: int, line: str) -> bool:
         if line[0] not in "NJCG" and "(total)" not in line:
@@ -97,16 +106,16 @@ class RasText:
         if version := _VERSION.match(line):
             self._begin(number).version = version[1]
         elif line.startswith("Job summary"):
-            if self._report.nodes is not None or self._report.groups:
+            if self._report.nodes is not None or self._groups:
                 self._begin(number)
         elif line.startswith("Communicators..."):
-            if self._report.groups or self._comms:
+            if self._groups or self._comms:
                 self._begin(number)
         elif "(total)" in line:
             totals = line.replace("per node", "x").replace("per process", "x").split()
             self._columns = len(totals)
         elif re.match(r"Group +Comms +Nodes", line):
-            if self._report.groups:
+            if self._groups:
                 self._begin(number)
             self._in_table = True
         else:
@@ -116,9 +125,9 @@ class RasText:
     def _tables(self, number: int, line: str) -> bool:
         if self._in_table and (row := _GROUP.match(line)):
             errors = tuple(one for one in row[7].split(",") if one and one != "OK")
-            self._report.groups += (CommGroup(
+            self._groups.append(CommGroup(
                 int(row[1]), int(row[2]), int(row[3]), int(row[4]), int(row[5]), row[6], errors,
-                number),)  # fmt: skip
+                number))  # fmt: skip
             return True
         if self._columns in (3, 5) and _INTEGERS.match(line):
             values = [int(one) for one in line.split()]
@@ -134,11 +143,10 @@ class RasText:
             return False
         if found := _COMM.match(line):
             self._in_table, self._block, self._operation = False, found[3], ""
-            self._comm = next((one for one in self._comms if one["name"] == found[1]), None)
-            if self._comm is None:
-                self._comm = {"name": found[1], "hash": found[2], "line": number, "counts": [],
-                              "failed": [], "missing": [], "statuses": {}, "number": 0}  # fmt: skip
-                self._comms.append(self._comm)
+            self._comm = self._comms.setdefault(found[1], {
+                "name": found[1], "hash": found[2], "line": number, "counts": [], "failed": [],
+                "missing": [], "statuses": {}, "number": 0,
+            })  # fmt: skip
         elif block := _BLOCK.match(line):
             self._comm, self._block, self._in_table = None, block[1], False
         elif dead := _DEAD.match(line):
@@ -152,8 +160,7 @@ class RasText:
                 self._report.missing = int(missing[1])
         elif peer := _PEER.match(line):
             gone = self._block == "DEAD" or peer["event"] is not None
-            self._report.peers += (Peer(peer["host"], int(peer["pid"]), peer["gpu"], gone, number),)
-            self._report.dead = max(self._report.dead, sum(p.dead for p in self._report.peers))
+            self._peers.append(Peer(peer["host"], int(peer["pid"]), peer["gpu"], gone, number))
         else:
             return False
         return True

@@ -11,10 +11,9 @@ from preflight.errors import ParseError
 from preflight.facts.hangs import StackFile, StackProcess
 from preflight.logs.hangs.fault_handler import FaultText
 from preflight.logs.hangs.py_spy import SpyText, is_json, of_json
-from preflight.unpack import Unpacking
+from preflight.logs.hangs.texts import Text
 
-_MOST_BYTES = 128 << 20
-_MOST_LINE = 4096
+_LEAST_LINE, _MOST_LINE = 4, 4096
 #: Frames of all stacks of a file together, and processes in it.
 _MOST_FRAMES, _MOST_PROCESSES = 2_000_000, 20_000
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r|\x00")
@@ -36,11 +35,18 @@ _LABEL = re.compile(
     r"(?:\[(?:rank|default)(?P<rank>\d{1,7})\]:? ?|(?P<task>\d{1,6}): "
     rf"|(?P<host>[A-Za-z][\w.-]{{0,80}}): )(?={_LINE.pattern})"
 )
-_SECTION = re.compile(r"={3} Rank (\d{1,7}): (\S{0,200}).* ={3}$")
+#: Before the stacks of a rank: by torch's debug server, `tail -n +1 rank*.txt`, a shell's echo.
+_SECTION = re.compile(
+    r"[=#*>\[-].{0,120}?\brank[ =:_#-]{0,3}(\d{1,7})(?!\d)(?:: (http\S{0,200}))?",
+    re.IGNORECASE,
+)
 #: py-spy that could not look says so, and nothing else.
 _DENIED = re.compile(r"\s*(?:Permission Denied: Try running|Error: Failed to (?:\w+ )+)")
 _RANK = re.compile(r"rank[-_. ]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _TIME = re.compile(r"(?<!\d)(20\d{6})[-_T.]?([0-2]\d[0-5]\d[0-5]\d)(?!\d)")
+
+
+_RULES = frozenset("=#*>[-")
 
 
 def sniff(head: bytes, name: str) -> bool:
@@ -64,28 +70,29 @@ def sniff(head: bytes, name: str) -> bool:
         return True
     fits = sum(_LINE.match(one) is not None for one in plain[first:])
     # Before the first a few words of the shell that asked, or ranks that gave no answer.
-    before = (first <= 10 and "Process " in plain[first]) or plain[0].startswith("PARTIAL DATA: ")
+    before = (
+        (first <= 10 and "Process " in plain[first]) or plain[0].startswith("PARTIAL DATA: ")
+        or (first == 1 and _SECTION.match(plain[0]) is not None)
+    )  # fmt: skip
     return (first == 0 or before) and fits >= 0.7 * (len(plain) - first)
 
 
 def read(path: Path, tell: Callable[[str], None]) -> StackFile:
     """ParseError where there is no stack in it, with what py-spy said instead."""
-    with path.open("rb") as file:
-        source = Unpacking(file, _MOST_BYTES)
-        data = b"".join(iter(lambda: source.read(1 << 20), b""))
+    text, head = Text(path), Text(path).head(1 << 16)
     found = StackFile(str(path), "py-spy", rank=rank_of(path.name), time_s=time_of(path.name))
-    found.truncated = bool(source.cause)
-    if is_json(data[: 1 << 16]):
-        found.processes = of_json(data, str(path))
+    if is_json(head):
+        found.processes = of_json(text.whole(), str(path))
     else:
-        _of_text(data.decode("utf-8", "replace"), found)
+        _take(text.lines(), found, with_spy=True)
+    found.truncated = found.truncated or bool(text.cut)
     if not any(thread.frames for one in found.processes for thread in one.threads):
-        raise ParseError(_why_none(data))
+        raise ParseError(_why_none(head))
     return found
 
 
-def _why_none(data: bytes) -> str:
-    text = data[:4096].decode("utf-8", "replace")
+def _why_none(head: bytes) -> str:
+    text = head[:4096].decode("utf-8", "replace")
     told = next((one.strip() for one in text.splitlines() if one.strip()), "")
     if _DENIED.match(text):
         return f"py-spy could not look: {told[:160]}; as root, or with SYS_PTRACE in a container"
@@ -116,10 +123,6 @@ def stacks_in(lines: Iterator[str], source: str) -> tuple[StackProcess, ...]:
     return found.processes
 
 
-def _of_text(text: str, found: StackFile) -> None:
-    _take(iter(text.split("\n")), found, with_spy=True)
-
-
 class _Texts:
     """What one label of a text, or all of it, has: parsers that keep where they are."""
 
@@ -148,7 +151,8 @@ class _Texts:
 def _take(lines: Iterator[str], found: StackFile, *, with_spy: bool) -> None:
     texts: dict[str, _Texts] = {}
     for number, line in enumerate(_texts(lines), 1):
-        if not line:
+        if len(line) < _LEAST_LINE:
+            found.unread += bool(line)
             continue
         label = _label(line)
         key = label[0] if label else ""
@@ -158,8 +162,8 @@ def _take(lines: Iterator[str], found: StackFile, *, with_spy: bool) -> None:
                 break
             texts[key] = _Texts(label, found.source)
         one, told = texts[key], line[label.end() :] if label else line
-        if told[:3] == "===" and (section := _SECTION.match(told)):
-            one.begin(int(section[1]), section[2].partition("/handler")[0])
+        if with_spy and told[:1] in _RULES and (section := _SECTION.match(told)):
+            one.begin(int(section[1]), (section[2] or "").partition("/handler")[0])
         elif not one.take(number, told, with_spy=with_spy) and told.strip():
             found.unread += 1
         if number % 4096 == 0 and _too_many(texts):

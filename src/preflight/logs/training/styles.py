@@ -108,8 +108,8 @@ STYLES: tuple[Style, ...] = (
     _row("nanogpt", b"val loss", r"\bstep (?P<step>\d+): (?=train loss)", "words",
          own={"train loss": Meant("train_loss")}),
     _row("fairseq", b"num_updates=", r"\bnum_updates=(?P<step>\d+)", "pairs",
-         own={"loss": Meant("loss", _LN2), "epoch": Meant(""), "num_updates": Meant("")},
-         ways={"tokens_per_s": "smoothed", "step_s": "smoothed"}),
+         # Its meters of train_inner begin anew with each line: means over what lies between.
+         own={"loss": Meant("loss", _LN2), "epoch": Meant(""), "num_updates": Meant("")}),
     _row("fairseq", b'"num_updates"', r'"num_updates": ?"?(?P<step>\d+)', "dict",
          own={"loss": Meant("loss", _LN2), "train_loss": Meant("loss", _LN2)}),
     _row("aws-fsdp", b"Batch ", r"\bBatch (?P<step>\d+) (?P<at>)Loss: ", "phrases",

@@ -10,12 +10,13 @@ from preflight.printable import printable
 from preflight.reports.machine.sections import Machine, drawn
 from preflight.reports.machine.svg_grid import grid
 from preflight.reports.machine.svg_heat import heat_map, heats
-from preflight.reports.machine.svg_shapes import FONT, WIDTH, Shape, fitted, text, wrapped
+from preflight.reports.machine.svg_shapes import FONT, INK, WIDTH, Shape, text, wrapped
 from preflight.reports.machine.svg_tree import tree
 from preflight.reports.pictures.bars import stacked
-from preflight.reports.pictures.rank_heat import rank_heat
+from preflight.reports.pictures.parts_map import parts_map
 from preflight.reports.pictures.series import stacked_panels
 from preflight.reports.pictures.told import Picture, pictures
+from preflight.reports.pictures.words import paragraph
 from preflight.reports.silent import machines
 from preflight.reports.wording import plural
 
@@ -62,14 +63,14 @@ def _title(report: Report) -> str:
 
 
 def _picture(title: str, picture: Picture, top: float) -> Iterator[Shape]:
-    heading = text(_MARGIN, top + 16, fitted(title, WIDTH, 18), size=18, weight="bold")
-    yield heading
-    bottom = heading.bottom + 14
+    heading = list(paragraph(_MARGIN, top, title or "-", WIDTH, size=14, fill=INK, bold=True))
+    yield from heading
+    bottom = heading[-1].bottom + 12
     if picture.bars:
         shapes = list(stacked(picture.bars, _MARGIN, bottom))
         yield from shapes
         bottom = max(shape.bottom for shape in shapes) + 20
-        yield from rank_heat(picture.bars, _MARGIN, bottom)
+        yield from parts_map(picture.bars, _MARGIN, bottom)
     if picture.panels:
         yield from stacked_panels(picture.panels, _MARGIN, bottom)
 

@@ -59,13 +59,13 @@ def text(
 
 def box(
     x: float, y: float, width: float, height: float, *, fill: str, stroke: str = INK,
-    thick: float = 1, dashed: bool = False,
+    thick: float = 1, dashed: bool = False, corner: float = 4,
 ) -> Shape:  # fmt: skip
-    """A rectangle with round corners."""
+    """A rectangle, its corners round."""
     dashes = ' stroke-dasharray="6 3"' if dashed else ""
     markup = (
-        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="4" fill="{fill}" '
-        f'stroke="{stroke}" stroke-width="{thick:g}"{dashes}/>'
+        f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="{corner:g}" '
+        f'fill="{fill}" stroke="{stroke}" stroke-width="{thick:g}"{dashes}/>'
     )
     return Shape(markup, x + width, y + height)
 

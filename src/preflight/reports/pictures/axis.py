@@ -1,53 +1,81 @@
-"""Places and words of an axis."""
+"""Axes of a chart: where a value stands, and the round numbers beside it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 
-#: Seconds and their parts: from so much on, the unit and what it is in seconds.
-_UNITS = ((1.0, "s", 1.0), (1e-3, "ms", 1e-3), (0.0, "us", 1e-6))
+from msgspec import Struct
+
+from preflight.units import number
+
+#: Beyond that nothing is measured; sums of it would overflow.
+_LARGEST = 1e300
 
 
-def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers from `low` to `high`, at most so many and at least one."""
-    span = high - low
-    if not span > 0:
-        return [low]
-    rough = span / most
+class Axis(Struct, frozen=True):
+    """Values from `low` to `high` on points from `begin` to `end`; with `log` by their powers."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    log: bool = False
+
+    def place(self, value: float) -> float:
+        """The point of a value; at the edge where it lies beyond."""
+        low, high, at = (self._scaled(one) for one in (self.low, self.high, value))
+        share = (at - low) / (high - low)
+        return self.begin + min(1.0, max(0.0, share)) * (self.end - self.begin)
+
+    def _scaled(self, value: float) -> float:
+        return math.log10(max(value, 1e-300)) if self.log else value
+
+    def ticks(self, most: int = 5) -> list[tuple[float, str]]:
+        """Round values within, with what stands beside them."""
+        return list(_powers(self, most)) if self.log else list(_round(self, most))
+
+
+def axis_of(
+    values: Iterable[float], begin: float, end: float, *, log: bool = False, room: float = 0.05
+) -> Axis:
+    """An axis for all that can be drawn, with some `room` on both sides; of nothing from 0 to 1."""
+    known = [one for one in values if drawable(one, log)]
+    low, high = min(known, default=1.0 if log else 0.0), max(known, default=1.0)
+    if log:
+        wide = max(math.log10(high / low) if low else 300.0, 0.1)
+        return Axis(low / 10 ** (room * wide), high * 10 ** (room * wide), begin, end, True)
+    span = high - low or abs(high) * 0.2 or 1.0
+    if high == low:
+        low, high = low - span / 2, high + span / 2
+    return Axis(low - room * span, high + room * span, begin, end)
+
+
+def drawable(value: float, log: bool = False) -> bool:
+    """Whether it has a place on an axis."""
+    return math.isfinite(value) and abs(value) < _LARGEST and (value > 1e-300 or not log)
+
+
+def _round(axis: Axis, most: int) -> Iterator[tuple[float, str]]:
+    """One, two or five times a power of ten apart."""
+    rough = (axis.high - axis.low) / most
     power = 10.0 ** math.floor(math.log10(rough))
-    size = next(one * power for one in (1, 2, 5, 10) if one * power >= rough)
-    first = math.ceil(low / size)
-    found = [at * size for at in range(first, first + most + 1) if at * size <= high * (1 + 1e-9)]
-    return found or [low]
+    step = next(power * one for one in (1, 2, 5, 10) if power * one >= rough * (1 - 1e-9))
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    for count in range(math.ceil(axis.low / step), math.floor(axis.high / step) + 1):
+        value = count * step
+        plain = digits <= 6 and abs(value) < 1e7
+        yield value, f"{value:,.{digits}f}" if plain else number(value, 4)
 
 
-def seconds(value: float) -> str:
-    """1.2 s, 35 ms."""
-    least = next(one for one in _UNITS if abs(value) >= one[0])
-    return f"{value / least[2]:.3g} {least[1]}" if value else "0"
-
-
-def plain(value: float) -> str:
-    """1,200 or 0.35."""
-    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
-
-
-class Scale:
-    """From values to places: `low` is drawn at `start`, `high` at `end`."""
-
-    def __init__(self, low: float, high: float, start: float, end: float, *, log: bool) -> None:
-        self.log = log and low > 0
-        self._to: Callable[[float], float] = math.log10 if self.log else float
-        self._low, self._start = self._to(low), start
-        self._per = (end - start) / ((self._to(high) - self._low) or 1.0)
-        self.ticks = self._powers(low, high) if self.log else ticks(low, high)
-
-    def __call__(self, value: float) -> float:
-        return self._start + (self._to(value) - self._low) * self._per
-
-    @staticmethod
-    def _powers(low: float, high: float) -> list[float]:
-        first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
-        every = max(1, (last - first) // 5)
-        return [10.0**at for at in range(first, last + 1, every)] or [low]
+def _powers(axis: Axis, most: int) -> Iterator[tuple[float, str]]:
+    """Powers of ten, or every n-th; beside them two and five times those where there are few."""
+    first, last = math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high))
+    within = [one for one in range(first, last + 1) if axis.low <= 10.0**one <= axis.high]
+    if len(within) > 2:
+        for power in within[:: math.ceil(len(within) / most)]:
+            yield 10.0**power, f"1e{power}" if not -3 <= power <= 6 else f"{10.0**power:,g}"
+        return
+    between = [one * 10.0**power for power in range(first, last) for one in (1, 2, 5)]
+    found = [one for one in between if axis.low <= one <= axis.high]
+    yield from ((one, number(one)) for one in found) if len(found) > 1 else _round(axis, most)

@@ -1,132 +1,151 @@
-"""Series over the steps, panels below each other with one axis of steps; marked steps are lines
-through all of them."""
+"""Several series below each other over one axis, with marks that go through all of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
-from preflight.reports.machine.svg_shapes import (
-    FAINT,
-    FAULT,
-    INK,
-    WIDTH,
-    Shape,
-    box,
-    fitted,
-    letters,
-    path,
-    text,
-)  # fmt: skip
-from preflight.reports.pictures.axis import Scale, plain, seconds
-from preflight.reports.pictures.told import Marked, Panel
+from preflight.diagnosis.series.thin import thinned
+from preflight.reports.machine.svg_shapes import FAINT, FAULT, WIDTH, Shape, box, path
+from preflight.reports.pictures import flags as marks
+from preflight.reports.pictures.axis import Axis, axis_of, drawable
+from preflight.reports.pictures.flags import Flag
+from preflight.reports.pictures.told import Panel
+from preflight.reports.pictures.words import paragraph, word
 
-_HEIGHT, _GAP, _NAMES = 150.0, 34.0, 64.0
-#: Lines of labels above the panels.
-_LANES, _LANE = 3, 14.0
-#: Places along the axis: of the steps that share one, the least and the largest are drawn.
-_ACROSS = 900
-_CURVE = "#2b6cb0"
-_MARK = "#8c959f"
+_GUTTER, _HEIGHT, _HEAD = 76.0, 150.0, 22.0
+_LINE, _GRID = "#2b6cb0", "#d0d7de"
+#: Points of a line, panels, and marks of each, that one chart shows.
+_POINTS, _PANELS, _MARKS = 3000, 8, 4000
 
 
 def stacked_panels(panels: Sequence[Panel], left: float, top: float) -> Iterator[Shape]:
     """Below `top`."""
-    first = min(min(one.steps) for one in panels)
-    last = max(max(one.steps) for one in panels)
-    across = Scale(first, last, left + _NAMES, WIDTH - 20, log=False)
-    marks = sorted({(mark.step, mark.label) for one in panels for mark in one.marks})
-    within = [Marked(step, label) for step, label in marks if first <= step <= last]
-    lanes, hidden = _placed(within, across)
-    y = top + _LANES * _LANE + 6
-    bottom = y + (_HEIGHT + _GAP) * len(panels) - _GAP
-    for mark in within:
-        x = across(mark.step)
-        yield path([(x, y), (x, bottom)], stroke=_MARK, thick=0.8, dashed=True)
-    for mark, lane in lanes:
-        yield text(across(mark.step), top + _LANE * (lane + 1), fitted(mark.label, 180, 10),
-                   size=10, fill=INK)  # fmt: skip
+    flags = [
+        Flag(mark.step, mark.label, marks.kind_of(mark.label))
+        for one in panels for mark in one.marks[:_MARKS]
+    ]  # fmt: skip
+    yield from _chart(panels[:_PANELS], list(dict.fromkeys(flags)), left, top)
+
+
+def _title(panel: Panel) -> str:
+    """loss, nats, log scale."""
+    return ", ".join(filter(None, (panel.name, panel.unit, "log scale" if panel.log else "")))
+
+
+def _numbers(panel: Panel) -> list[float]:
+    return [math.nan if one is None else one for one in panel.values]
+
+
+def _chart(
+    panels: Sequence[Panel], flags: Sequence[Flag], left: float, top: float
+) -> Iterator[Shape]:
+    right, y = left + WIDTH - 24, top
+    axis = _along(panels, flags, left + _GUTTER, right)
+    shown = marks.within(flags, axis)
+    found = marks.placed(shown, axis)
+    y += marks.height(found)
+    yield from marks.words(found, y)
     for panel in panels:
-        yield from _panel(panel, across, left, y)
-        y += _HEIGHT + _GAP
-    for at in across.ticks:
-        yield text(across(at), bottom + 14, plain(at), size=9, fill=FAINT, anchor="middle")
-    told = "step" + (f"; {hidden} of the marks have no room for their words" if hidden else "")
-    yield text(left + _NAMES, bottom + 28, told, size=10, fill=FAINT)
+        yield word(axis.begin, y + 15, _title(panel), size=11, bold=True, room=right - axis.begin)
+        yield from _panel(panel, axis, shown, left, y + _HEAD)
+        y += _HEAD + _HEIGHT
+    yield from _below(axis, y)
+    y += 34
+    for told in _notes(panels, marks.summary(shown, found, len(flags) - len(shown))):
+        for shape in paragraph(left, y, told, WIDTH):
+            yield shape
+            y = shape.bottom
 
 
-def _placed(marks: Sequence[Marked], across: Scale) -> tuple[list[tuple[Marked, int]], int]:
-    """Each mark's words in the first lane that has room; how many found none. Of marks with the
-    same words one after the other the first has them."""
-    ends = [-math.inf] * _LANES
-    found, hidden = [], 0
-    for _, same in groupby(marks, key=lambda one: one.label):
-        mark = next(same)
-        x = across(mark.step)
-        wide = letters(fitted(mark.label, 180, 10), 10)
-        lane = next((at for at, end in enumerate(ends) if end < x and x + wide < WIDTH + 20), None)
-        if lane is None:
-            hidden += 1
-            continue
-        ends[lane] = x + wide + 8
-        found.append((mark, lane))
-    return found, hidden
+def _along(panels: Sequence[Panel], flags: Sequence[Flag], begin: float, end: float) -> Axis:
+    """All steps, and marks that are near to them: a start lies before the first step that is
+    told."""
+    steps = [one for panel in panels for one in panel.steps if drawable(one)]
+    low, high = min(steps, default=0.0), max(steps, default=1.0)
+    near = 0.1 * (high - low)
+    return axis_of([low, high, *(one.at for one in flags if low - near <= one.at <= high + near)],
+                   begin, end, room=0.01)  # fmt: skip
 
 
-def _panel(panel: Panel, across: Scale, left: float, top: float) -> Iterator[Shape]:
-    known = [one for one in panel.values if one is not None and math.isfinite(one)]
-    low, high = min(known, default=0.0), max(known, default=1.0)
-    if low == high:
-        low, high = low - abs(low) * 0.1 - 1e-9, high + abs(high) * 0.1 + 1e-9
-    up = Scale(low, high, top + _HEIGHT - 6, top + 6, log=panel.log)
-    begin = left + _NAMES
-    yield box(begin, top, WIDTH - 20 - begin, _HEIGHT, fill="none", stroke="#d0d7de")
-    name = fitted(panel.name, 300, 11) + ("" if panel.unit in ("", "s") else f", {panel.unit}")
-    yield text(begin, top - 5, f"{name}{', log scale' if up.log else ''}", size=11, weight="bold")
-    shown = seconds if panel.unit == "s" else plain
-    for at in up.ticks:
-        y = up(at)
-        yield path([(begin, y), (WIDTH - 20, y)], stroke="#eaeef2", thick=0.8)
-        yield text(begin - 5, y + 3, shown(at), size=9, fill=FAINT, anchor="end")
-    for run in _runs(panel, across, up):
-        yield path(run if len(run) > 1 else [*run, (run[0][0] + 0.8, run[0][1])], stroke=_CURVE,
-                   thick=1.2)  # fmt: skip
-    for x in _lost(panel, across):
-        yield path([(x, top + 1), (x, top + 7)], stroke=FAULT, thick=1.2)
+def _panel(
+    panel: Panel, axis: Axis, flags: Sequence[Flag], left: float, top: float
+) -> Iterator[Shape]:
+    bottom = top + _HEIGHT
+    values = _numbers(panel)
+    upright = axis_of(values, bottom, top, log=panel.log)
+    yield box(
+        axis.begin, top, axis.end - axis.begin, _HEIGHT, fill="#ffffff", stroke=_GRID, corner=0
+    )
+    for value, told in upright.ticks():
+        at = upright.place(value)
+        yield path([(axis.begin, at), (axis.end, at)], stroke=_GRID, thick=1)
+        yield word(axis.begin - 6, at + 3.5, told, anchor="end", room=_GUTTER - 8)
+    for value, _ in axis.ticks(8):
+        at = axis.place(value)
+        yield path([(at, top), (at, bottom)], stroke="#eaeef2", thick=1)
+    yield from marks.lines(flags, axis, top, bottom)
+    kept = thinned(values, _POINTS)
+    points = [(panel.steps[at], values[at]) for at in kept if drawable(panel.steps[at])]
+    for piece in _pieces(points, axis, upright):
+        yield path(piece, stroke=_LINE, thick=1.5)
+    yield from _lost(points, axis, top, bottom, panel.log)
 
 
-def _runs(panel: Panel, across: Scale, up: Scale) -> Iterator[list[tuple[float, float]]]:
-    """Points that are joined: a value that is none, or a step that falls back, parts them."""
-    run: list[tuple[float, float]] = []
-    for x, values in _thinned(panel, across):
-        if values is None or (run and x < run[-1][0]):
-            if run:
-                yield run
-            run = []
-        run += [(x, up(one)) for one in values or ()]
-    if run:
-        yield run
+def _pieces(
+    points: Sequence[tuple[float, float]], axis: Axis, upright: Axis
+) -> Iterator[list[tuple[float, float]]]:
+    """Lines between what is no number, and where the steps begin again before where they were."""
+    piece: list[tuple[float, float]] = []
+    before = -math.inf
+    for step, value in points:
+        known = drawable(value, upright.log)
+        if piece and (not known or step < before):
+            yield piece if len(piece) > 1 else _dot(piece[0])
+            piece = []
+        if known:
+            piece.append((round(axis.place(step), 1), round(upright.place(value), 1)))
+            before = step
+    if piece:
+        yield piece if len(piece) > 1 else _dot(piece[0])
 
 
-def _thinned(panel: Panel, across: Scale) -> Iterator[tuple[float, list[float] | None]]:
-    """Place, and the values there: all, or the least and the largest in their order."""
-    per = (across(panel.steps[-1]) - across(panel.steps[0]) or 1.0) / _ACROSS
-    pairs = zip(panel.steps, panel.values, strict=True)
-    few = len(panel.steps) <= _ACROSS
-    places = ((across(step), value) for step, value in pairs)
-    for _, same in groupby(places, key=lambda one: one[0] if few else one[0] // abs(per)):
-        told = list(same)
-        known = [one for _, one in told if one is not None and math.isfinite(one)]
-        if not known:
-            yield told[0][0], None
-            continue
-        ends = sorted({known.index(min(known)), known.index(max(known))})
-        yield told[0][0], [known[at] for at in ends]
+def _dot(point: tuple[float, float]) -> list[tuple[float, float]]:
+    x, y = point
+    return [(x - 1.5, y), (x + 1.5, y)]
 
 
-def _lost(panel: Panel, across: Scale) -> list[float]:
-    """Where values are none: ticks at the upper edge, one for each place."""
-    pairs = zip(panel.steps, panel.values, strict=True)
-    lost = (step for step, value in pairs if value is None or not math.isfinite(value))
-    return sorted({round(across(step)) for step in lost})
+def _lost(
+    points: Sequence[tuple[float, float]], axis: Axis, top: float, bottom: float, log: bool
+) -> Iterator[Shape]:
+    """A tick at the edge where what cannot be drawn would be; those on one point are one."""
+    seen = {
+        (round(axis.place(step)), not drawable(value)) for step, value in points
+        if not drawable(value, log)
+    }  # fmt: skip
+    for x, upper in sorted(seen):
+        y = top + 1 if upper else bottom - 9
+        yield path([(x, y), (x, y + 8)], stroke=FAULT, thick=1.5)
+
+
+def _below(axis: Axis, y: float) -> Iterator[Shape]:
+    for value, told in axis.ticks(8):
+        yield word(axis.place(value), y + 14, told, anchor="middle")
+    yield word((axis.begin + axis.end) / 2, y + 30, "step", size=11, anchor="middle", fill=FAINT)
+
+
+def _notes(panels: Sequence[Panel], marked: str) -> Iterator[str]:
+    if marked:
+        yield marked
+    for panel in panels:
+        values = _numbers(panel)
+        lost = sum(1 for one in values if not drawable(one))
+        low = sum(1 for one in values if panel.log and drawable(one) and not drawable(one, True))
+        for count, what, edge in ((lost, "no number", "upper"), (low, "0 or less", "lower")):
+            if count:
+                yield (f"{panel.name}: {what}: {count:,} of {len(values):,} values (ticks at the "
+                       f"{edge} edge)")  # fmt: skip
+        count = max(panel.count, len(values))
+        if count > min(len(values), _POINTS):
+            yield (f"{panel.name}: {count:,} values, drawn by the least and the greatest of each "
+                   "few neighbours")  # fmt: skip

@@ -12,6 +12,9 @@ from msgspec import Struct
 
 from preflight.model import Report
 
+#: No part of a step or of a run takes so long.
+_LONGEST_S = 1e9
+
 
 class Bars(Struct, frozen=True):
     """Seconds of each part of the step, by rank; ranks in their order."""
@@ -23,6 +26,10 @@ class Bars(Struct, frozen=True):
     def usual(self) -> tuple[float, ...]:
         """The median of each part over the ranks."""
         return tuple(map(median, zip(*self.seconds, strict=True)))
+
+    def step_s(self) -> float:
+        """The median step."""
+        return median(map(sum, self.seconds))
 
 
 class Marked(Struct, frozen=True):
@@ -41,6 +48,7 @@ class Panel(Struct, frozen=True):
     values: tuple[float | None, ...]
     marks: tuple[Marked, ...] = ()
     log: bool = False
+    count: int = 0  # of values, where these are a choice of them that keeps extremes
 
 
 class Picture(Struct, frozen=True, omit_defaults=True):
@@ -73,6 +81,8 @@ def picture_of(table: dict[str, Any]) -> Picture | None:
 
 def _in_order(bars: Bars) -> bool:
     wide = all(len(row) == len(bars.parts) for row in bars.seconds)
+    if not all(0 <= one < _LONGEST_S for row in bars.seconds for one in row):
+        return False
     return bool(bars.ranks and bars.parts) and len(bars.ranks) == len(bars.seconds) and wide
 
 

@@ -1,4 +1,4 @@
-"""What figures beside the step time show: waits for data, communication, ranks, a dead loss."""
+"""What figures by rank show: who is the slowest, and whether it always is the same."""
 
 from __future__ import annotations
 
@@ -7,122 +7,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
-
-from preflight.diagnosis.reading import Part, Sign
+from preflight.diagnosis.reading import Sign
 from preflight.diagnosis.series.luck import luck
 from preflight.diagnosis.step_time.log_run import Run, median_of
 from preflight.facts.series import LogEvent
 from preflight.model import Evidence
 
-
-class Fraction(Struct, frozen=True):
-    """A figure that is a part of the step. `columns`: the first that is there counts. `of`: what it
-    is a part of, else the step; `scale`: 100 where it is percent of the step already."""
-
-    cause: str
-    part: str
-    columns: tuple[str, ...]
-    of: str = ""
-    scale: float = 0.0
-
-
-#: Part of the step by column. Megatron's timers are the slowest rank's; its forward-recv and the
-#: like wait for other stages as well, and are no proof of a slow network.
-FRACTIONS = (
-    Fraction("data-wait", "data", ("data_percent",), scale=100.0),
-    Fraction("data-wait", "data", ("data_s", "timer/batch-generator.max", "timer/batch-generator",
-                                   "timing_s/data", "timer/data")),
-    Fraction("exposed-communication", "communication",
-             ("comm_s", "timer/all-grads-sync.max", "timer/all-grads-sync",
-              "timer/bwd_allreduce")),
-    Fraction("exposed-communication", "gathering parameters",
-             ("timer/params-all-gather.max", "timer/params-all-gather")),
-    Fraction("checkpoint-stall", "saving", ("save_s", "timing_s/save_checkpoint")),
-)  # fmt: skip
-#: Parts of the bar that are no cause.
-_PARTS = (("forward", ("forward_s", "timer/forward-compute.max")),
-          ("backward", ("backward_s", "timer/backward-compute.max")),
-          ("optimizer", ("optimizer_s", "timer/optimizer.max")))  # fmt: skip
-
-
-def fraction_signs(run: Run) -> Iterator[Sign]:
-    """Shares of the step that columns tell; below the bounds as well, for what is ruled out."""
-    for one in FRACTIONS:
-        name = _first(run, one.columns)
-        found = _share(run, one, name) if name else None
-        if name is None or found is None:
-            continue
-        share, seconds, n = found
-        at = next(at for at in run.kept if math.isfinite(run.series.values(name)[at]))
-        took = f"{seconds * 1e3:.3g} ms, " if not run.relative else ""
-        yield Sign(
-            one.cause, f"{one.part} takes {took}{share * 100:.3g} % of a step "
-            f"({name}, n = {n:,}, median)", share=share,
-            seconds=None if run.relative else seconds, evidence=(run.evidence(at),),
-            confidence="high" if n >= 10 else "medium",
-        )  # fmt: skip
-
-
-def told_causes(run: Run) -> frozenset[str]:
-    """Causes that a column of this log proves or rules out."""
-    return frozenset(one.cause for one in FRACTIONS if _first(run, one.columns))
-
-
-def parts_of(run: Run) -> tuple[Part, ...]:
-    """The step by the parts that are told; the rest is "not told"."""
-    if run.relative:
-        return ()
-    found: dict[str, float] = {}
-    for one in FRACTIONS:
-        name = _first(run, one.columns)
-        share = _share(run, one, name) if name else None
-        if share and one.cause != "checkpoint-stall":
-            found.setdefault(one.part, share[1])
-    for part, columns in _PARTS:
-        name = _first(run, columns)
-        middle = median_of([run.series.values(name)[at] for at in run.kept]) if name else None
-        if middle:
-            found[part] = middle
-    if "backward" in found and "communication" in found:
-        # DeepSpeed's backward has its all-reduce in it; so has what is told as one figure.
-        found["backward"] = max(0.0, found["backward"] - found["communication"])
-    rest = run.spread.median - sum(found.values())
-    if not found or rest < -0.02 * run.spread.median:
-        return ()
-    return (*(Part(name, one) for name, one in found.items()), Part("not told", max(0.0, rest)))
-
-
-def _first(run: Run, names: Sequence[str]) -> str | None:
-    for name in names:
-        values = run.series.values(name)
-        if any(math.isfinite(values[at]) for at in run.kept):
-            return name
-    return None
-
-
-def _share(run: Run, one: Fraction, name: str) -> tuple[float, float, int] | None:
-    """Of the step, seconds, in how many rows."""
-    values = run.series.values(name)
-    shares, seconds = [], []
-    for at in run.kept:
-        step = run.times.seconds[at]
-        if not math.isfinite(values[at]):
-            continue
-        share = values[at] / one.scale if one.scale else values[at] / step
-        shares.append(share)
-        seconds.append(share * step)
-    middle, took = median_of(shares), median_of(seconds)
-    if middle is None or took is None or not 0 <= middle <= 1.5:
-        return None
-    return min(middle, 1.0), took, len(shares)
-
-
-# Ranks ------------------------------------------------------------------------------------------
-
 _BY_RANK = re.compile(r"timer/(?P<name>[\w-]+)\.rank(?P<rank>\d+)")
 #: Timers in which no rank waits for another.
-_OWN_WORK = ("forward-compute", "backward-compute", "batch-generator", "optimizer-inner-step")
+_DATA = "batch-generator"
+_OWN_WORK = ("forward-compute", "backward-compute", _DATA, "optimizer-inner-step")
 _APART = 0.10
 _OFTEN = 0.6  # the same rank is last in so many rows
 #: Chance that a rank is named that is no slower than others: of each timer.
@@ -173,8 +67,9 @@ def _of_ranks(run: Run, name: str, ranks: dict[int, str]) -> Iterator[Sign]:
         return
     (rank, times), *_ = last.most_common(1)
     if _is_named(times, len(rows), len(ranks)):
+        cause = "data-wait" if name == _DATA else "straggler"
         yield Sign(
-            "straggler", f"rank {rank} is the slowest in {name} in {times} of {len(rows)} rows, "
+            cause, f"rank {rank} is the slowest in {name} in {times} of {len(rows)} rows, "
             f"{share * 100:.3g} % of a step behind the median rank", share=share,
             seconds=None if run.relative else share * run.spread.median, subject=f"rank {rank}",
             confidence="high" if len(rows) >= 10 else "medium",
@@ -214,7 +109,7 @@ def _of_extremes(run: Run, name: str) -> Iterator[Sign]:
             gaps.append((most - least) / run.times.seconds[at])
             rows.append(at)
     share = median_of(gaps)
-    if rows and share is not None and share >= _APART / 2 and name != "batch-generator":
+    if rows and share is not None and share >= _APART / 2 and name != _DATA:
         yield Sign(
             "imbalance", f"{name} differs by {share * 100:.3g} % of a step between the fastest and "
             f"the slowest rank (n = {len(rows):,})", share=share,
