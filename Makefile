@@ -30,7 +30,9 @@ help:
 	@echo "              training loop, collectives, storage and loaders beside fio, looks at"
 	@echo "              processes, against targets"
 	@echo "make gpu-test training and stress of one GPU against targets, in minutes; PYTHON is one that has torch"
-	@echo "make accuracy the first cause of labelled logs, traces and dumps: 1 min; slow hosts and links in 1,000 simulated clusters of each kind: 20 min; in real"
+	@echo "make accuracy the first cause of labelled logs, traces and dumps: 1 min; what went wrong with a"
+	@echo "              loss, in drawn logs: 3 min; slow hosts and links in 1,000 simulated clusters of"
+	@echo "              each kind: 20 min; in real"
 	@echo "              ones of five hosts, over shaped links, as root: 5 min; every"
 	@echo "              injected fault of training, in three seeds, and twenty clean runs: 30 min"
 	@echo "make fuzz     a million mutated inputs over every parser (N=20000 for fewer, SEED=2)"
@@ -90,6 +92,7 @@ gpu-test:
 accuracy: $(READY)
 	@status=0; \
 	$(VENV)/bin/python -m bench.step_time_accuracy || status=$$?; \
+	$(VENV)/bin/python -m bench.divergence_accuracy || status=$$?; \
 	$(VENV)/bin/python -m bench.divergence_accuracy || status=$$?; \
 	$(VENV)/bin/python -m bench.localisation || status=$$?; \
 	$(VENV)/bin/python -m bench.shaped || status=$$?; \

@@ -67,6 +67,7 @@ def megatron(told: list[Row]) -> str:
             f"time per iteration (ms): 1201.4 | learning rate: {row.rate:.6E} | global batch size: "
             f"  256 | {loss}{scale}grad norm: {row.norm:.3f} | number of skipped iterations: "
             f"{row.skipped:3} | number of nan iterations:   0 |"
+            + "".join(f" {name}: {value:.6f} |" for name, value in row.more.items())
         )
     return "\n".join(lines) + "\n"
 
@@ -172,6 +173,44 @@ def _grows(row: Row, chance: random.Random) -> None:
         row.norm *= math.exp((_after(row) + 100) / 120)
 
 
+def _soon(row: Row, chance: random.Random) -> None:
+    if row.step == 40:
+        row.loss, row.norm = row.loss * 1.8, row.norm * 10
+
+
+def _a_little(row: Row, chance: random.Random) -> None:
+    """So little that it takes rows to be told from noise."""
+    if _after(row) >= 0:
+        row.loss *= 1.12
+
+
+def _after_warmup(row: Row, chance: random.Random) -> None:
+    if row.step >= 62:
+        row.loss, row.norm = row.loss * min(3.0, 1 + (row.step - 61) / 5), row.norm * 8
+
+
+def _rises_to_nan(row: Row, chance: random.Random) -> None:
+    if 480 <= row.step < AT:
+        row.loss, row.norm = row.loss * 1.5, row.norm * 20
+    _nan(row, chance)
+
+
+def _full_rate(row: Row, chance: random.Random) -> None:
+    row.rate = 3e-4
+    if row.step >= 12:
+        row.loss = 7.5 * chance.lognormvariate(0, 0.02)
+
+
+def _long_swings(row: Row, chance: random.Random) -> None:
+    if _after(row) >= -100:
+        row.loss *= 1 + 0.3 * math.sin(math.tau * row.step / 20)
+
+
+def _wide_beats(row: Row, chance: random.Random) -> None:
+    if row.step > 250 and row.step % 97 < 3:
+        row.loss *= 1.4
+
+
 FAULTS = {
     "bad batch": Fault(("spike",), ("bad-batch",), _bad_batch),
     "comes back slowly": Fault(("spike",), ("learning-rate", "bad-batch", "optimizer-state"),
@@ -185,6 +224,14 @@ FAULTS = {
     "zero loss": Fault(("loss-zero",), ("masked-labels",), _zero),
     "spikes in turn": Fault(("periodic-spikes",), ("data-order",), _beats, at=260),
     "oscillation": Fault(("oscillation",), ("learning-rate",), _swings, slack=90),
+    "a spike soon": Fault(("spike",), ("bad-batch",), _soon, at=40),
+    "a little more": Fault(("shift",), ("learning-rate",), _a_little),
+    "at the end of warm-up": Fault(("shift",), ("learning-rate",), _after_warmup, at=62, slack=4),
+    "a rise to nan": Fault(("not-finite", "loss-vanished"), ("learning-rate",), _rises_to_nan),
+    "no warm-up": Fault(("shift",), ("no-warmup",), _full_rate, at=12, slack=4),
+    "long swings": Fault(("oscillation",), ("learning-rate",), _long_swings, at=AT - 100,
+                         slack=90),
+    "wide spikes in turn": Fault(("periodic-spikes",), ("data-order",), _wide_beats, at=291),
     "gradients grow": Fault(("gradient-growth",), ("learning-rate",), _grows, at=AT - 100,
                             slack=120),
 }  # fmt: skip
@@ -217,6 +264,88 @@ def warm_restarts(step: int) -> float:
     return cosine(step % 250 + 60, 250)
 
 
+def tailed(seed: int, freedom: float = 5, noise: float = 0.03) -> list[Row]:
+    """Noise of Student's distribution: small batches have it."""
+    chance = random.Random(seed)
+
+    def far(row: Row, _: random.Random) -> None:
+        spread = math.sqrt(chance.gammavariate(freedom / 2, 2) / freedom)
+        row.loss *= math.exp(noise * chance.gauss(0, 1) / spread)
+
+    return rows(seed, far, noise=0.0)
+
+
+def epochs(seed: int) -> list[Row]:
+    """Tuned for three: a step down at each, gradients that grow."""
+
+    def change(row: Row, chance: random.Random) -> None:
+        epoch = row.step // 270
+        row.loss = (1.3, 0.9, 0.5)[epoch] * chance.lognormvariate(0, 0.18)
+        row.norm = (1.2, 1.6, 2.3)[epoch] * chance.lognormvariate(0, 0.25)
+
+    return rows(seed, change)
+
+
+def preferred(seed: int) -> list[Row]:
+    """A loss of preferences falls to little, with noise in proportion; printed with few digits."""
+
+    def change(row: Row, chance: random.Random) -> None:
+        left = math.exp(-row.step / 100)
+        row.loss = round((0.05 + 0.64 * left) * chance.lognormvariate(0, 0.6 - 0.5 * left), 4)
+
+    return rows(seed, change)
+
+
+def learned_away(seed: int) -> list[Row]:
+    """Down to what is printed as 0."""
+
+    def change(row: Row, chance: random.Random) -> None:
+        row.loss = round(0.7 * math.exp(-row.step / 60) * chance.lognormvariate(0, 0.5), 4)
+        row.norm = math.exp(-row.step / 80)
+
+    return rows(seed, change)
+
+
+def rewarded(seed: int) -> list[Row]:
+    """Of reinforcement learning: 0 at first, then of either sign."""
+
+    def change(row: Row, chance: random.Random) -> None:
+        row.loss = 0.0 if row.step < 40 else round(chance.gauss(0.002, 0.01), 4)
+        row.more = {"reward": chance.random(), "kl": 0.0005 * row.step}
+
+    return rows(seed, change)
+
+
+def ramped(seed: int) -> list[Row]:
+    """Batches that grow: less noise from stage to stage."""
+
+    def change(row: Row, chance: random.Random) -> None:
+        row.loss *= chance.lognormvariate(0, 0.06 / math.sqrt(1 + row.step // 100))
+
+    return rows(seed, change, noise=0.0)
+
+
+def started_often(seed: int) -> list[Row]:
+    """Six starts, each from some steps before the end of the one before."""
+    chance, first, told = random.Random(seed), 1, list[Row]()
+    for number in range(6):
+        steps = chance.randrange(100, 200)
+        part = rows(10 * seed + number, first=first, steps=steps, noise=0.04)
+        part[0].loaded = number > 0
+        told += part
+        first += steps - chance.randrange(5, 60)
+    return told
+
+
+def raised_again(seed: int) -> list[Row]:
+    """Warm restarts of the rate, each of which costs a tenth for a while."""
+
+    def change(row: Row, chance: random.Random) -> None:
+        row.loss *= 1 + 0.1 * row.rate / 3e-4
+
+    return rows(seed, change, rate=warm_restarts)
+
+
 #: Healthy runs: how they are drawn.
 HEALTHY: dict[str, Callable[[int], list[Row]]] = {
     "noise of 0.5 %": lambda seed: rows(seed, noise=0.005),
@@ -230,6 +359,16 @@ HEALTHY: dict[str, Callable[[int], list[Row]]] = {
     "warm restarts of the rate": lambda seed: rows(seed, rate=warm_restarts),
     "a restart": lambda seed: restarted(seed, lambda row, chance: None),
     "search for the scale": lambda seed: rows(seed, _searches),
+    "noise with tails": tailed,
+    "noise that lasts long": lambda seed: rows(seed, noise=0.03, correlated=0.99, steps=2000),
+    "epochs of tuning": epochs,
+    "preferences": preferred,
+    "learned away": learned_away,
+    "rewards": rewarded,
+    "batches that grow": ramped,
+    "many restarts": started_often,
+    "a rate raised again": raised_again,
+    "thirty lines": lambda seed: rows(seed, steps=30, noise=0.05),
     "flat at the end": lambda seed: rows(seed, first=500_000, noise=0.01),
 }
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import time
+from array import array
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -14,6 +18,7 @@ from preflight.diagnosis.divergence.bounds import table
 from preflight.diagnosis.divergence.conclude import Judged, findings_of, judged, status_of
 from preflight.diagnosis.divergence.event import Event
 from preflight.diagnosis.divergence.scene import Scene
+from preflight.facts.series import Column, Log, Series
 from preflight.logs.training.log import read
 from preflight.model import Status
 from tests.cli.command import preflight
@@ -173,10 +178,47 @@ def test_what_has_no_loss_and_what_cannot_be_read_is_told(tmp_path: Path) -> Non
     assert preflight("divergence-rescue", "4711").rc == 2
 
 
+def test_a_loss_at_chance_is_told_through_its_noise(tmp_path: Path) -> None:
+    for noise in (0.005, 0.03):
+
+        def change(row: losses.Row, chance: Random, noise: float = noise) -> None:
+            row.loss = (10.37 + math.exp(-row.step / 15)) * chance.lognormvariate(0, noise)
+
+        found = judge(tmp_path, losses.json_lines(losses.rows(1, change)))
+        assert [one.kind for one in found.events] == ["at-chance"]
+        assert found.events[0].value == pytest.approx(math.log(32_000), rel=0.01)
+
+
+def test_zeros_without_anything_to_learn_are_told_and_those_of_rewards_are_not(
+    tmp_path: Path,
+) -> None:
+    drawn = losses.rows(1)
+    for row in drawn:
+        row.loss = row.norm = 0.0
+    assert [one.kind for one in judge(tmp_path, losses.json_lines(drawn)).events] == ["loss-zero"]
+    for row in drawn:
+        row.more = {"reward": 0.5}
+    assert not judge(tmp_path, losses.json_lines(drawn)).events
+
+
+def test_thousands_of_spikes_cost_no_more_than_one() -> None:
+    """Every figure around an event is looked up, never counted anew."""
+    chance = Random(1)
+    values = array("d", [2.0 * chance.lognormvariate(0, 0.02) for _ in range(50_000)])
+    for row in chance.sample(range(200, 50_000), 2_000):
+        values[row] *= 1.8
+    step = array("d", range(1, 50_001))
+    columns = {"step": Column(step, step, step), "loss": Column(values, values, values)}
+    lines = array("q", range(1, 50_001))
+    log = Log("x", (Series("x", "learned", line=lines, offset=lines, columns=columns),))
+    began = time.process_time()
+    found = judged(log)
+    assert found is not None and len(found.events) >= 500
+    assert time.process_time() - began < 10
+
+
 def test_a_long_log_costs_little(tmp_path: Path) -> None:
     """Rows are folded, and each is looked at a few times only."""
-    import time
-
     text = losses.json_lines(losses.rows(1, steps=200_000))
     path = tmp_path / "long.jsonl"
     path.write_text(text)

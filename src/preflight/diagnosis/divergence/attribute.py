@@ -54,6 +54,8 @@ def _learning_rate(scene: Scene) -> Iterator[Argument]:
         yield _SOME, "it does not come back by itself"
     if event.kind in ("oscillation", "slow-divergence"):
         yield _SOME, "no single step began it"
+    if scene.rose is not None:
+        yield _MUCH, f"the loss had risen {scene.rose:,.0f} steps before, and had not come back"
     if scene.others >= 2 and not after_resume(scene):
         yield _SOME, f"{scene.others} other spikes beside it"
     if scene.rate is not None and scene.rate < 0.2:

@@ -17,9 +17,12 @@ class Bounds(Struct, frozen=True, forbid_unknown_fields=True):
     back_sigmas: float
     rise: float
     few_rise: float
+    early_rise: float
     least_sigma: float
+    beyond: float
     alone_steps: float
     stays_rows: int
+    back_rows: int
     slow_rise: float
     growth: float
     startup_steps: float
@@ -27,8 +30,10 @@ class Bounds(Struct, frozen=True, forbid_unknown_fields=True):
     decline_powers: int
     skips_per_100: float
     flat: float
+    swing_share: float
     chance_nats: float
     chance_rows: int
+    zero_from: float
     resume_rise: float
     resume_rows: int
 

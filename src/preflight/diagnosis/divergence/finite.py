@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from statistics import median
 
 from preflight.diagnosis.divergence.bounds import Bounds
 from preflight.diagnosis.divergence.event import Event
@@ -23,8 +24,10 @@ def finite_events(course: Course, bounds: Bounds) -> Iterator[Event]:
     """For each start of the run the first of each kind."""
     skips = _skipped(course)
     for begin, end in course.starts():
-        for one in (_not_finite(course, begin, end, skips), _vanished(course, begin, end),
-                    _zero(course, begin, end), _frozen(course, begin, end, skips)):  # fmt: skip
+        for one in (
+            _not_finite(course, begin, end, skips), _vanished(course, begin, end),
+            _zero(course, begin, end, bounds), _frozen(course, begin, end, skips),
+        ):  # fmt: skip
             if one is not None:
                 yield one
 
@@ -118,7 +121,7 @@ def _norm_is_bad(course: Course, row: int) -> bool:
     return column is not None and any(row <= at for at in column.bad)
 
 
-def _zero(course: Course, begin: int, end: int) -> Event | None:
+def _zero(course: Course, begin: int, end: int, bounds: Bounds) -> Event | None:
     """Exactly 0, for several rows."""
     values = course.series.values("loss")
     run = 0
@@ -126,6 +129,8 @@ def _zero(course: Course, begin: int, end: int) -> Event | None:
         run = run + 1 if values[row] == 0.0 else 0
         if run == _LASTING:
             first = row - run + 1
+            if _may_be_zero(course, begin, first, bounds):
+                return None
             rows = sum(values[at] == 0.0 for at in range(first, end))
             return Event(
                 "loss-zero", first, course.steps[first], course.line(first),
@@ -133,6 +138,20 @@ def _zero(course: Course, begin: int, end: int) -> Event | None:
                 value=0.0, recovery="never", rows=rows,
             )  # fmt: skip
     return None
+
+
+#: Columns that tell of reinforcement learning, by how they begin.
+_REWARDS = ("reward", "kl", "train/reward", "train/kl", "critic/", "actor/", "objective/")
+
+
+def _may_be_zero(course: Course, begin: int, first: int, bounds: Bounds) -> bool:
+    """Whether it had been learned away, or is that of reinforcement learning, which is 0 where
+    the policy is still the one that it is held against."""
+    if any(name.startswith(_REWARDS) for name in course.series.columns):
+        return True
+    values = course.series.values("loss")
+    known = [one for one in values[max(begin, first - 16) : first] if math.isfinite(one)]
+    return bool(known) and median(known) < bounds.zero_from
 
 
 def _frozen(course: Course, begin: int, end: int, skips: Sequence[bool]) -> Event | None:

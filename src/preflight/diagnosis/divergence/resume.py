@@ -71,7 +71,8 @@ def _falls_so(before: Sequence[float], off: float) -> bool:
 
 def in_turn(events: Sequence[Event]) -> list[Event]:
     """Spikes at equal distances are one event: the data come in that order."""
-    spikes = [one for one in events if one.kind == "spike" and one.recovery != "never"]
+    spikes = [one for one in events if one.kind == "spike"]
+    spikes = [one for one in spikes if one.recovery != "never" or one.rows < _BEATS]
     found = period([one.step for one in spikes]) if len(spikes) >= _BEATS else None
     if found is None or found.hits < _BEATS or found.hits < 0.7 * len(spikes):
         return list(events)

@@ -35,7 +35,8 @@ def _collapse(course: Course, track: Track, bounds: Bounds) -> Event | None:
         powers = math.log2(track.values[falls[0] - 1] / max(now, 2.0**-40))
         # The search begins high above; where it goes on beyond the start, or below 1, it is none.
         late = course.steps[track.rows[at]] > bounds.startup_steps
-        if powers >= bounds.halvings and len(falls) > 1 and (late or now <= 1):
+        several = len(falls) > 1 or powers >= 2 * bounds.halvings
+        if powers >= bounds.halvings and several and (late or now <= 1):
             return _event(course, track, "scale-collapse", falls[0], at)
     return None
 

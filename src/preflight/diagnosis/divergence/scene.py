@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from msgspec import Struct
 
 from preflight.diagnosis.divergence.bounds import Bounds
 from preflight.diagnosis.divergence.event import Event
-from preflight.diagnosis.divergence.spikes import spikes
-from preflight.diagnosis.divergence.track import Course
+from preflight.diagnosis.divergence.loss import odd_norms
+from preflight.diagnosis.divergence.track import LEAST, Course
 from preflight.facts.series import Log, LogEvent
 
 #: Rows before an event that are its run-up, and after a restart that are its own.
@@ -38,6 +39,7 @@ class Scene(Struct):
     worst_rank: float | None = None  # loss of the worst rank, times the mean
     masked: bool = False
     again: tuple[float, ...] = ()  # steps of the same event in other starts
+    rose: float | None = None  # steps since a rise that had not come back
     others: int = 0  # spikes beside it
     rank: int | None = None  # that had it first, as the log says
     hardware: tuple[LogEvent, ...] = ()
@@ -71,22 +73,32 @@ def scene_of(
     same = [one for one in events if one.kind == event.kind and one is not event]
     found.again = tuple(one.step for one in same if abs(one.step - event.step) <= 1)
     found.others = sum(one.kind in ("spike", "shift") for one in events if one is not event)
+    if event.kind in ("not-finite", "loss-vanished"):
+        risen = [event.step - one.step for one in events
+                 if one.kind in _RISES and one.row < event.row and one.recovery == "never"
+                 and course.start(one.row) == course.start(event.row)]  # fmt: skip
+        found.rose = max(risen, default=None)
     _words(log, course, event, found)
     return found
 
 
+_RISES = ("spike", "shift", "slow-divergence", "gradient-growth")
+
+
 def _rates(course: Course, event: Event, found: Scene) -> None:
     track = course.track("lr")
-    most = max(track.values, default=0.0)
+    most = course.largest("lr")
     if most <= 0 or len(track.values) < 8:
         return
-    begin = max(begin for begin in course.begins if begin <= event.row)
-    mine = track.part(begin, event.row + 1)
-    if not mine.values:
+    begin = course.begins[course.start(event.row)]
+    first, last = bisect_left(track.rows, begin), bisect_left(track.rows, event.row + 1)
+    if first == last:
         return
-    found.rate = mine.values[-1] / most
-    earlier = mine.values[-_BEFORE - 1 : -1] or track.part(0, begin).values[-1:]
-    found.rate_jump = mine.values[-1] / min(earlier) if earlier and min(earlier) > 0 else None
+    now = track.values[last - 1]
+    found.rate = now / most
+    earlier = track.values[max(first, last - 1 - _BEFORE) : last - 1]
+    earlier = earlier or track.values[max(0, first - 1) : first]
+    found.rate_jump = now / min(earlier) if earlier and min(earlier) > 0 else None
     if course.steps[track.rows[0]] <= _FIRST_STEPS:
         found.first_rate = track.values[0] / most
     full = next(at for at, one in enumerate(track.values) if one >= 0.99 * most)
@@ -95,11 +107,13 @@ def _rates(course: Course, event: Event, found: Scene) -> None:
 
 
 def _norms(course: Course, event: Event, bounds: Bounds, found: Scene) -> None:
-    begin = max(begin for begin in course.begins if begin <= event.row)
-    track = course.track("grad_norm").part(begin, event.row + 2)
-    found.norm_told = len(track.rows) > 16
-    odd = [track.rows[one.at] for one in spikes(track, bounds)]
-    near = [event.row - row for row in odd if row >= event.row - _BEFORE]
+    begin = course.begins[course.start(event.row)]
+    rows = course.track("grad_norm").rows
+    last = bisect_left(rows, event.row + 2)
+    found.norm_told = last - bisect_left(rows, begin) > LEAST
+    odd = odd_norms(course, bounds)
+    first = bisect_left(odd, max(begin, event.row - _BEFORE))
+    near = [event.row - row for row in odd[first : bisect_left(odd, event.row + 2)]]
     found.norm_lead = max(near) if near else None
 
 

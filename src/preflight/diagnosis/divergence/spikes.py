@@ -3,118 +3,167 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from statistics import median
 
 from msgspec import Struct
 
 from preflight.diagnosis.divergence.bounds import Bounds
-from preflight.diagnosis.divergence.event import Event, Recovery
-from preflight.diagnosis.divergence.track import LEAST, WINDOW, Course, Track, Usual
+from preflight.diagnosis.divergence.track import LEAST, Track, Usual
 
 
 class Spike(Struct):
-    """Places in a track: where it begins, where it is back; None where it is not."""
+    """Places in a track: where it begins, where it is back; None where it is not. `usual`, `top`:
+    values. `lone`: it passed, and is no farther than noise of this run may be."""
 
     at: int
     usual: float
     top: float
     back: int | None = None
+    lone: bool = False
+
+
+class _Open(Struct):
+    """A spike that is not over. `below`: the level at which it is; `since`: from where on values
+    are below it."""
+
+    spike: Spike
+    level: float
+    sigma: float
+    farthest: float
+    rise: float
+    below: float
+    since: int | None = None
 
 
 def spikes(track: Track, bounds: Bounds, before: Sequence[float] = ()) -> list[Spike]:
     """In one start of a run; `before`: the last values of the start before it. On the logarithm,
     where all is above zero: noise of a loss is in proportion to it."""
-    scaled = bool(track.tops) and min(track.tops) > 0
-    to: Callable[[float], float] = math.log if scaled else float
-    usual, found, open_ = Usual(), list[Spike](), list[tuple[Spike, float]]()
+    watch = _Watch(track, bounds)
     for one in before:
-        if one > 0 or not scaled:
-            usual.add(to(one))
-    few = len(track.tops) < 2 * LEAST
+        if one > 0 or not watch.scaled:
+            watch.usual.add(watch.to(one))
     for at, top in enumerate(track.tops):
-        value = to(top)
-        open_ = [one for one in open_ if not _closes(*one, value, at)]
-        if len(usual) < (1 if few else LEAST):
-            usual.add(value)
-            continue
-        middle = usual.median
-        told = usual.sigma if len(usual) >= LEAST // 2 else 0.0  # of fewer it is none
-        sigma = max(told, bounds.least_sigma * (1.0 if scaled else abs(middle) or 1.0))
-        rise = value - middle
-        least = bounds.rise if len(usual) >= LEAST else bounds.few_rise
-        high = rise > bounds.sigmas * sigma and rise > (
-            math.log1p(least) if scaled else least * abs(middle)
-        )
-        current = found[-1] if found and found[-1].back is None else None
-        if not high:
-            # Between the two it belongs to a spike that is not over yet.
-            if current is None or rise <= bounds.back_sigmas * sigma:
-                usual.add(value)
-            continue
-        if current is None:
-            spike = Spike(at, _from(middle, scaled=scaled), top)
-            found.append(spike)
-            open_.append((spike, middle + bounds.back_sigmas * sigma))
+        if top > 0 if watch.scaled else top != 0:
+            watch.see(at, watch.to(top))
+    for left in watch.open:
+        if left.since is not None:
+            _close(left, watch.usual, bounds)
+    return watch.found
+
+
+class _Watch:
+    """Goes through a track once. `current`: the newest spike, until it is over or the usual."""
+
+    def __init__(self, track: Track, bounds: Bounds) -> None:
+        self.tops, self.bounds = track.tops, bounds
+        self.scaled = sum(one <= 0 for one in track.tops) <= _FEW_ZEROS * len(track.tops)
+        self.to: Callable[[float], float] = math.log if self.scaled else float
+        self.few = len(track.tops) < 2 * LEAST
+        self.usual, self.found = Usual(), list[Spike]()
+        self.open: list[_Open] = []
+        self.current: _Open | None = None
+        self.doubtful: list[float] = []  # the last values, in a row; no spike yet, and not usual
+
+    def see(self, at: int, value: float) -> None:
+        self._close_what_is_over(at, value)
+        if len(self.usual) < (1 if self.few else LEAST):
+            self.usual.add(value)
+            return
+        if not self.scaled and self.usual.sigma == 0:  # nothing to measure by
+            self.usual.add(value)
+            return
+        sigma, rise = self._sigma(), value - self.usual.level
+        current = self.current
+        odd = rise > self.bounds.back_sigmas * sigma
+        if current is not None:
+            if self._is_high(rise, sigma):
+                current.rise = max(current.rise, value - current.level)
+                current.spike.top = max(current.spike.top, self.tops[at])
+            elif not odd:  # between the two it belongs to a spike that is not over yet
+                self.usual.add(value)
+            if at - current.spike.at >= self.bounds.stays_rows:
+                self._take_for_usual(current, at)
+        elif self._is_high(rise, sigma):
+            self._begin(at, rise, sigma)
+        elif odd and not self.few and len(self.doubtful) < _DOUBTFUL:
+            self.doubtful.append(value)
         else:
-            current.top = max(current.top, top)
-            if at - current.at == bounds.stays_rows:  # it is the usual now
-                for one in track.tops[current.at + 1 : at + 1]:
-                    usual.add(to(one))
-    return found
+            self._settle()
+            self.usual.add(value)
+
+    def _settle(self) -> None:
+        """What was doubtful was noise."""
+        for one in self.doubtful:
+            self.usual.add(one)
+        self.doubtful.clear()
+
+    def _sigma(self) -> float:
+        """Of fewer than eight it is none."""
+        told = self.usual.sigma if len(self.usual) >= LEAST // 2 else 0.0
+        scale = 1.0 if self.scaled else abs(self.usual.level)
+        return max(told, self.bounds.least_sigma * scale)
+
+    def _is_high(self, rise: float, sigma: float) -> bool:
+        least = self.bounds.rise if len(self.usual) >= LEAST else self.bounds.few_rise
+        least = math.log1p(least) if self.scaled else least * abs(self.usual.level)
+        sigmas = self.bounds.sigmas * (1 if self.scaled else _SIGNED)
+        return rise > max(sigmas * sigma, least)
+
+    def _begin(self, at: int, rise: float, sigma: float) -> None:
+        level = self.usual.level
+        first = at - len(self.doubtful)  # of a rise it is the first step
+        top = max(self.tops[first : at + 1])
+        spike = Spike(first, math.exp(level) if self.scaled else level, top)
+        below = level + self.bounds.back_sigmas * sigma
+        self.current = _Open(spike, level, sigma, self.usual.farthest, rise, below)
+        self.doubtful.clear()
+        self.found.append(spike)
+        self.open.append(self.current)
+
+    def _close_what_is_over(self, at: int, value: float) -> None:
+        kept = []
+        for one in self.open:
+            if value > one.below:
+                one.since = None
+            elif one.since is None:
+                one.since = at
+            over = one.since is not None and at - one.since >= _BACK - 1
+            if over:
+                _close(one, self.usual, self.bounds)
+                self.current = None if one is self.current else self.current
+            elif at - one.spike.at < self.bounds.back_rows:
+                kept.append(one)
+        self.open = kept
+
+    def _take_for_usual(self, one: _Open, at: int) -> None:
+        """Values that stay. Where they do not come down meanwhile, no fall of the whole run is
+        taken for their return: they have to come back to the level itself."""
+        self.current = None
+        tops = self.tops[one.spike.at : at + 1]
+        values = [self.to(top) for top in tops if not self.scaled or top > 0]
+        quarter = max(1, len(values) // 4)
+        first, last = median(values[:quarter]) - one.level, median(values[-quarter:]) - one.level
+        if last > _COMES_DOWN * first:
+            one.below, one.since = one.level + one.sigma, None
+        for value in values:
+            self.usual.add(value)
 
 
-def _from(value: float, *, scaled: bool) -> float:
-    return math.exp(value) if scaled else value
+#: Of a loss that has a logarithm: some are printed as 0.
+_FEW_ZEROS = 0.1
+#: A loss of either sign is one of reinforcement learning, and seldom quiet.
+_SIGNED = 2
+#: Values that may be the first of a rise.
+_DOUBTFUL = 3
+#: Values in a row that are usual again; and what is left of a rise that comes down.
+_BACK, _COMES_DOWN = 3, 0.7
 
 
-def _closes(spike: Spike, below: float, value: float, at: int) -> bool:
-    if value > below:
-        return False
-    spike.back = at
-    return True
-
-
-def loss_events(course: Course, bounds: Bounds) -> Iterator[Event]:
-    """Spikes of the loss; one that stays is a shift."""
-    whole = course.track("loss")
-    for begin, end in course.starts():
-        track = whole.part(begin, end)
-        step = course.steps[track.rows[0]] if track.rows else 0.0
-        before = _before(course, whole.part(0, begin), step)
-        if len(track.rows) + len(before) < 2 * LEAST and step < bounds.startup_steps:
-            continue  # the first steps of a run go up and down
-        for spike in spikes(track, bounds, before):
-            yield _event(course, track, spike, bounds)
-
-
-def _before(course: Course, track: Track, step: float) -> list[float]:
-    """The last values of earlier starts, of steps before the one from which it goes on."""
-    known = [top for row, top in zip(track.rows, track.tops, strict=True)
-             if step - WINDOW <= course.steps[row] < step]  # fmt: skip
-    return known[-LEAST:]
-
-
-def _event(course: Course, track: Track, spike: Spike, bounds: Bounds) -> Event:
-    row = track.rows[spike.at]
-    step = course.steps[row]
-    back = None if spike.back is None else course.steps[track.rows[spike.back]]
-    last = len(track.rows) - 1 if spike.back is None else spike.back
-    lasted = last - spike.at
-    recovery: Recovery = "never"
-    if back is not None:
-        recovery = "alone" if back - step < bounds.alone_steps else "slowly"
-    stays = back is None and lasted >= bounds.stays_rows
-    change = f"loss {spike.usual:.4g} -> {spike.top:.4g}"
-    after = {
-        "alone": f"back after {_steps(back, step)}", "slowly": f"back after {_steps(back, step)}",
-        "never": f"not back in the {lasted + 1:,} rows that follow", "": "",
-    }[recovery]  # fmt: skip
-    return Event(
-        "shift" if stays else "spike", row, step, course.line(row), f"{change}, {after}",
-        value=spike.top, usual=spike.usual, until=back, recovery=recovery, rows=max(1, lasted),
-    )  # fmt: skip
-
-
-def _steps(back: float | None, step: float) -> str:
-    count = 0 if back is None else back - step
-    return f"{count:,.0f} step{'s' if count != 1 else ''}"
+def _close(one: _Open, usual: Usual, bounds: Bounds) -> None:
+    """What passes and is no farther than some times what was usual tells how far noise goes."""
+    one.spike.back = one.since
+    passed = one.since is not None and one.since - one.spike.at < bounds.alone_steps
+    if passed and one.rise <= bounds.beyond * one.farthest:
+        one.spike.lone = True
+        usual.reach(one.rise)

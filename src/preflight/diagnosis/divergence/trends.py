@@ -3,13 +3,15 @@ that swings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import cmath
+import math
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
 from preflight.diagnosis.divergence.bounds import Bounds
 from preflight.diagnosis.divergence.event import Event
-from preflight.diagnosis.divergence.track import Course, Track, bins_of, sigma_of
+from preflight.diagnosis.divergence.track import Course, Track, bend_of, bins_of, sigma_of
 
 _BINS = 20
 #: Rows below which no trend is told, and bins that must all rise.
@@ -42,7 +44,7 @@ def _rises(course: Course, track: Track, bounds: Bounds) -> Event | None:
     later = bins[low:]
     noise = sigma_of([b - a for a, b in zip(track.values, track.values[1:], strict=False)])
     # Of a median of so many, were they independent; twice that, for neighbours are not.
-    least = 2 * bounds.sigmas * noise / size**0.5
+    least = max(2 * noise / size**0.5, bend_of(bins)) * bounds.sigmas
     rise = later[-1] - later[0]
     rising = len(later) > _RISING and all(b > a - least / 4 for a, b in pairwise(later))
     if not rising or rise < max(bounds.slow_rise * abs(later[0]), least):
@@ -89,10 +91,12 @@ def _at_chance(course: Course, track: Track, bounds: Bounds) -> Event | None:
     if len(track.rows) < bounds.chance_rows:
         return None
     tail = track.values[-bounds.chance_rows :]
-    level = median(tail)
+    level, half = median(tail), len(tail) // 2
     fell = median(track.values[: max(3, len(track.values) // 50)]) - level
-    flat = max(tail) - min(tail) < 4 * bounds.flat * level
+    flat = abs(median(tail[:half]) - median(tail[half:])) < bounds.flat * level
     if level < bounds.chance_nats or not flat or fell > 0.2 * level:
+        return None
+    if min(track.values) < 0.8 * level:  # it had learned something
         return None
     row = track.rows[0]
     return Event(
@@ -103,24 +107,53 @@ def _at_chance(course: Course, track: Track, bounds: Bounds) -> Event | None:
     )  # fmt: skip
 
 
+#: Rows in which a swing is looked for, and its longest period.
+_SEEN, _LONGEST = 256, 32
+
+
 def _swings(course: Course, track: Track, bounds: Bounds) -> Event | None:
-    """Up and down from row to row, more than noise does: neighbours differ by more than those that
-    are two apart."""
-    tail = track.values[-256:]
+    """Up and down in a period of a few rows, which noise has not."""
+    tail = track.values[-_SEEN:]
     if len(tail) < _LEAST_ROWS or course.series.fold > 1:
         return None
     middle = median(tail)
-    near = [b - a for a, b in pairwise(tail)]
-    far = [b - a for a, b in zip(tail, tail[2:], strict=False)]
-    size = sigma_of(near)
-    if middle == 0 or size < bounds.rise * abs(middle) or size < 2.5 * sigma_of(far):
+    trend = [one - median(tail[max(0, at - _LONGEST) : at + _LONGEST])
+             for at, one in enumerate(tail)]  # fmt: skip
+    size = (sum(one * one for one in trend) / len(trend)) ** 0.5
+    if middle <= 0 or size < bounds.rise * middle:
         return None
-    row = track.rows[-len(tail)]
+    share, every = _strongest(trend)
+    if share < bounds.swing_share:
+        return None
+    begun = next(at for at in range(len(tail)) if abs(trend[at]) > 0.7 * size)
+    begun += len(track.values) - len(tail)
+    while begun >= _LONGEST and _spread(track.values[begun - _LONGEST : begun]) > 0.7 * size:
+        begun -= _LONGEST
+    row = track.rows[begun]
     return Event(
         "oscillation", row, course.steps[row], course.line(row),
-        f"loss swings by {size / abs(middle):.0%} from row to row, and hardly over two: up and "
-        "down in turn", value=size, usual=middle, recovery="never", rows=len(tail),
+        f"loss swings by {size / middle:.0%} around {middle:.4g}, every {every:.3g} rows",
+        value=size, usual=middle, recovery="never", rows=len(track.rows) - begun,
     )  # fmt: skip
+
+
+def _spread(values: Sequence[float]) -> float:
+    middle = median(values)
+    return float((sum((one - middle) ** 2 for one in values) / len(values)) ** 0.5)
+
+
+def _strongest(values: Sequence[float]) -> tuple[float, float]:
+    """The period with most of the power (neighbours with it), and its share."""
+    count = len(values)
+    total = sum(one * one for one in values) * count / 2
+    powers = [abs(sum(one * cmath.rect(1, -2 * math.pi * k * at / count)
+                      for at, one in enumerate(values))) ** 2
+              for k in range(count // _LONGEST, count // 2 + 1)]  # fmt: skip
+    if count % 2 == 0:
+        powers[-1] /= 2
+    best = max(range(len(powers)), key=lambda at: powers[at])
+    near = sum(powers[max(0, best - 1) : best + 2])
+    return near / total if total else 0.0, count / (best + count // _LONGEST)
 
 
 def _grows(course: Course, track: Track, bounds: Bounds) -> Event | None:
