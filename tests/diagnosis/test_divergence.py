@@ -219,7 +219,7 @@ def test_thousands_of_spikes_cost_no_more_than_one() -> None:
 
 def test_a_long_log_costs_little(tmp_path: Path) -> None:
     """Rows are folded, and each is looked at a few times only."""
-    text = losses.json_lines(losses.rows(1, steps=200_000))
+    text = losses.json_lines(losses.rows(1, steps=50_000))
     path = tmp_path / "long.jsonl"
     path.write_text(text)
     log = read(path, lambda _: None)
