@@ -10,10 +10,10 @@ import pytest
 
 from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.decide import findings
-from preflight.diagnosis.goodput import goodput_of
 from preflight.diagnosis.series.shape import period, shift, slow
 from preflight.diagnosis.series.times import times_of, undone
 from preflight.diagnosis.step_time.from_log import reading
+from preflight.diagnosis.step_time.goodput import goodput_of
 from preflight.diagnosis.step_time.log_run import run_of
 from preflight.logs.training.log import read
 from preflight.model import Finding

@@ -20,12 +20,12 @@ from preflight.diagnosis.reading import Curve, Mark, Part, RankParts, Reading
 from preflight.diagnosis.series.shape import shift
 from preflight.diagnosis.series.thin import thinned
 from preflight.model import Report
-from preflight.reports.machine.svg_shapes import Shape
 from preflight.reports.pictures.axis import axis_of
 from preflight.reports.pictures.flags import Flag, kind_of, placed
 from preflight.reports.pictures.series import stacked_panels
 from preflight.reports.pictures.told import Marked, Panel
 from preflight.reports.step_time import step_tables
+from preflight.reports.svg_shapes import Shape
 from tests.cli.command import preflight
 from tests.diagnosis.test_from_log import megatron, usual
 from tests.reports.built import HOSTILE, report

@@ -18,7 +18,7 @@ RENDERERS = {
 }
 
 #: The same for formats that only a file can have, by the end of its name.
-FILES_ONLY = {"svg": "preflight.reports.machine.svg"}
+FILES_ONLY = {"svg": "preflight.reports.svg"}
 
 #: What the end of a file's name says of its format.
 SUFFIXES = {

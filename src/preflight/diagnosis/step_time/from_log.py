@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from preflight.diagnosis.asked import Asked
-from preflight.diagnosis.goodput import goodput_number, goodput_of
 from preflight.diagnosis.reading import Curve, Lack, Mark, Number, Reading, Sign
 from preflight.diagnosis.series.shape import shift
 from preflight.diagnosis.series.thin import thinned
+from preflight.diagnosis.step_time.goodput import goodput_number, goodput_of
 from preflight.diagnosis.step_time.log_lacks import lacks_of
 from preflight.diagnosis.step_time.log_numbers import mfu_sign, numbers_of
 from preflight.diagnosis.step_time.log_parts import fraction_signs, parts_of, told_causes

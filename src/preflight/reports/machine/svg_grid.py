@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from preflight.model import Map
 from preflight.reports.machine.links import gpu_names
-from preflight.reports.machine.svg_shapes import FAINT, WIDTH, Shape, box, fitted, letters, text
+from preflight.reports.svg_shapes import FAINT, WIDTH, Shape, box, fitted, letters, text
 
 #: Best first, as PATHS of facts/topology.py; the colour is only an aid to the word.
 _SHADES = {

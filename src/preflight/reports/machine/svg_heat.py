@@ -9,7 +9,7 @@ from preflight.model import Report
 from preflight.printable import printable
 from preflight.reports.heat import Heat, chosen, heat_of, legend
 from preflight.reports.machine.svg_grid import head
-from preflight.reports.machine.svg_shapes import (
+from preflight.reports.svg_shapes import (
     FAINT,
     FAULT,
     INK,

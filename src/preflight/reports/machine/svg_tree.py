@@ -10,7 +10,8 @@ from msgspec import Struct, field
 from preflight.expect.pcie import link_gbps
 from preflight.model import Map, MapNode
 from preflight.nodesets import fold
-from preflight.reports.machine.svg_shapes import (
+from preflight.reports.machine.tree import named
+from preflight.reports.svg_shapes import (
     FAINT,
     FAULT,
     INK,
@@ -22,7 +23,6 @@ from preflight.reports.machine.svg_shapes import (
     path,
     text,
 )
-from preflight.reports.machine.tree import named
 
 _ROW, _BOX, _GAP = 30.0, 22.0, 14.0
 _INDENT, _LINK_ROOM = 150.0, 104.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from preflight.reports.machine.svg_shapes import INK, WIDTH, Shape, box, path
 from preflight.reports.pictures.axis import Axis
 from preflight.reports.pictures.rank_heat import Grouped, grouped
 from preflight.reports.pictures.told import Bars
 from preflight.reports.pictures.words import amount, paragraph, unit_of, wide, word
+from preflight.reports.svg_shapes import INK, WIDTH, Shape, box, path
 
 #: Light enough for dark words on them.
 _FILLS = {

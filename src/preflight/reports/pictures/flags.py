@@ -8,9 +8,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from preflight.reports.machine.svg_shapes import FAINT, FAULT, Shape
 from preflight.reports.pictures.axis import Axis, drawable
 from preflight.reports.pictures.words import wide, word
+from preflight.reports.svg_shapes import FAINT, FAULT, Shape
 from preflight.units import number
 
 #: `trouble`: something goes wrong from here on; `checkpoint`: what a run can go on from.

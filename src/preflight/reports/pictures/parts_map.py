@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from preflight.reports.machine.svg_shapes import FAINT, WIDTH, Shape, box
 from preflight.reports.pictures.bars import NAMES, group_note, gutter, height_of
 from preflight.reports.pictures.rank_heat import OFF, Grouped, furthest, grouped
 from preflight.reports.pictures.told import Bars
 from preflight.reports.pictures.words import amount, paragraph, unit_of, wide, word
+from preflight.reports.svg_shapes import FAINT, WIDTH, Shape, box
 
 #: By how far above the median, as a share of the step, and below it; a number stands in each.
 _FILLS = (

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 
 from preflight.diagnosis.series.thin import thinned
-from preflight.reports.machine.svg_shapes import FAINT, FAULT, WIDTH, Shape, box, path
 from preflight.reports.pictures import flags as marks
 from preflight.reports.pictures.axis import Axis, axis_of, drawable
 from preflight.reports.pictures.flags import Flag
 from preflight.reports.pictures.told import Panel
 from preflight.reports.pictures.words import paragraph, word
+from preflight.reports.svg_shapes import FAINT, FAULT, WIDTH, Shape, box, path
 
 _GUTTER, _HEIGHT, _HEAD = 76.0, 150.0, 22.0
 _LINE, _GRID = "#2b6cb0", "#d0d7de"

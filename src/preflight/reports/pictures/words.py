@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 from preflight.printable import printable
 from preflight.reports.layout import Span, cells, flow, plain
-from preflight.reports.machine.svg_shapes import FAINT, INK, Shape, text
+from preflight.reports.svg_shapes import FAINT, INK, Shape, text
 from preflight.units import number
 
 #: Of a letter, as a share of the size of the font: the widest of common ones.

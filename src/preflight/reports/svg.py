@@ -10,7 +10,6 @@ from preflight.printable import printable
 from preflight.reports.machine.sections import Machine, drawn
 from preflight.reports.machine.svg_grid import grid
 from preflight.reports.machine.svg_heat import heat_map, heats
-from preflight.reports.machine.svg_shapes import FONT, INK, WIDTH, Shape, text, wrapped
 from preflight.reports.machine.svg_tree import tree
 from preflight.reports.pictures.bars import stacked
 from preflight.reports.pictures.parts_map import parts_map
@@ -18,6 +17,7 @@ from preflight.reports.pictures.series import stacked_panels
 from preflight.reports.pictures.told import Picture, pictures
 from preflight.reports.pictures.words import paragraph
 from preflight.reports.silent import machines
+from preflight.reports.svg_shapes import FONT, INK, WIDTH, Shape, text, wrapped
 from preflight.reports.wording import plural
 
 #: Different machines that one drawing shows.
