@@ -29,6 +29,7 @@ from preflight.cli.options import (
     SHARD,
     STORE,
     STRESS,
+    TELL,
     TRAIN,
     WHERE,
     WRITE,
@@ -177,7 +178,7 @@ COMMANDS = (
     Spec(
         "diagnose-step-time", "diagnose_step_time",
         "Why is it slow, or stuck: from logs, traces, dumps, stacks, a PID.",
-        ("targets", *WHERE, *DIAGNOSE, *WRITE, *RUN),
+        ("targets", *WHERE, *DIAGNOSE, *TELL, *RUN),
         ("preflight diagnose-step-time train.log",
          "preflight diagnose-step-time traces/ --save step.svg",
          "preflight diagnose-step-time dumps/ train.log --save why.json",
@@ -188,7 +189,7 @@ COMMANDS = (
     Spec(
         "divergence-rescue", "divergence_rescue",
         "What went wrong with the loss, since when, and why: from logs.",
-        ("targets", "from_", *RESCUE, *WRITE, *RUN),
+        ("targets", "from_", *RESCUE, *TELL, "debug"),
         ("preflight divergence-rescue train.log",
          "preflight divergence-rescue train.log --checkpoints runs/llm",
          "preflight divergence-rescue train.log --checkpoints runs/llm --execute quarantine",
@@ -198,7 +199,7 @@ COMMANDS = (
     Spec(
         "checkpoint verify", "checkpoint_verify",
         "Which checkpoints are whole, and which can a run go on from?",
-        ("paths", "from_", *HOSTS, "host_timeout", "python", *CHECKPOINT, *WRITE, *RUN),
+        ("paths", "from_", *HOSTS, "host_timeout", "python", *CHECKPOINT, *TELL, *RUN),
         ("preflight checkpoint verify runs/llm/checkpoint-2000",
          "preflight checkpoint verify runs/llm --save checkpoints.md",
          "preflight checkpoint verify runs/llm --compare base-model/config.json",

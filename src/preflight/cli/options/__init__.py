@@ -3,7 +3,7 @@
 from preflight.cli.options.asked import Options, are_many
 from preflight.cli.options.checkpoint import CHECKPOINT
 from preflight.cli.options.estimate import DIAGNOSE, ESTIMATE
-from preflight.cli.options.everywhere import HOSTS, JUDGE, RUN, WHERE, WRITE
+from preflight.cli.options.everywhere import HOSTS, JUDGE, RUN, TELL, WHERE, WRITE
 from preflight.cli.options.fixing import FIX
 from preflight.cli.options.network import BENCH
 from preflight.cli.options.option import Option
@@ -30,6 +30,7 @@ __all__ = [
     "SHARD",
     "STORE",
     "STRESS",
+    "TELL",
     "TRAIN",
     "WHERE",
     "WRITE",

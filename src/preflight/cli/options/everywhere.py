@@ -11,6 +11,8 @@ WRITE = (
     "format", "save", "save_hosts", "against", "redact", "facts", "strict", "exit_zero", "quiet",
     "verbose", "color",
 )  # fmt: skip
+#: Of commands that conclude about a run and not about hosts.
+TELL = tuple(one for one in WRITE if one not in ("save_hosts", "against", "facts"))
 RUN = ("dry_run", "debug")
 
 OPTIONS: dict[str, Option] = {
