@@ -23,12 +23,12 @@ from preflight.diagnosis.checkpoint.gathered import gathered
 from preflight.diagnosis.checkpoint.whole import verdict
 from preflight.errors import UsageError
 from preflight.facts.checkpoints import Scan
-from preflight.model import Command, Counts, Finding, HostReport, MissingProbe, Raw, Report, Status
+from preflight.model import Command, Finding, HostReport, MissingProbe, Raw, Report, Status
 from preflight.reports import RENDERERS
 from preflight.reports.checkpoints import checkpoint_tables
 from preflight.ship import CHECKPOINTS, checkpoint_command
 from preflight.units import format_bytes, parse_bytes
-from preflight.verdict import verdict_of
+from preflight.verdict import count, verdict_of
 
 _HINT = "preflight checkpoint verify RUN/checkpoint-100, or the folder of a whole run"
 
@@ -151,7 +151,7 @@ def _report(raws: list[Raw], options: Options) -> Report:
     findings = (*whole.findings, *failed)
     return Report(
         command="checkpoint verify", argv=_arguments(), level="", started_at="", elapsed_s=0.0,
-        verdict=verdict_of(one.status for one in findings), counts=Counts(),
+        verdict=verdict_of(one.status for one in findings), counts=count(findings),
         hosts=tuple(hosts) if several else (),
         findings=findings, measurements=tuple(checkpoint_tables(whole.judged)),
         hints=whole.hints, preflight=__version__,

@@ -21,12 +21,12 @@ from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.decide import findings
 from preflight.diagnosis.reading import Reading
 from preflight.errors import UsageError
-from preflight.model import Counts, Report
+from preflight.model import Report
 from preflight.redact.secrets import in_arguments
 from preflight.reports import RENDERERS
 from preflight.reports.step_time import step_tables
 from preflight.units import parse_count
-from preflight.verdict import verdict_of
+from preflight.verdict import count, verdict_of
 
 
 def run(options: Options, streams: Streams) -> int:
@@ -43,11 +43,12 @@ def run(options: Options, streams: Streams) -> int:
     with opened_targets(options, drawn=True) as targets, tempfile.TemporaryDirectory() as spool:
         walked = _walked(options, Path(spool))
         readings = _readings(walked, asked, options, streams, captures)
+        found = findings(readings)
         streams.done()
         report = Report(
             command="diagnose-step-time", argv=tuple(in_arguments(sys.argv[1:])), level="",
             started_at=started_at, elapsed_s=round(time.monotonic() - began, 2),
-            verdict=verdict_of(()), counts=Counts(), hosts=(), findings=findings(readings),
+            verdict=verdict_of(()), counts=count(found), hosts=(), findings=found,
             measurements=tuple(step_tables(readings)), preflight=__version__,
         )  # fmt: skip
         report.verdict = verdict_of(one.status for one in report.findings)

@@ -26,11 +26,11 @@ from preflight.diagnosis.divergence.conclude import Judged, findings_of, judged
 from preflight.diagnosis.divergence.plan import Plan, framework_of, plan_finding, plan_of
 from preflight.errors import UsageError
 from preflight.facts.stored import StoredReport
-from preflight.model import Counts, Finding, Report, Status
+from preflight.model import Finding, Report, Status
 from preflight.redact.secrets import in_arguments
 from preflight.reports import RENDERERS
 from preflight.reports.divergence import tables_of
-from preflight.verdict import verdict_of
+from preflight.verdict import count, verdict_of
 
 #: Checks whose failure says that a device may compute wrong. Clocks and power never do.
 _CORRUPTS = re.compile(r"gpu\.(ecc|remap|xid|retired|uncorrectable)|stress\.")
@@ -70,7 +70,7 @@ def run(options: Options, streams: Streams) -> int:
         report = Report(
             command="divergence-rescue", argv=tuple(in_arguments(sys.argv[1:])), level="",
             started_at=started_at, elapsed_s=round(time.monotonic() - began, 2),
-            verdict=verdict_of(one.status for one in found), counts=Counts(), hosts=(),
+            verdict=verdict_of(one.status for one in found), counts=count(found), hosts=(),
             findings=tuple(found), preflight=__version__,
             measurements=tuple(table for one in logs for table in tables_of(one, checkpoints)),
         )  # fmt: skip

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from preflight.diagnosis.divergence.scene import Scene, after_resume
 
+#: Spikes beside one that are no batch of its own.
+_MANY = 6
 #: How much an argument counts.
 _SOME, _MUCH, _PROOF = 1, 2, 4
 
@@ -66,13 +68,14 @@ def _learning_rate(scene: Scene) -> Iterator[Argument]:
 
 def _no_warmup(scene: Scene) -> Iterator[Argument]:
     early = scene.event.row < 64 and scene.since_resume is None
+    early = early and scene.event.recovery != "alone"
     full = scene.first_rate is not None and scene.first_rate >= 0.9
     if early and full and scene.event.column == "loss":
         yield _PROOF, "the first step has the full learning rate, and the event comes early"
 
 
 def _bad_batch(scene: Scene) -> Iterator[Argument]:
-    if scene.event.kind not in ("spike", "not-finite"):
+    if scene.event.kind not in ("spike", "not-finite") or scene.others >= _MANY:
         return
     if scene.event.recovery == "alone":
         yield _MUCH, "the run came back by itself within 50 steps"
@@ -107,6 +110,8 @@ def _fp16(scene: Scene) -> Iterator[Argument]:
 
 
 def _data_order(scene: Scene) -> Iterator[Argument]:
+    if scene.event.kind == "spike" and scene.event.recovery == "alone" and scene.others >= _MANY:
+        yield _MUCH, f"{scene.others} other spikes, which pass: some data are harder, all along"
     if scene.event.kind == "periodic-spikes":
         yield _PROOF, "spikes at equal distances follow the data, not the weights"
 

@@ -96,6 +96,8 @@ def _finding(one: Judged, event: Event) -> Finding:
         against += [f"or {table().suspect(other.cause).title}: {'; '.join(other.reasons)}"
                     for other in suspects[1:3]]  # fmt: skip
         against.append(f"what would tell: {table().suspect(first.cause).tells}")
+    if one.course.counted:
+        against.append("steps are rows of this log, which tells none")
     fix = [*kind.fix, *(table().suspect(suspects[0].cause).fix if suspects else ())]
     confidence = "high" if suspects and suspects[0].weight >= 4 else "medium"
     return Finding(

@@ -22,6 +22,8 @@ def events_of(course: Course, bounds: Bounds | None = None) -> list[Event]:
     comes again and again those beyond the first hundreds."""
     bounds = bounds or table().bounds
     found = [one for detector in _DETECTORS for one in detector(course, bounds)]
+    if course.of_policy:
+        found = [one for one in found if one.column != "loss" or one.kind in _OF_ANY]
     found = sorted(_without_echoes(course, in_turn(found)), key=lambda one: one.row)
     told = Counter[str]()
     kept = []
@@ -33,6 +35,8 @@ def events_of(course: Course, bounds: Bounds | None = None) -> list[Event]:
 
 
 _MOST = 500
+#: What a loss shows whatever it measures. That of a policy rises and falls, and begins at 0.
+_OF_ANY = {"not-finite", "loss-vanished"}
 #: An event that is told -> those that say the same of the same start.
 _SAY_THE_SAME = {
     "not-finite": ("loss-vanished", "frozen", "loss-zero"),

@@ -23,6 +23,10 @@ _SKIP, _SKIP_BEFORE = 500, 50
 #: OPT-175B went on with x 0.9 at the first drift, x 2/3 later.
 _RATE, _CLIP, _BETA2 = 0.9, 0.5, 0.95
 _WATCH_STEPS = 500
+_NO_STEPS = (
+    "resume from a checkpoint that is older than the first sign: this log tells no steps, so that "
+    "which one that is cannot be said; give trainer_state.json, or the log with its bars"
+)
 #: A rate that was changed shows in the loss within so many steps.
 _LEAD_STEPS = 10
 
@@ -76,6 +80,7 @@ class Plan(Struct, frozen=True):
     chosen: Checkpoint | None
     since: float  # the step of the first sign
     margin: float  # steps that the chosen one is older
+    counted: bool = False  # the log tells no steps
 
 
 @cache
@@ -95,7 +100,7 @@ def plan_of(one: Judged, checkpoints: Sequence[Checkpoint], run: str, stamp: str
     since = min(event.step for event in one.events if event.recovery != "alone")
     framework = framework_of(one, checkpoints)
     good = [each for each in checkpoints if each.can_resume and each.found.step is not None]
-    chosen = _chosen(good, since)
+    chosen = None if one.course.counted else _chosen(good, since)
     margin = since - (chosen.found.step or 0) if chosen else 0.0
     worst = one.worst
     suspects = one.causes[one.events.index(worst)] if worst is not None else []
@@ -105,15 +110,16 @@ def plan_of(one: Judged, checkpoints: Sequence[Checkpoint], run: str, stamp: str
         Step(f"keep the evidence: mkdir -p {evidence} && cp -p {log} {evidence}/"),
         Step(f"stop the run. {framework.title}: {framework.signal}. Its weights are not worth "
              "saving over a good checkpoint"),
-        *_quarantine(checkpoints, chosen, since, run, stamp),
+        *(() if one.course.counted else _quarantine(checkpoints, chosen, since, run, stamp)),
         *_trackers(chosen),
         Step(f"keep the good one: {framework.keep}"),
         *map(Step, _changes(one, framework, cause, since)),
+        Step(_NO_STEPS) if one.course.counted else
         _resume(framework, chosen, since, looked=bool(checkpoints)),
         Step(f"watch it: at a second event within {_WATCH_STEPS:,} steps go back one checkpoint "
              "further, with the next value"),
     )  # fmt: skip
-    return Plan(framework, steps, chosen, since, margin)
+    return Plan(framework, steps, chosen, since, margin, one.course.counted)
 
 
 def framework_of(one: Judged, checkpoints: Sequence[Checkpoint]) -> Framework:
@@ -232,6 +238,9 @@ def plan_finding(plan: Plan | None, looked_at: int) -> Finding | None:
         near = f"less than {MARGIN_STEPS} steps: it may hold the beginning of it"
         return Finding("rescue", Status.PASS, found.shown, text=text, fix=steps,
                        against=(near,) if plan.margin < MARGIN_STEPS else ())  # fmt: skip
+    if plan.counted and looked_at:
+        text = f"which of {looked_at} checkpoints is old enough is not known: no step is in the log"
+        return Finding("rescue", Status.SKIP, text=text, fix=steps)
     text = (
         f"none of {looked_at} checkpoints is whole and older than the first sign at step "
         f"{plan.since:,.0f}" if looked_at else "no checkpoint was given: which to resume from is "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -36,15 +37,25 @@ class Track(Struct):
                      self.tops[first:last])  # fmt: skip
 
 
+_POLICY = re.compile(r"(?:train/)?(?:rewards?\b|rewards?[/_]|kl$|actor/|critic/|policy_loss)")
+
+
 class Course(Struct):
-    """A series with its restarts. `begins`: first rows of each start."""
+    """A series with its restarts. `begins`: first rows of each start; `counted`: the log tells no
+    step, and rows stand for them: they mean nothing beside the steps of checkpoints."""
 
     series: Series
     steps: Sequence[float]
     begins: list[int]
+    counted: bool = False
     tracks: dict[str, Track] = {}  # those that were asked for
     most: dict[str, float] = {}
     odd: dict[str, list[int]] = {}  # rows of a column that are far above what is usual
+
+    @property
+    def of_policy(self) -> bool:
+        """Whether it is reinforcement learning: by what stands beside the loss."""
+        return any(_POLICY.match(name) for name in self.series.columns)
 
     def track(self, name: str) -> Track:
         """Empty where there is no such column. A loss of 0 beside a gradient that is no number is
@@ -85,11 +96,12 @@ def course_of(series: Series, events: Sequence[LogEvent] = ()) -> Course:
     """Rows without a step are counted. A run also begins anew where a line says that a checkpoint
     was loaded: the step goes on then."""
     steps = series.values("step")
-    if not any(map(math.isfinite, steps)):
+    counted = not any(map(math.isfinite, steps))
+    if counted:
         steps = [float(at) for at in range(len(series.line))]  # type: ignore[assignment]
     loaded = {bisect_left(series.line, one.line) for one in events if one.kind == "loaded"}
     begins = {*begins_of(steps), *(row for row in loaded if row < len(steps))}
-    return Course(series, steps, sorted(begins))
+    return Course(series, steps, sorted(begins), counted)
 
 
 class Usual:
