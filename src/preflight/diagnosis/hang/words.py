@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from preflight.diagnosis.reading import Lack, Sign
+from preflight.diagnosis.series.times import begins_of
 from preflight.error_texts import Hit, find
 from preflight.facts.hangs import Desync, Watchdog
 from preflight.facts.series import Log
@@ -14,6 +16,8 @@ from preflight.model import Evidence
 
 _ERRORS = ("error", "out-of-memory", "killed")
 _KINDS = (*_ERRORS, "watchdog", "desync")
+#: Steps after an error that say that it was survived: other ranks may end a few.
+_WENT_ON = 10
 _MOST = 2000  # lines of errors that are looked at
 #: A rank so many collectives behind the others is the one to look at.
 _FAR = 100
@@ -106,7 +110,9 @@ def crash_signs(logs: Sequence[Log]) -> Iterator[Sign]:
     """The causes that are known of error texts, roots before their echoes; of hardware only where
     the table calls it so."""
     for log in logs:
-        events = [one for one in log.events if one.kind in _ERRORS][:_MOST]
+        events = [
+            one for one in log.events if one.kind in _ERRORS and not _survived(log, one.line)
+        ][:_MOST]
         if not events:
             continue
         hits = find("\n".join(one.text for one in events))
@@ -120,6 +126,16 @@ def crash_signs(logs: Sequence[Log]) -> Iterator[Sign]:
                 evidence=(Evidence("log", text=first.text, line=first.line, source=log.source),),
                 fix=(f"preflight explain {log.source}",),
             )  # fmt: skip
+
+
+def _survived(log: Log, line: int) -> bool:
+    """Whether the run went on after an error: steps follow it before any start."""
+    for series in log.series:
+        first = bisect_right(series.line, line)
+        begins = [row for row in begins_of(series.values("step")) if row >= first]
+        if min(begins, default=len(series.line)) - first >= _WENT_ON:
+            return True
+    return False
 
 
 def _crash(log: Log, hit: Hit, line: int, *, echoes: int) -> Sign:

@@ -10,7 +10,7 @@ from preflight.diagnosis.asked import Asked
 from preflight.diagnosis.reading import Curve, Lack, Mark, Number, Reading, Sign
 from preflight.diagnosis.series.shape import shift
 from preflight.diagnosis.series.thin import thinned
-from preflight.diagnosis.step_time.goodput import goodput_number, goodput_of
+from preflight.diagnosis.step_time.goodput import goodput_number, goodput_of, stood_signs
 from preflight.diagnosis.step_time.log_lacks import lacks_of
 from preflight.diagnosis.step_time.log_numbers import mfu_sign, numbers_of
 from preflight.diagnosis.step_time.log_parts import fraction_signs, parts_of, told_causes
@@ -44,6 +44,7 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
     numbers = list(numbers_of(longest, asked))
     shares = goodput_of(runs)
     numbers += goodput_number(shares)
+    signs += stood_signs(shares, longest)
     for run in runs:
         signs += [*fraction_signs(run), *rank_signs(run), *shape_signs(run)]
     signs += _low_mfu(longest, numbers, signs)
@@ -52,7 +53,8 @@ def reading(facts: dict[str, list[Any]], asked: Asked) -> Reading | None:
         name, steps=len(longest.kept), step_s=None if relative else longest.spread.median,
         low_s=None if relative else longest.spread.low,
         high_s=None if relative else longest.spread.high, signs=tuple(signs),
-        covers=_covers(longest) | _of_training(logs), lacks=tuple(lacks_of(longest)),
+        covers=_covers(longest) | _of_training(logs) | ({"downtime"} if shares else set()),
+        lacks=tuple(lacks_of(longest)),
         numbers=tuple(numbers), parts=parts_of(longest), curves=(_curve(longest),),
         goodput=shares, notes=notes,
     )  # fmt: skip
@@ -86,6 +88,10 @@ def _of_training(logs: Sequence[Log]) -> frozenset[str]:
 
 def _notes(logs: Sequence[Log]) -> Iterator[str]:
     for log in logs:
+        folded = max((one.fold for one in log.series), default=1)
+        if folded > 1:
+            yield (f"{log.source}: {folded} neighbouring lines are one row: single slow steps are "
+                   "less than they were")  # fmt: skip
         if log.truncated:
             yield f"{log.source} was read in part"
         yield from (f"{log.source}: not understood: {line}" for line in log.unread)
@@ -94,7 +100,8 @@ def _notes(logs: Sequence[Log]) -> Iterator[str]:
 def _curve(run: Run) -> Curve:
     """Step time over steps, thinned so that slow and fast ones stay seen; marks at what happened
     and where it changed for good."""
-    rows = [at for at, one in enumerate(run.times.seconds) if math.isfinite(one)]
+    # The first steps of a start compile and tune: they would take the whole scale.
+    rows = [at for at in run.kept if math.isfinite(run.times.seconds[at])]
     places = thinned([run.times.seconds[at] for at in rows], _POINTS)
     marks = [*_changes(run), *_happened(run)]
     return Curve(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from preflight.diagnosis.reading import Number, Share
+from preflight.diagnosis.reading import Number, Share, Sign
 from preflight.diagnosis.step_time.log_run import Run
+from preflight.diagnosis.wording import duration, percent
 
 #: Llama 3 (2407.21783): over 90 % of the time was effective, with 466 interruptions in 54 days.
 GOOD = 90.0
@@ -106,6 +107,22 @@ def _usual(run: Run, at: int, *, explained: bool) -> float:
     told = run.times.seconds[at] if "told" in run.times.basis else usual
     most = (_SLOW if explained else _STOOD) * usual
     return (steps if steps > 0 else 1.0) * (told if told <= most else usual)
+
+
+def stood_signs(shares: Sequence[Share], run: Run) -> Iterator[Sign]:
+    """Time in which nothing moved and no line says why, and time lost to restarts."""
+    for one in shares:
+        if one.name in ("stood still", "restarted") and one.share >= _LOST:
+            what = "no line says why" if one.name == "stood still" else "between its starts"
+            yield Sign(
+                "downtime", f"the run {_WORDS[one.name]} {duration(one.seconds)}, "
+                f"{percent(one.share)} of its time by the clock of the log: {what}",
+                share=one.share, confidence="high", evidence=(run.evidence(run.kept[0]),),
+            )  # fmt: skip
+
+
+_LOST = 0.02
+_WORDS = {"stood still": "stood still for", "restarted": "was down for"}
 
 
 def goodput_number(shares: Sequence[Share]) -> list[Number]:

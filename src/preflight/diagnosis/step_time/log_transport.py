@@ -12,8 +12,10 @@ from preflight.model import Evidence
 def transport_signs(log: Log) -> Iterator[Sign]:
     """Sockets between hosts. Host memory between GPUs of one host is for `preflight topo`."""
     events = [one for one in log.events if one.kind == "transport"]
-    sockets = [one for one in events if "NET/Socket" in one.text]
+    # What a channel goes through; the network that NCCL has at hand says nothing of one.
+    sockets = [one for one in events if "via NET/Socket" in one.text]
     rdma = [one for one in events if "NET/IB" in one.text or "NET/OFI" in one.text]
+    rdma = [one for one in rdma if "No device found" not in one.text]
     if sockets and not rdma:
         yield Sign(
             "slow-transport", "NCCL uses NET/Socket between hosts, and no RDMA",
@@ -22,7 +24,7 @@ def transport_signs(log: Log) -> Iterator[Sign]:
                 Evidence("log", text=one.text, line=one.line, source=log.source)
                 for one in sockets[:2]
             ),
-            against=("no line of NET/IB is in the log",),
+            against=("no channel goes via NET/IB",),
             fix=("is there InfiniBand or RoCE? ibstat; then NCCL_IB_HCA and the plugin: preflight "
                  "topo; with Ethernet alone sockets are the way",),
         )  # fmt: skip
