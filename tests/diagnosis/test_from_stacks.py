@@ -209,9 +209,12 @@ def test_a_rank_that_left_its_collective_shows_that_all_came(tmp_path: Path) -> 
     assert one(diagnosed(tmp_path)).finding == "healthy"
 
 
-def test_all_in_the_same_place_twice_is_a_hang_without_a_name(tmp_path: Path) -> None:
+def test_all_in_the_same_place_again_and_again_is_a_hang_without_a_name(tmp_path: Path) -> None:
+    """Two looks whose times are not told may be of one step: a sound job waits there too."""
     for moment in ("_1", "_2"):
         of_ranks(tmp_path, dict.fromkeys(range(4), WAITS), moment)
+    assert one(diagnosed(tmp_path)).finding == "step.unknown"
+    of_ranks(tmp_path, dict.fromkeys(range(4), WAITS), "_3")
     found = one(diagnosed(tmp_path))
     assert (found.finding, found.subject) == ("hang", "") and "unconfirmed" in found.text
     assert "TORCH_FR_BUFFER_SIZE" in found.fix[0]

@@ -12,6 +12,8 @@ from preflight.model import Finding, Status
 
 #: Shares so near to each other are told together, the first by the table's rank.
 CLOSE = 0.05
+#: Less is no sign of a cause at all.
+_SEEN = 0.01
 #: That a run learns says nothing of how fast.
 _NOT_OF_SPEED = frozenset({"not-training", "crash", "hang"})
 _CONFIDENCE = {"high": 0, "medium": 1, "low": 2}
@@ -160,8 +162,11 @@ def _healthy(readings: Sequence[Reading], below: Sequence[Sign]) -> list[Finding
         f"{one.input}: {one.steps:,} steps, median {one.step_s:.4g} s" for one in readings
         if one.step_s is not None
     ]  # fmt: skip
-    seen = f"no sign of {', '.join(name for name in causes() if name in ruled_out)}"
-    text = "; ".join([*steps, *told, seen])
+    small = {one.cause: one.share for one in below if (one.share or 0.0) >= _SEEN}
+    names = [name for name in causes() if name in ruled_out and name not in small]
+    seen = [f"no sign of {', '.join(names)}"] if names else []
+    seen += [f"{name} {share:.1%}, below its bound" for name, share in small.items()]
+    text = "; ".join([*steps, *told, *seen])
     return [Finding("healthy", Status.PASS, text=text, against=tuple(against))]
 
 

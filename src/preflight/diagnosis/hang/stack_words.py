@@ -15,6 +15,8 @@ from preflight.model import Evidence
 
 #: Looks nearer than this to each other confirm nothing; so far apart a step rarely takes longer.
 _NEAR_S, _FAR_S = 10.0, 60.0
+#: Equal looks, whose times are not told, that are no longer one step that takes long.
+_SURE = 3
 _MOST = 8  # that are named
 _TOGETHER = 3  # more of them at one place are told in one finding
 _SOFT = ("device", "backward")
@@ -45,6 +47,7 @@ class _When(Struct, frozen=True):
     suspected: bool
     confidence: Confidence
     against: tuple[str, ...] = ()
+    timed: bool = True  # whether it is known that the looks are no moments of one step
 
 
 def told_by_stacks(
@@ -114,6 +117,7 @@ def _when(members: Sequence[Member], *, hangs: bool) -> _When:
     long = "a step that takes longer than the time between the looks would look the same"
     return _When(
         f" in each of {looks} looks{far}", suspected=apart is not None and apart < _NEAR_S,
+        timed=apart is not None or looks >= _SURE,
         confidence="high" if looks > 2 or (apart or 0) >= _FAR_S else "medium", against=(long,),
     )  # fmt: skip
 
@@ -226,7 +230,7 @@ def _together(members: Sequence[Member], lacks: list[Lack], when: _When) -> Iter
     text = f"all {len(members)} ranks wait{when.text}, the first in "
     text += f"{first.call or first.says} at {first.site}; unconfirmed: none is elsewhere, so that "
     text += "stacks do not tell which rank, device or link it is"
-    if when.suspected:
+    if when.suspected or not when.timed:
         lacks.append(Lack(("hang",), text, DUMPS))
         lacks.append(Lack(("hang",), text, AGAIN))
     else:
@@ -241,7 +245,7 @@ def _alone(one: Member, lacks: list[Lack], when: _When) -> Iterator[Sign]:
     place = one.last.place
     text = f"{one.name} {place.text}{when.text}; unconfirmed: stacks of one process alone do not "
     text += "tell whether it waits for another or is awaited"
-    if when.suspected:
+    if when.suspected or not when.timed:
         lacks += [Lack(("hang",), text, ALL_STACKS), Lack(("hang",), text, AGAIN)]
     else:
         fix = (ALL_STACKS, *((_FIX[place.kind],) if place.kind in _FIX else ()))

@@ -20,6 +20,8 @@ _STEPS = "profile(schedule=schedule(wait=10, warmup=2, active=10)) and profiler.
 _ON_DEVICE = {"data-wait", "h2d", "host", "allocator", "memory-bandwidth", "compute"}
 #: Of the step: so much idle time without an owner can be anything.
 _UNOWNED = 0.10
+#: The same of processors, where all that is no operator is idle to a trace.
+_UNNAMED = 0.30
 #: Of ranks on processors that share cores: less is who gets a core first.
 _LEAST_S = 0.010
 
@@ -138,6 +140,11 @@ def _lacks(steps: Sequence[Steps], several: bool) -> Iterator[Lack]:
     if unowned >= _UNOWNED:
         yield Lack(("host", "data-wait"), f"the device is idle for {percent(unowned)} of a step, "
                    "and the trace does not show for what", _BOTH)  # fmt: skip
+    loose = max((_unnamed(one) for one in steps if not one.trace.has_device), default=0.0)
+    if loose >= _UNNAMED:
+        yield Lack(("host", "data-wait", "python-gc", "checkpoint-stall"), f"{percent(loose)} of a "
+                   "step lies in no operator: the program's own lines, which the trace does not "
+                   "have", "profile(with_stack=True), or py-spy record --pid PID")  # fmt: skip
     missing = {lack for one in steps for lack in one.trace.lacks}
     if "kernels" in missing:
         yield Lack(("host", "compute", "h2d"), TRACE_LACKS["kernels"], _BOTH)
@@ -145,6 +152,13 @@ def _lacks(steps: Sequence[Steps], several: bool) -> Iterator[Lack]:
         yield Lack(("data-wait", "host", "allocator"), TRACE_LACKS["steps"], _STEPS)
     if "launches" in missing and "kernels" not in missing:
         yield Lack(("host", "data-wait"), TRACE_LACKS["launches"], _BOTH)
+
+
+def _unnamed(one: Steps) -> float:
+    """The share of a step that no part of it has."""
+    parts = parts_of(one)
+    whole = sum(part.seconds for part in parts)
+    return sum(part.seconds for part in parts if part.name == "other") / whole if whole else 0.0
 
 
 def _numbers(one: Steps) -> Iterator[Number]:

@@ -15,6 +15,8 @@ GOOD = 90.0
 _STOOD = 10.0
 #: Fewer rows with a time say nothing.
 _FEW = 10
+#: Ticks of a clock of seconds that are a stop.
+_QUANTA = 4
 #: Unix seconds; what is less was told without a year.
 _DATED = 1e9
 #: The same beside a line that says why.
@@ -81,6 +83,8 @@ def _spent(run: Run) -> Iterator[tuple[int, str, float]]:
     saves = run.by_row("save-begins", "save-ends")
     evaluations = run.by_row("eval-begins", "eval-ends")
     starts = set(run.times.begins)
+    # A clock of whole seconds goes on by one whatever a step takes.
+    quantum = _QUANTA * all(one == int(one) for one in _wall(run))
     for at, gone in enumerate(run.times.wall):
         if not math.isfinite(gone):
             continue
@@ -94,7 +98,7 @@ def _spent(run: Run) -> Iterator[tuple[int, str, float]]:
             yield at, "saved", rest
         elif at in evaluations:
             yield at, "evaluated", rest
-        elif rest > _STOOD * run.spread.median:
+        elif rest > max(_STOOD * run.spread.median, quantum):
             yield at, "stood still", rest
         else:
             yield at, "between steps", rest
@@ -112,7 +116,8 @@ def _usual(run: Run, at: int, *, explained: bool) -> float:
 def stood_signs(shares: Sequence[Share], run: Run) -> Iterator[Sign]:
     """Time in which nothing moved and no line says why, and time lost to restarts."""
     for one in shares:
-        if one.name in ("stood still", "restarted") and one.share >= _LOST:
+        least = _LEAST_S.get(one.name)
+        if least is not None and one.seconds >= least and one.share >= _LOST:
             what = "no line says why" if one.name == "stood still" else "between its starts"
             yield Sign(
                 "downtime", f"the run {_WORDS[one.name]} {duration(one.seconds)}, "
@@ -122,6 +127,8 @@ def stood_signs(shares: Sequence[Share], run: Run) -> Iterator[Sign]:
 
 
 _LOST = 0.02
+#: Shorter is the start of any run, and a hiccup.
+_LEAST_S = {"stood still": 60.0, "restarted": 600.0}
 _WORDS = {"stood still": "stood still for", "restarted": "was down for"}
 
 

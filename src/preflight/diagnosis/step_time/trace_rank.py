@@ -250,8 +250,11 @@ def _irregular(one: Steps) -> Iterator[Sign]:
 def _on_host(one: Steps) -> Iterator[Sign]:
     yield _sign(one, "data-wait", lambda s: s.loader_us,
                 "the loader is waited for {ms} ({percent}) of a step")  # fmt: skip
+    # Without stacks a collection leaves no trace: none seen is not none.
+    collected = one.mean(lambda s: s.gc_us) > 0
+    gc = (("python-gc", "Python's garbage collector", lambda s: s.gc_us),) if collected else ()
     for cause, what, of in (
-        ("python-gc", "Python's garbage collector", lambda s: s.gc_us),
+        *gc,
         ("checkpoint-stall", "saving", lambda s: s.save_us),
         ("recompile", "compiling", lambda s: s.compile_us),
     ):  # fmt: skip
