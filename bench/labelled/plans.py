@@ -41,8 +41,8 @@ class Fault(Struct, frozen=True):
 _WAITS = ("data-wait",)
 _LAST = ("straggler rank 3",)
 FAULTS = (
-    # Ranks that share cores wait for each other in turn: no machine is to blame, and none is named.
-    Fault("", traces=(*HEALTHY, "imbalance"), look=HEALTHY),
+    # Ranks that share cores wait for them, and for each other in turn: nobody is to blame.
+    Fault("", traces=(*HEALTHY, "imbalance"), look=(*HEALTHY, "host node1")),
     Fault("slow-rank", _LAST, _SLOWER, by_rank=_LAST, traces=_LAST, look=_LAST, ranks=(4,)),
     Fault("slow-loader", _WAITS, _SLOWER, data=_WAITS, traces=_WAITS, look=_WAITS),
     Fault("pickle-heavy", _WAITS, data=_WAITS, traces=_WAITS, look=_WAITS, argument="1000000"),

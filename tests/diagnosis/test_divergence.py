@@ -219,11 +219,11 @@ def test_thousands_of_spikes_cost_no_more_than_one() -> None:
 
 def test_a_long_log_costs_little(tmp_path: Path) -> None:
     """Rows are folded, and each is looked at a few times only."""
-    text = losses.json_lines(losses.rows(1, steps=50_000))
+    text = losses.json_lines(losses.rows(1, steps=20_000))
     path = tmp_path / "long.jsonl"
     path.write_text(text)
     log = read(path, lambda _: None)
     began = time.process_time()
     found = judged(log)
     assert found is not None and not found.events
-    assert time.process_time() - began < 20
+    assert time.process_time() - began < 8

@@ -263,3 +263,15 @@ def test_every_pattern_of_the_table_can_be_read() -> None:
         assert {*row.needs, *row.wants} <= set(row.resume)
     kinds = [row.kind for row in flaw_table().rows]
     assert len(kinds) == len(set(kinds))
+
+
+def test_the_step_that_stands_in_a_file_orders_files_without_one_in_their_names(
+    tmp_path: Path,
+) -> None:
+    """As nanoGPT saves; the younger file is of a run that has just begun."""
+    model, optimizer = parts()
+    for name, step in (("ckpt.pt", 2000), ("ckpt_best.pt", 0)):
+        save({"model": model, "optimizer": optimizer, "iter_num": step}, tmp_path / name)
+    told = verified(tmp_path)
+    assert [one.found.step for one in told.judged] == [2000, 0]
+    assert "ckpt.pt" in " ".join(told.hints)

@@ -181,12 +181,26 @@ def _each(index: _Index) -> Iterator[Found]:
         known[key] = layout, step
     for key, files in groups.items():
         layout, step = known[key]
+        if step is None:
+            step = _told_step(files.values())
         folder, scan = key[0], index.scan
         names = sorted(files)
         path = _joined(folder, names[0] if len(names) == 1 else f"{key[1].partition(':')[2]}*")
         if len(scan.files) == 1 and path == scan.files[0].path and not scan.folders:
             path = "" if scan.source.rstrip("/").endswith(path) else path
         yield Found(scan, path, folder, layout, step, files, index.tensors(folder, files))
+
+
+#: Keys under which programs keep the step in what they save, the surest first.
+_STEPS = ("global_step", "iter_num", "iteration", "num_updates", "iter", "step")
+
+
+def _told_step(files: Iterable[ScannedFile]) -> int | None:
+    """The step that stands in a file beside the weights, as `int 2000`."""
+    tops = [file.top for file in files]
+    told = [top[key] for key in _STEPS for top in tops if top.get(key, "").startswith("int ")]
+    number = told[0].removeprefix("int ") if told else ""
+    return int(number) if number.isdecimal() and len(number) < 19 else None
 
 
 def _one_of(name: str) -> tuple[Layout | None, str, int | None]:

@@ -97,7 +97,7 @@ def _finding(one: Judged, event: Event) -> Finding:
                     for other in suspects[1:3]]  # fmt: skip
         against.append(f"what would tell: {table().suspect(first.cause).tells}")
     if one.course.counted:
-        against.append("steps are rows of this log, which tells none")
+        against.insert(0, "steps are rows of this log, which tells none")
     fix = [*kind.fix, *(table().suspect(suspects[0].cause).fix if suspects else ())]
     confidence = "high" if suspects and suspects[0].weight >= 4 else "medium"
     return Finding(

@@ -193,7 +193,8 @@ def _changes(one: Judged, framework: Framework, cause: str, since: float) -> Ite
                             framework.clip.format(value=_CLIP), f"{skip}, {around}"),
         "fp16-range": (framework.bf16, framework.rate.format(value=rate)),
         "data-order": (f"{skip}, {around}",),
-        "silent-corruption": ("leave the suspected node out, and test it: preflight stress",),
+        "silent-corruption": ("leave the suspected node out, and test it: preflight gpu-health "
+                              "--stress",),
         "code": ("run one step with torch.autograd.set_detect_anomaly(True) before all else",),
     }.get(cause, (framework.rate.format(value=rate), f"{skip}, {around}"))  # fmt: skip
     yield f"change one thing, for {cause or 'an unknown cause'}: " + "; ".join(changes)
