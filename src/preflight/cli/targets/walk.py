@@ -16,7 +16,7 @@ from preflight.unpack import Unpacking
 
 #: More files of a folder are not looked at.
 MOST_FILES = 20_000
-_HINT = "preflight diagnose-step-time TARGET...: a log, a trace, dumps, a folder of these, a PID"
+_HINT = "TARGET is a log, a trace, dumps, a folder of these, or the PID of a running process"
 #: Folders in which nothing is a run's own record.
 _NOT_WALKED = {".git", "__pycache__", "node_modules", ".venv", "site-packages"}
 
