@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from preflight.diagnosis.divergence.attribute import Hypothesis, hypotheses
 from preflight.diagnosis.divergence.bounds import Kind, table
@@ -53,7 +54,18 @@ def judged(log: Log, evidence: Sequence[str] = ()) -> Judged | None:
         at: hypotheses(scene_of(log, course, one, found, bounds), evidence)
         for at, one in enumerate(found)
     }
-    return Judged(log, course, found, causes)
+    return Judged(log, course, [_since_restarted(course, one) for one in found], causes)
+
+
+def _since_restarted(course: Course, event: Event) -> Event:
+    """What an earlier start ended in is over where a later one went back to before it: a log that
+    is appended to keeps both."""
+    later = course.begins[course.start(event.row) + 1 :]
+    back = next((row for row in later if course.steps[row] <= event.step), None)
+    if back is None:
+        return event
+    text = f"{event.text}; the run went back to step {course.steps[back]:,.0f} since"
+    return replace(event, text=text, recovery="restarted", until=course.steps[back])
 
 
 def _urgency(event: Event) -> tuple[int, int, int]:
@@ -64,6 +76,8 @@ def _urgency(event: Event) -> tuple[int, int, int]:
 def status_of(event: Event) -> Status:
     """By its kind, and whether the run came back."""
     kind = table().kind(event.kind)
+    if event.recovery == "restarted":
+        return Status.WARN
     back = event.recovery in ("alone", "slowly")
     if event.kind == "spike" and not back and event.rows < _EARLY_ROWS:
         return Status.WARN  # most pass by themselves

@@ -6,7 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-Recovery = Literal["", "alone", "slowly", "never"]
+#: `restarted`: the run went back to a step before it since.
+Recovery = Literal["", "alone", "slowly", "never", "restarted"]
 
 
 class Event(Struct, frozen=True):
