@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -201,3 +202,45 @@ def test_a_log_that_grows_is_watched_until_something_fails(tmp_path: Path) -> No
 
 def test_only_one_log_is_watched(tmp_path: Path) -> None:
     assert preflight("divergence-rescue", str(tmp_path), "--follow").rc == 2
+
+
+def test_what_was_moved_away_is_no_checkpoint_of_the_next_plan(run: Path) -> None:
+    rescue(run, "--execute", "quarantine,tracker")
+    found = plan(rescue(run, "--format", "json"))
+    assert "newest of 1 checkpoints" in str(found["text"])
+    assert not any("move away" in step for step in found["fix"])  # type: ignore[attr-defined]
+
+
+def test_weights_alone_and_what_tells_no_step_stay_where_they_are(run: Path) -> None:
+    """An export, or a base model, that lies beside the checkpoints is sound."""
+    weights = torch.load(run / "ck" / "ckpt_200.pt")["model"]
+    torch.save(weights, run / "ck" / "export.pt")
+    torch.save(weights, run / "ck" / "ckpt_100.pt")
+    rescue(run, "--execute", "quarantine")
+    left = sorted(path.name for path in (run / "ck").glob("*.pt"))
+    assert left == ["ckpt_100.pt", "ckpt_200.pt", "export.pt"]
+
+
+def test_each_of_two_folders_keeps_what_is_moved_within_itself(run: Path) -> None:
+    other = run / "other"
+    shutil.copytree(run / "ck", other)
+    ran = rescue(run, "--checkpoints", str(other), "--execute", "quarantine")
+    assert ran.err.count("moved ") == 7  # all but the one that is chosen
+    assert len(list((run / "ck").glob("quarantine-*/*.pt"))) == 3
+    assert len(list(other.glob("quarantine-*/*.pt"))) == 4
+
+
+@pytest.mark.parametrize("record", [
+    '{"preflight": "undo/1", "done": [{"moved": 3}]}', '{"preflight": "undo/1", "done": [1]}',
+    '{"preflight": "undo/1", "done": [{"moved": "/a"}]}', "[]", "{",
+])  # fmt: skip
+def test_a_record_that_is_none_is_refused(tmp_path: Path, record: str) -> None:
+    (tmp_path / "undo.json").write_text(record)
+    assert preflight("divergence-rescue", "--undo", str(tmp_path / "undo.json")).rc == 2
+
+
+def test_a_watch_leaves_standard_output_to_the_document(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(losses.json_lines(losses.rows(1, losses.FAULTS["divergence"].change)))
+    ran = preflight("divergence-rescue", str(log), "--follow", "--format", "json")
+    assert json.loads(ran.out)["verdict"] == "FAIL" and "FAIL  step 500" in ran.err

@@ -227,3 +227,40 @@ def test_a_long_log_costs_little(tmp_path: Path) -> None:
     found = judged(log)
     assert found is not None and not found.events
     assert time.process_time() - began < 8
+
+
+def test_what_a_restart_left_behind_is_over(tmp_path: Path) -> None:
+    """A log that is appended to keeps the start that diverged; the run is sound since."""
+    from preflight.diagnosis.divergence.plan import plan_of
+
+    first = losses.rows(1, losses.FAULTS["divergence"].change, steps=700)
+    second = losses.rows(2, first=401, steps=800)
+    second[0].loaded = True
+    found = judge(tmp_path, losses.megatron([*first, *second]))
+    told = list(findings_of(found))
+    assert [(one.status, one.finding) for one in told][:2] == [
+        (Status.WARN, "shift"), (Status.PASS, "healthy"),
+    ]  # fmt: skip
+    assert "went back to step 401 since" in told[0].text
+    assert plan_of(found, [], "/run", "now") is None
+    again = losses.rows(2, losses.FAULTS["divergence"].change, first=401, steps=400)
+    again[0].loaded = True
+    found = judge(tmp_path, losses.megatron([*first, *again]))
+    assert next(iter(findings_of(found))).status is Status.FAIL
+
+
+def test_a_spike_that_came_back_is_no_beginning_of_what_comes_much_later(tmp_path: Path) -> None:
+    import math
+
+    from preflight.diagnosis.divergence.plan import plan_of
+
+    def change(row: losses.Row, chance: object) -> None:
+        if row.step >= 150:
+            row.loss *= 1 + 0.8 * math.exp(-(row.step - 150) / 60)
+        if row.step >= 700:
+            row.loss = 6.5
+
+    found = judge(tmp_path, losses.megatron(losses.rows(1, change)))
+    assert [(one.kind, one.step) for one in found.events] == [("spike", 150), ("shift", 700)]
+    plan = plan_of(found, [], "/run", "now")
+    assert plan is not None and plan.since == 700

@@ -47,7 +47,13 @@ def run(options: Options, streams: Streams) -> int:
             streams.note(text)
         return Exit.OK
     if options.follow:
-        follow(_one_log(options), streams)
+        # Standard output has lines for people, or a document for programs.
+        lines = options.format == "text"
+        follow(
+            _one_log(options),
+            streams.note,
+            lambda text: streams.report([text]) if lines else streams.note(text.rstrip()),
+        )
     began, started_at = time.monotonic(), now()
     stamp = f"{datetime.now():%Y%m%d-%H%M%S}"
     with opened_targets(options, drawn=True) as targets, tempfile.TemporaryDirectory() as spool:
@@ -64,7 +70,7 @@ def run(options: Options, streams: Streams) -> int:
         found = list(_findings(logs, facts, walked))
         checkpoints = checkpoints_in(options.checkpoints, options, streams)
         plan, run_folder = _plan(logs, checkpoints, options, stamp)
-        finding = plan_finding(plan, len(checkpoints))
+        finding = plan_finding(plan)
         found += [finding] if finding else []
         streams.done()
         report = Report(

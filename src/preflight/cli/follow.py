@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from preflight.cli.streams import Streams
 from preflight.diagnosis.divergence.attribute import Hypothesis
 from preflight.diagnosis.divergence.bounds import table
 from preflight.diagnosis.divergence.conclude import Judged, judged, status_of
@@ -19,12 +18,18 @@ from preflight.model import Status
 
 #: Seconds between two looks at the file, at least, and times what a look took.
 _EVERY_S, _TIMES = 0.5, 10.0
+#: Events that a single step has.
+_AT_STEPS = ("spike", "not-finite", "jump-after-resume", "drop-after-resume")
 #: Of a longer log its end is looked at: what is usual is told by some thousand steps.
 _MOST_BYTES = 64 << 20
 
 
-def follow(path: Path, streams: Streams, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Until something failed. Whoever interrupts it ends it. UsageError where it cannot be read."""
+def follow(
+    path: Path, tell: Callable[[str], None], news: Callable[[str], None],
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:  # fmt: skip
+    """Until something failed. `tell`: of the watch itself; `news`: of events. Whoever interrupts
+    it ends it. UsageError where it cannot be read."""
     seen: dict[tuple[str, float], Status] = {}
     size, told = -1, False
     while True:
@@ -34,11 +39,11 @@ def follow(path: Path, streams: Streams, sleep: Callable[[float], None] = time.s
             size = now
             one = _judged(path, size)
             if one is not None and not told:
-                streams.note(f"watching {path}: {one.course.series.lines:,} steps so far")
+                tell(f"watching {path}: {one.course.series.lines:,} steps so far")
                 told = True
             for event in _news(one, seen):
                 suspects = one.causes[one.events.index(event)] if one else []
-                streams.report([_line(event, suspects)])
+                news(_line(event, suspects))
             if Status.FAIL in seen.values():
                 return
         sleep(max(_EVERY_S, _TIMES * (time.monotonic() - began)))
@@ -69,8 +74,12 @@ def _judged(path: Path, size: int) -> Judged | None:
 
 def _news(one: Judged | None, seen: dict[tuple[str, float], Status]) -> Iterator[Event]:
     """Events that are new, or worse than they were."""
-    for event in one.events if one else ():
-        key, status = (event.kind, event.step), status_of(event)
+    if one is None:
+        return
+    for event in one.events:
+        # Where a trend began is known better with each line: it is one event all the same.
+        place = event.step if event.kind in _AT_STEPS else float(one.course.start(event.row))
+        key, status = (event.kind, place), status_of(event)
         if key not in seen or (status is Status.FAIL and seen[key] is not Status.FAIL):
             seen[key] = status
             yield event

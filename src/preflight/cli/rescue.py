@@ -13,18 +13,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import ValidationError, convert
+
 from preflight.checkpoints.lines import scans
 from preflight.cli.asking import Captures, ask_here
 from preflight.cli.options import Options
 from preflight.cli.streams import Streams
 from preflight.diagnosis.checkpoint.verdicts import Judged as Checkpoint
 from preflight.diagnosis.checkpoint.whole import verdict
-from preflight.diagnosis.divergence.plan import Framework, Move, Plan, Step, Write
+from preflight.diagnosis.divergence.plan import QUARANTINE, Framework, Move, Plan, Step, Write
 from preflight.errors import PreflightError, UsageError
 from preflight.ship import checkpoint_command
 
 #: What was done, beside what was moved.
 UNDO = "preflight-undo.json"
+_WROTE = {"wrote", "before", "after"}
 
 
 def checkpoints_in(folders: Sequence[str], options: Options, streams: Streams) -> list[Checkpoint]:
@@ -61,7 +64,7 @@ def execute(plan: Plan | None, names: str, run: str, stamp: str) -> Iterator[str
             f"--execute {names}: the plan has no such step that can be done for you",
             f"it has {told}; all others are yours, for they stop or start the run",
         )
-    place = Path(run) / f"quarantine-{stamp}"
+    place = Path(run) / f"{QUARANTINE}{stamp}"
     place.mkdir(parents=True, exist_ok=True)
     done: list[dict[str, Any]] = []
     for step in plan.steps:
@@ -126,10 +129,10 @@ def undo(name: str) -> Iterator[str]:
     path = Path(name)
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
-        steps = told["done"] if told["preflight"] == "undo/1" else None
-        if not isinstance(steps, list):
+        steps = convert(told["done"], list[dict[str, str]]) if told["preflight"] == "undo/1" else []
+        if not steps or not all({"moved", "to"} <= set(one) or set(one) >= _WROTE for one in steps):
             raise ValueError
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, ValidationError):
         raise UsageError(f"--undo {name}: no record of what was done", f"the file {UNDO}") from None
     for one in reversed(steps):
         if "moved" in one:
@@ -160,7 +163,8 @@ def send(pid: int, framework: Framework, *, finite: bool) -> Iterator[str]:
     save is worth it. PreflightError where it is not sent, with what would be lost."""
     caught = _caught(pid)
     ready = [one for one in framework.saves_on if getattr(signal, f"SIG{one}") in caught]
-    told = ", ".join(sorted(signal.Signals(one).name for one in caught)) or "none"
+    names = {one.value: one.name for one in signal.Signals}
+    told = ", ".join(sorted(names.get(one, f"signal {one}") for one in caught)) or "none"
     if not finite:
         raise PreflightError(
             f"no signal was sent to {pid}: what it would save is no number, or diverged",
@@ -173,7 +177,11 @@ def send(pid: int, framework: Framework, *, finite: bool) -> Iterator[str]:
             "what was done since the last save is lost when it is stopped: preflight.guard saves "
             "on a signal",
         )
-    os.kill(pid, getattr(signal, f"SIG{ready[0]}"))
+    try:
+        os.kill(pid, getattr(signal, f"SIG{ready[0]}"))
+    except OSError as error:
+        raise PreflightError(f"SIG{ready[0]} was not sent to {pid}: {error.strerror}",
+                             "as the user of the process, or with sudo") from None  # fmt: skip
     yield f"sent SIG{ready[0]} to {pid}, which catches it: {framework.signal}"
 
 

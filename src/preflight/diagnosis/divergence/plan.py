@@ -23,6 +23,8 @@ _SKIP, _SKIP_BEFORE = 500, 50
 #: OPT-175B went on with x 0.9 at the first drift, x 2/3 later.
 _RATE, _CLIP, _BETA2 = 0.9, 0.5, 0.95
 _WATCH_STEPS = 500
+#: What an earlier rescue moved away lies in folders that begin so.
+QUARANTINE = "quarantine-"
 _NO_STEPS = (
     "resume from a checkpoint that is older than the first sign: this log tells no steps, so that "
     "which one that is cannot be said; give trainer_state.json, or the log with its bars"
@@ -80,6 +82,7 @@ class Plan(Struct, frozen=True):
     chosen: Checkpoint | None
     since: float  # the step of the first sign
     margin: float  # steps that the chosen one is older
+    looked_at: int = 0  # checkpoints, without those that an earlier rescue had moved away
     counted: bool = False  # the log tells no steps
 
 
@@ -94,10 +97,12 @@ def frameworks() -> tuple[Framework, ...]:
 def plan_of(one: Judged, checkpoints: Sequence[Checkpoint], run: str, stamp: str) -> Plan | None:
     """None of a run in which nothing failed. `run`: the folder of its checkpoints; `stamp`: names
     the folder that what is wrong is moved to."""
+    checkpoints = [each for each in checkpoints if not each.found.path.startswith(QUARANTINE)]
     failed = [event for event in one.events if status_of(event) is Status.FAIL]
     if not failed:
         return None
-    since = min(event.step for event in one.events if event.recovery != "alone")
+    # What came back, or was left behind by a restart, is no beginning of this.
+    since = min(event.step for event in one.events if event in failed or event.recovery == "never")
     framework = framework_of(one, checkpoints)
     good = [each for each in checkpoints if each.can_resume and each.found.step is not None]
     chosen = None if one.course.counted else _chosen(good, since)
@@ -110,7 +115,7 @@ def plan_of(one: Judged, checkpoints: Sequence[Checkpoint], run: str, stamp: str
         Step(f"keep the evidence: mkdir -p {evidence} && cp -p {log} {evidence}/"),
         Step(f"stop the run. {framework.title}: {framework.signal}. Its weights are not worth "
              "saving over a good checkpoint"),
-        *(() if one.course.counted else _quarantine(checkpoints, chosen, since, run, stamp)),
+        *(() if one.course.counted else _quarantine(checkpoints, chosen, since, stamp)),
         *_trackers(chosen),
         Step(f"keep the good one: {framework.keep}"),
         *map(Step, _changes(one, framework, cause, since)),
@@ -119,7 +124,7 @@ def plan_of(one: Judged, checkpoints: Sequence[Checkpoint], run: str, stamp: str
         Step(f"watch it: at a second event within {_WATCH_STEPS:,} steps go back one checkpoint "
              "further, with the next value"),
     )  # fmt: skip
-    return Plan(framework, steps, chosen, since, margin, one.course.counted)
+    return Plan(framework, steps, chosen, since, margin, len(checkpoints), one.course.counted)
 
 
 def framework_of(one: Judged, checkpoints: Sequence[Checkpoint]) -> Framework:
@@ -138,19 +143,26 @@ def _chosen(good: Sequence[Checkpoint], since: float) -> Checkpoint | None:
 
 
 def _quarantine(
-    checkpoints: Sequence[Checkpoint], chosen: Checkpoint | None, since: float, run: str, stamp: str
+    checkpoints: Sequence[Checkpoint], chosen: Checkpoint | None, since: float, stamp: str
 ) -> Iterator[Step]:
-    """All that a resume could take by mistake: damaged ones, and those from after the sign."""
-    newest = chosen.found.step if chosen else None
+    """All that a resume could take by mistake: damaged ones, and those from after the sign; each
+    within its own folder, for another may be another file system. What tells no step, or has
+    weights alone, is left where it is."""
+    own = chosen.found.step if chosen is not None else None
+    first = since if own is None else float(own)
     moved = [
         each for each in checkpoints
         if each.found.path and each is not chosen
-        and (not each.can_resume or (each.found.step or 0) >= (newest or since))
+        and (each.finding.status is Status.FAIL
+             or (each.found.step is not None and each.found.step >= first))
     ]  # fmt: skip
     if not moved:
         return
-    place = join(run, f"quarantine-{stamp}")
-    moves = tuple(Move(each.found.shown, join(place, each.found.path)) for each in moved)
+    moves = tuple(
+        Move(each.found.shown,
+             join(each.found.scan.source, f"{QUARANTINE}{stamp}", each.found.path))
+        for each in moved
+    )  # fmt: skip
     why = ", ".join(f"{basename(each.found.path)} ({_why(each, since)})" for each in moved[:6])
     yield Step(f"move away what must not be resumed from, {why}: {_commands(moves)}",
                "quarantine", moves)  # fmt: skip
@@ -166,7 +178,7 @@ def _commands(moves: Sequence[Move]) -> str:
 
 
 def _why(each: Checkpoint, since: float) -> str:
-    if not each.can_resume:
+    if each.finding.status is Status.FAIL:
         return each.finding.finding.partition(".")[2]
     step = each.found.step or 0
     return f"{step - since:,.0f} steps after the first sign" if step >= since else "too near to it"
@@ -222,10 +234,11 @@ def _resume(framework: Framework, chosen: Checkpoint | None, since: float, *, lo
     return Step(f"resume: {told}")
 
 
-def plan_finding(plan: Plan | None, looked_at: int) -> Finding | None:
+def plan_finding(plan: Plan | None) -> Finding | None:
     """The plan as it is printed: its steps are what to do, one after the other."""
     if plan is None:
         return None
+    looked_at = plan.looked_at
     steps = tuple(
         f"{at}. {step.text}" + (f" (or --execute {step.name})" if step.name else "")
         for at, step in enumerate(plan.steps, 1)
