@@ -296,3 +296,22 @@ def test_goodput_over_the_logs_of_a_run_that_was_restarted(tmp_path: Path) -> No
     assert parts["repeated lost steps"] == pytest.approx(39 * 1.2, rel=0.1)
     assert parts["trained"] == pytest.approx(99 * 1.2, rel=0.1)
     assert goodput_of([runs[1], runs[1]]) == ()  # at once: two ranks' logs are no two starts
+
+
+def told_of_an_error(folder: Path, *between: str) -> set[str]:
+    from tests.diagnosis.test_samples_diagnosed import found_in
+
+    lines = megatron(steps=120).splitlines()
+    error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    path = folder / "train.log"
+    path.write_text("\n".join([*lines[:60], error, *between, *lines[60:]]) + "\n")
+    return {one.finding for one in found_in(path)}
+
+
+def test_an_error_that_steps_follow_ended_nothing(tmp_path: Path) -> None:
+    assert "crash" not in told_of_an_error(tmp_path, "skipping this batch")
+
+
+def test_an_error_after_which_the_run_is_started_anew_ended_it(tmp_path: Path) -> None:
+    loaded = "  successfully loaded checkpoint from /ckpt [ t 1/1, p 1/1 ] at iteration 60"
+    assert "crash" in told_of_an_error(tmp_path, loaded)

@@ -16,6 +16,7 @@ from preflight.model import Evidence
 
 _ERRORS = ("error", "out-of-memory", "killed")
 _KINDS = (*_ERRORS, "watchdog", "desync")
+_STARTS = ("started", "loaded")
 #: Steps after an error that say that it was survived: other ranks may end a few.
 _WENT_ON = 10
 _MOST = 2000  # lines of errors that are looked at
@@ -129,10 +130,13 @@ def crash_signs(logs: Sequence[Log]) -> Iterator[Sign]:
 
 
 def _survived(log: Log, line: int) -> bool:
-    """Whether the run went on after an error: steps follow it before any start."""
+    """Whether the run went on after an error: steps follow it before any start. One that resumes
+    where it ended has no step twice, but says that it loads or starts."""
+    starts = [one.line for one in log.events if one.kind in _STARTS and one.line > line]
     for series in log.series:
         first = bisect_right(series.line, line)
         begins = [row for row in begins_of(series.values("step")) if row >= first]
+        begins += [bisect_right(series.line, one) for one in starts]
         if min(begins, default=len(series.line)) - first >= _WENT_ON:
             return True
     return False
