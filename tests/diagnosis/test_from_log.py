@@ -315,3 +315,17 @@ def test_an_error_that_steps_follow_ended_nothing(tmp_path: Path) -> None:
 def test_an_error_after_which_the_run_is_started_anew_ended_it(tmp_path: Path) -> None:
     loaded = "  successfully loaded checkpoint from /ckpt [ t 1/1, p 1/1 ] at iteration 60"
     assert "crash" in told_of_an_error(tmp_path, loaded)
+
+
+def test_evaluation_is_neither_a_stop_nor_unexplained(tmp_path: Path) -> None:
+    """nanoGPT counts it into the step, and tells it by its loss alone."""
+    from tests.diagnosis.test_samples_diagnosed import found_in
+
+    lines = []
+    for step in range(1, 601):
+        if step % 100 == 0:
+            lines.append(f"step {step}: train loss 3.1000, val loss 3.2000")
+        took = 90_000 if step % 100 == 0 else 500
+        lines.append(f"iter {step}: loss 3.{step:04}, time {took + step % 7:.2f}ms, mfu 41.20%")
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    assert {one.status.value for one in found_in(tmp_path / "train.log")} <= {"PASS", "ERROR"}

@@ -21,6 +21,10 @@ _QUANTA = 4
 _DATED = 1e9
 #: The same beside a line that says why.
 _SLOW = 1.3
+#: Of the wall time: less is not told. Shorter is the start of any run, and a hiccup.
+_LOST = 0.02
+_LEAST_S = {"stood still": 60.0, "restarted": 600.0}
+_WORDS = {"stood still": "stood still for", "restarted": "was down for"}
 _PARTS = ("trained", "repeated lost steps", "saved", "evaluated", "restarted", "stood still",
           "between steps")  # fmt: skip
 
@@ -81,7 +85,7 @@ def _repeated(run: Run, reached: float) -> tuple[set[int], float]:
 
 def _spent(run: Run) -> Iterator[tuple[int, str, float]]:
     saves = run.by_row("save-begins", "save-ends")
-    evaluations = run.by_row("eval-begins", "eval-ends")
+    evaluations = run.evaluated()
     starts = set(run.times.begins)
     # A clock of whole seconds goes on by one whatever a step takes.
     quantum = _QUANTA * all(one == int(one) for one in _wall(run))
@@ -124,12 +128,6 @@ def stood_signs(shares: Sequence[Share], run: Run) -> Iterator[Sign]:
                 f"{percent(one.share)} of its time by the clock of the log: {what}",
                 share=one.share, confidence="high", evidence=(run.evidence(run.kept[0]),),
             )  # fmt: skip
-
-
-_LOST = 0.02
-#: Shorter is the start of any run, and a hiccup.
-_LEAST_S = {"stood still": 60.0, "restarted": 600.0}
-_WORDS = {"stood still": "stood still for", "restarted": "was down for"}
 
 
 def goodput_number(shares: Sequence[Share]) -> list[Number]:

@@ -58,6 +58,12 @@ class Run(Struct):
     def events(self, *kinds: str) -> list[LogEvent]:
         return [one for one in self.log.events if one.kind in kinds]
 
+    def evaluated(self) -> set[int]:
+        """Rows in which, or just before which, it evaluated: by its lines, or a loss of that."""
+        losses = self.series.values("val_loss")
+        told = {row for row, one in enumerate(losses) if math.isfinite(one)}
+        return told | set(self.by_row("eval-begins", "eval-ends"))
+
     def by_row(self, *kinds: str) -> dict[int, list[LogEvent]]:
         """Row -> the events whose lines stand between the row before and it."""
         found: dict[int, list[LogEvent]] = {}

@@ -70,13 +70,13 @@ def _stalls(run: Run) -> dict[str, Stalls]:
     places = slow(seconds)
     late = set(places)
     base = median_of([one for at, one in enumerate(seconds) if at not in late])
-    validated = run.series.values("val_loss")
+    evaluated = run.evaluated()
     explains = [(cause, run.by_row(*kinds)) for kinds, cause in _EXPLAINS]
     for place in places:
         at = run.kept[place]
         cause, events = next(((why, rows[at]) for why, rows in explains if at in rows), ("?", []))
-        if cause == "?" and math.isfinite(validated[at]):
-            cause = ""  # it evaluated in this step: nanoGPT's time of a step has that in it
+        if cause == "?" and at in evaluated:
+            cause = ""  # nanoGPT's time of a step has its evaluation in it
         one = found.setdefault(cause, Stalls(cause))
         steps = run.times.steps[at]
         one.rows.append(at)
